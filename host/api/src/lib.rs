@@ -1,0 +1,1 @@
+//! HTTP: routes, wire shapes, errors and views.

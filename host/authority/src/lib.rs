@@ -1,0 +1,1 @@
+//! Turns a quorum and a policy outcome into a signed admission decision.

@@ -1,0 +1,1 @@
+//! What operations, keys, approvals and evidence are, and how they may move: no I/O, clock or randomness.

@@ -1,0 +1,1 @@
+//! Use cases, ports and the drive loop: the only place that sequences effects.

@@ -1,0 +1,1 @@
+//! The operation gateway: composition root and binary.

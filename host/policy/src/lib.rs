@@ -1,0 +1,1 @@
+//! Runs signed policy bundles as WebAssembly components.

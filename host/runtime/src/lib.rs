@@ -1,0 +1,1 @@
+//! The fleet of runtime nodes as the engine sees it.

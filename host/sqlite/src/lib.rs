@@ -1,0 +1,1 @@
+//! One way to open, migrate, read and group-commit a SQLite database.

@@ -1,0 +1,1 @@
+//! Durable commits and reads.

@@ -1,0 +1,1 @@
+//! Threshold key generation and signing as sans-IO sessions on the ZF FROST crates.
