@@ -1,0 +1,168 @@
+use crate::PaymentGuard;
+use gateway_policy_sdk::testing::{approved, asset_action, facts, key_change, payment};
+use gateway_policy_sdk::{Decision, Moment, Policy, Request, Statement, Verdict};
+
+const RECIPIENTS: (&str, &str) = ("deployment.permitted_recipients", "acct-2, acct-3");
+const TWO: (&str, &str) = ("deployment.required_approvals", "2");
+const ALONE: (&str, &str) = ("deployment.separation_of_duties", "false");
+const SEPARATED: (&str, &str) = ("deployment.separation_of_duties", "true");
+
+fn judge(request: &Request, pairs: &[(&str, &str)]) -> Verdict {
+    PaymentGuard::evaluate(request, &facts(pairs))
+}
+
+fn codes(statements: &[Statement]) -> Vec<&str> {
+    statements.iter().map(|statement| statement.code.as_str()).collect()
+}
+
+#[track_caller]
+fn check(
+    request: &Request,
+    pairs: &[(&str, &str)],
+    decision: Decision,
+    reasons: &[&str],
+    obligations: &[&str],
+) {
+    let verdict = judge(request, pairs);
+    assert_eq!(
+        (verdict.decision, codes(&verdict.reasons), codes(&verdict.obligations)),
+        (decision, reasons.to_vec(), obligations.to_vec()),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn a_permitted_payment_may_be_submitted_and_owes_its_approvals() {
+    let request = payment("acct-1", "acct-2", 100);
+    check(
+        &request,
+        &[RECIPIENTS, TWO, ALONE],
+        Decision::Allow,
+        &["recipient_permitted", "amount_positive"],
+        &["collect_approvals"],
+    );
+    let verdict = judge(&request, &[RECIPIENTS, TWO, ALONE]);
+    assert_eq!(verdict.obligations[0].detail, "0 of 2 approvals; 2 more from other people");
+    assert_eq!((verdict.quorum.required, verdict.quorum.satisfied), (2, false));
+}
+
+#[test]
+fn recipients_are_whole_names_from_the_list() {
+    let permitted = |recipients: &str, account: &str| {
+        let facts = [("deployment.permitted_recipients", recipients), TWO, ALONE];
+        judge(&payment("acct-1", account, 1), &facts).decision == Decision::Allow
+    };
+    assert!(permitted("acct-2,acct-3", "acct-3") && permitted(" acct-2 , acct-3 ", "acct-3"));
+    assert!(permitted("*", "anybody") && permitted("acct-2,*", "anybody"));
+    for (recipients, account) in [
+        ("acct-2,acct-3", "acct-"),
+        ("acct-2,acct-3", "acct-2,acct-3"),
+        ("", ""),
+        (",", ""),
+        ("acct-2", "ACCT-2"),
+        ("", "x"),
+    ] {
+        assert!(!permitted(recipients, account), "`{account}` in `{recipients}`");
+    }
+}
+
+#[test]
+fn a_refused_recipient_is_named_with_what_would_permit_it() {
+    let verdict = judge(&payment("acct-1", "acct-9", 1), &[RECIPIENTS, TWO, ALONE]);
+    assert_eq!(
+        verdict.reasons[0].detail,
+        "account `acct-9` is not among the permitted recipients; add it to deployment.permitted_recipients"
+    );
+    check(
+        &payment("acct-1", "acct-9", 1),
+        &[TWO, ALONE],
+        Decision::Deny,
+        &["recipient_not_permitted", "amount_positive"],
+        &["collect_approvals"],
+    );
+}
+
+#[test]
+fn amounts_below_one_are_denied_and_every_failed_condition_is_named() {
+    for amount_minor in [0, -1, i64::MIN] {
+        check(
+            &payment("acct-1", "acct-9", amount_minor),
+            &[RECIPIENTS, TWO, ALONE],
+            Decision::Deny,
+            &["recipient_not_permitted", "amount_not_positive"],
+            &["collect_approvals"],
+        );
+    }
+    let verdict = judge(&payment("acct-1", "acct-2", i64::MIN), &[RECIPIENTS, TWO, ALONE]);
+    assert_eq!(verdict.reasons[1].detail, "amount_minor -9223372036854775808 EUR must be at least 1");
+}
+
+#[test]
+fn the_quorum_denies_at_admission_only() {
+    let half = |moment| approved(payment("acct-1", "acct-2", 1), moment, &["bob"]);
+    let base = &["recipient_permitted", "amount_positive"][..];
+    let denied = &["recipient_permitted", "amount_positive", "quorum_not_reached"][..];
+    let facts = [RECIPIENTS, TWO, ALONE];
+    check(&half(Moment::Approval), &facts, Decision::Allow, base, &["collect_approvals"]);
+    check(&half(Moment::Admission), &facts, Decision::Deny, denied, &[]);
+    check(&half(Moment::Preview), &facts, Decision::Deny, denied, &[]);
+    let empty = approved(payment("acct-1", "acct-2", 1), Moment::Preview, &[]);
+    check(&empty, &facts, Decision::Allow, base, &["collect_approvals"]);
+}
+
+#[test]
+fn two_distinct_people_reach_a_quorum_of_two() {
+    let by = |subjects: &[&str]| approved(payment("acct-1", "acct-2", 1), Moment::Admission, subjects);
+    let reached = &["recipient_permitted", "amount_positive", "quorum_reached"][..];
+    check(&by(&["bob", "carol"]), &[RECIPIENTS, TWO, SEPARATED], Decision::Allow, reached, &[]);
+    let verdict = judge(&by(&["bob", "bob", "bob"]), &[RECIPIENTS, TWO, ALONE]);
+    assert_eq!((verdict.decision, verdict.quorum.subjects), (Decision::Deny, vec!["bob".to_owned()]));
+    let verdict = judge(&by(&["carol", "bob", "carol"]), &[RECIPIENTS, TWO, ALONE]);
+    assert_eq!(verdict.quorum.subjects, ["carol", "bob"]);
+}
+
+#[test]
+fn the_submitters_own_approval_counts_only_without_separation_of_duties() {
+    let request = approved(payment("acct-1", "acct-2", 1), Moment::Admission, &["alice", "bob"]);
+    assert_eq!(judge(&request, &[RECIPIENTS, TWO, ALONE]).decision, Decision::Allow);
+    for facts in [&[RECIPIENTS, TWO, SEPARATED][..], &[RECIPIENTS, TWO]] {
+        let verdict = judge(&request, facts);
+        assert_eq!((verdict.decision, verdict.quorum.subjects), (Decision::Deny, vec!["bob".to_owned()]));
+        assert_eq!(
+            verdict.reasons[2].detail,
+            "1 of 2 approvals; 1 more from other people; the approval of submitter `alice` does not count"
+        );
+    }
+}
+
+#[test]
+fn one_approval_is_needed_unless_the_deployment_says_none_is() {
+    let required = |pairs: &[(&str, &str)]| judge(&payment("acct-1", "acct-2", 1), pairs).quorum.required;
+    assert_eq!(required(&[RECIPIENTS]), 1);
+    assert_eq!(required(&[("deployment.required_approvals", "0")]), 0);
+    assert_eq!(required(&[("deployment.required_approvals", "99999999999")]), u32::MAX);
+    let none = approved(payment("acct-1", "acct-2", 1), Moment::Admission, &[]);
+    let facts = [RECIPIENTS, ("deployment.required_approvals", "0")];
+    check(&none, &facts, Decision::Allow, &["recipient_permitted", "amount_positive", "quorum_reached"], &[]);
+}
+
+#[test]
+fn facts_that_cannot_be_read_deny() {
+    let request = approved(payment("acct-1", "acct-2", 1), Moment::Approval, &["bob", "carol"]);
+    for fact in [("deployment.required_approvals", "two"), ("deployment.separation_of_duties", "yes")] {
+        let verdict = judge(&request, &[RECIPIENTS, fact]);
+        assert_eq!(verdict.decision, Decision::Deny, "{fact:?}");
+        assert!(codes(&verdict.reasons).contains(&"fact_unreadable"), "{verdict:?}");
+    }
+    let verdict = judge(&request, &[RECIPIENTS, ("deployment.required_approvals", "-1")]);
+    assert!(!verdict.quorum.satisfied, "{verdict:?}");
+}
+
+#[test]
+fn custody_intents_need_only_the_quorum() {
+    for request in [asset_action(), key_change("refresh")] {
+        check(&request, &[TWO], Decision::Allow, &["custody_intent_permitted"], &["collect_approvals"]);
+        let two = approved(request, Moment::Admission, &["bob", "carol"]);
+        check(&two, &[TWO], Decision::Allow, &["custody_intent_permitted", "quorum_reached"], &[]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Memory for one evaluation: handed out upwards, never taken back.
+//!
+//! The gateway makes an instance for every evaluation and discards it with its memory, so freeing would only be work.
+//! Growing the newest block in place keeps a string that is pushed to in one piece.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use core::ptr::null_mut;
+
+const PAGE_BYTES: usize = 65_536;
+
+unsafe extern "C" {
+    /// Set by the linker: the first byte after the stack and the static data.
+    static __heap_base: u8;
+}
+
+struct Bump {
+    /// Address of the first free byte; 0 before the first allocation.
+    next: Cell<usize>,
+    /// Address after the last byte of the linear memory.
+    end: Cell<usize>,
+}
+
+// SAFETY: the target has no threads.
+unsafe impl Sync for Bump {}
+
+#[global_allocator]
+static BUMP: Bump = Bump { next: Cell::new(0), end: Cell::new(0) };
+
+impl Bump {
+    #[cold]
+    fn start(&self) {
+        // Only the address of the symbol is used; nothing is read from it.
+        self.next.set(&raw const __heap_base as usize);
+        self.end.set(core::arch::wasm32::memory_size(0) * PAGE_BYTES);
+    }
+
+    /// Whether memory now reaches to `end`, growing it when it does not.
+    #[cold]
+    fn grow_to(&self, end: usize) -> bool {
+        let pages = (end - self.end.get()).div_ceil(PAGE_BYTES);
+        if core::arch::wasm32::memory_grow(0, pages) == usize::MAX {
+            return false;
+        }
+        self.end.set(self.end.get() + pages * PAGE_BYTES);
+        true
+    }
+
+    fn take(&self, start: usize, bytes: usize) -> *mut u8 {
+        let Some(end) = start.checked_add(bytes) else { return null_mut() };
+        if end > self.end.get() && !self.grow_to(end) {
+            return null_mut();
+        }
+        self.next.set(end);
+        start as *mut u8
+    }
+}
+
+// SAFETY: blocks never overlap, since `next` only rises past what was handed out, and each start is aligned as asked.
+unsafe impl GlobalAlloc for Bump {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if self.next.get() == 0 {
+            self.start();
+        }
+        let start = self.next.get().wrapping_add(layout.align() - 1) & !(layout.align() - 1);
+        self.take(start, layout.size())
+    }
+
+    unsafe fn dealloc(&self, _block: *mut u8, _layout: Layout) {}
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        if bytes <= layout.size() {
+            return block;
+        }
+        if block as usize + layout.size() == self.next.get() {
+            return self.take(block as usize, bytes);
+        }
+        // SAFETY: the caller keeps `realloc`'s contract, and the new block is a fresh one of at least `layout.size()`.
+        unsafe {
+            let moved = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
+            if !moved.is_null() {
+                core::ptr::copy_nonoverlapping(block, moved, layout.size());
+            }
+            moved
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Requests and facts to test a policy with.
+
+use std::collections::BTreeMap;
+
+use crate::{Approval, AssetAction, Intent, KeyChange, Moment, Payment, Request, Submitter};
+
+/// A payment just submitted by `alice`, without approvals.
+#[must_use]
+pub fn payment(from: &str, to: &str, amount_minor: i64) -> Request {
+    request(Intent::Payment(Payment {
+        from_account: from.into(),
+        to_account: to.into(),
+        amount_minor,
+        currency: "EUR".into(),
+        reference: Some("invoice 17".into()),
+    }))
+}
+
+/// A custody signature just submitted by `alice`, without approvals.
+#[must_use]
+pub fn asset_action() -> Request {
+    request(Intent::AssetAction(AssetAction {
+        asset_id: "asset-1".into(),
+        action: "transfer".into(),
+        chain_id: "eip155:1".into(),
+        request_digest: "aa".repeat(32),
+        typed_data_root: "bb".repeat(32),
+        public_fields: vec![("to".into(), "0x01".into())],
+    }))
+}
+
+/// A change of a key's life just submitted by `alice`, without approvals.
+#[must_use]
+pub fn key_change(operation: &str) -> Request {
+    request(Intent::KeyChange(KeyChange {
+        operation: operation.into(),
+        reason: "scheduled".into(),
+        target_epoch: Some("2".into()),
+        new_key_ref: None,
+        signature_profile: None,
+        asset_id: None,
+        recovering_participant: None,
+    }))
+}
+
+/// `request` at `moment`, approved by `subjects` in this order.
+#[must_use]
+pub fn approved(mut request: Request, moment: Moment, subjects: &[&str]) -> Request {
+    request.moment = moment;
+    request.approvals = (1_u64..)
+        .zip(subjects)
+        .map(|(nth, subject)| Approval {
+            subject_id: (*subject).into(),
+            roles: vec!["approver".into()],
+            approved_at_ms: nth * 1_000,
+        })
+        .collect();
+    request
+}
+
+/// Facts by name.
+#[must_use]
+pub fn facts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+fn request(intent: Intent) -> Request {
+    Request {
+        moment: Moment::Submit,
+        intent_hash: "cc".repeat(32),
+        tenant: "default".into(),
+        key_ref: "treasury".into(),
+        submitter: Submitter {
+            client_id: "client-1".into(),
+            subject_id: "alice".into(),
+            roles: vec!["submitter".into()],
+        },
+        intent,
+        participants: vec![0, 1, 2],
+        threshold: Some(2),
+        bip32_path: None,
+        approvals: Vec::new(),
+    }
+}
