@@ -1,1 +1,22 @@
-//! What operations, keys, approvals and evidence are, and how they may move: no I/O, clock or randomness.
+//! What operations, keys, approvals and evidence *are*, and how they may move.
+//!
+//! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments; a caller that has a
+//! value of these types need not check it again.
+//!
+//! Reading order: [`operation`] (the whole life of an operation), [`intent`] (what may be asked), [`policy`] (what a
+//! policy is asked and answers), [`admission`] (what an authority signs), [`key`], [`evidence`]; below them
+//! [`canonical`] (the only bytes that are ever hashed), [`dsse`], [`roster`], [`ids`].
+
+pub mod admission;
+pub mod approval;
+pub mod binding;
+pub mod canonical;
+pub mod dsse;
+pub mod evidence;
+pub mod ids;
+pub mod intent;
+pub mod key;
+pub mod operation;
+pub mod policy;
+pub mod roster;
+pub mod time;

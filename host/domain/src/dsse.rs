@@ -1,0 +1,127 @@
+//! DSSE envelopes: a signature over exact bytes, so that no canonicalisation is in the path of trust.
+//!
+//! Source: the DSSE 1.0.2 protocol. Ed25519 is always checked strictly: `verify` accepts malleable and
+//! small-order edge cases that `verify_strict` refuses.
+
+use crate::ids::Hex32;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signature as Ed25519Signature, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A signed payload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Envelope {
+    /// What the payload is; signed with it.
+    #[serde(rename = "payloadType")]
+    pub payload_type: String,
+    /// Base64 of the signed bytes.
+    pub payload: String,
+    /// One entry a signer.
+    pub signatures: Vec<Signature>,
+}
+
+/// One signer's signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// Which key: see [`key_id`].
+    pub keyid: String,
+    /// Base64 of the 64 signature bytes.
+    pub sig: String,
+}
+
+/// Keys that are believed, by [`key_id`].
+#[derive(Clone, Debug, Default)]
+pub struct KeySet(BTreeMap<String, VerifyingKey>);
+
+/// Why an envelope is not believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeError {
+    /// The payload is of another type.
+    #[error("payload type is `{0}`")]
+    PayloadType(String),
+    /// Payload or signature is not base64, or a signature is not 64 bytes.
+    #[error("`{0}` is not well formed")]
+    Encoding(&'static str),
+    /// No signature is by a known key.
+    #[error("no signature is by a trusted key")]
+    UnknownSigner,
+    /// A signature by a known key is wrong.
+    #[error("the signature of key `{0}` does not verify")]
+    BadSignature(String),
+    /// Thirty-two bytes that are no Ed25519 public key.
+    #[error("`{0}` is not an Ed25519 public key")]
+    BadKey(String),
+}
+
+/// The first 32 hexadecimal characters of `SHA-256("svc/key/v1" || public key)`.
+#[must_use]
+pub fn key_id(public_key: &[u8; 32]) -> String {
+    let mut id = crate::canonical::digest_bytes("svc/key/v1", public_key).to_string();
+    id.truncate(32);
+    id
+}
+
+/// What is signed: `DSSEv1 SP LEN(type) SP type SP LEN(payload) SP payload`.
+#[must_use]
+pub fn pre_authentication_encoding(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("DSSEv1 {} {} {} ", payload_type.len(), payload_type, payload.len()).into_bytes();
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+impl Envelope {
+    /// Wraps a payload and its signatures (`keyid`, 64 bytes).
+    #[must_use]
+    pub fn seal(payload_type: &str, payload: &[u8], signatures: &[(String, [u8; 64])]) -> Self {
+        let encode =
+            |(keyid, sig): &(String, [u8; 64])| Signature { keyid: keyid.clone(), sig: STANDARD.encode(sig) };
+        Self {
+            payload_type: payload_type.to_owned(),
+            payload: STANDARD.encode(payload),
+            signatures: signatures.iter().map(encode).collect(),
+        }
+    }
+
+    /// The payload, and the ids of the known keys that signed it, each once. Signatures by unknown keys are
+    /// passed over; a wrong signature by a known key is an error.
+    ///
+    /// # Errors
+    /// [`EnvelopeError`]; [`EnvelopeError::UnknownSigner`] when no known key signed.
+    pub fn verify(&self, payload_type: &str, keys: &KeySet) -> Result<(Vec<u8>, Vec<String>), EnvelopeError> {
+        if self.payload_type != payload_type {
+            return Err(EnvelopeError::PayloadType(self.payload_type.clone()));
+        }
+        let payload = STANDARD.decode(&self.payload).map_err(|_| EnvelopeError::Encoding("payload"))?;
+        let signed = pre_authentication_encoding(payload_type, &payload);
+        let mut signers = Vec::new();
+        for signature in &self.signatures {
+            let Some(key) = keys.0.get(&signature.keyid) else { continue };
+            let bytes = STANDARD.decode(&signature.sig).map_err(|_| EnvelopeError::Encoding("sig"))?;
+            let parsed = Ed25519Signature::from_slice(&bytes).map_err(|_| EnvelopeError::Encoding("sig"))?;
+            key.verify_strict(&signed, &parsed)
+                .map_err(|_| EnvelopeError::BadSignature(signature.keyid.clone()))?;
+            if !signers.contains(&signature.keyid) {
+                signers.push(signature.keyid.clone());
+            }
+        }
+        if signers.is_empty() { Err(EnvelopeError::UnknownSigner) } else { Ok((payload, signers)) }
+    }
+}
+
+impl KeySet {
+    /// A set of raw public keys.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::BadKey`] for bytes that are no curve point.
+    pub fn new(public_keys: impl IntoIterator<Item = [u8; 32]>) -> Result<Self, EnvelopeError> {
+        let parse = |bytes: [u8; 32]| match VerifyingKey::from_bytes(&bytes) {
+            Ok(key) => Ok((key_id(&bytes), key)),
+            Err(_) => Err(EnvelopeError::BadKey(Hex32::new(bytes).to_string())),
+        };
+        public_keys.into_iter().map(parse).collect::<Result<_, _>>().map(Self)
+    }
+}

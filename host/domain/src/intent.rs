@@ -1,0 +1,216 @@
+//! What an operation is asked to do. Both families are one [`Intent`]; the family follows from it.
+
+mod asset_action;
+mod lifecycle;
+mod payment;
+
+pub use asset_action::AssetAction;
+pub use lifecycle::{KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate};
+pub use payment::{BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment};
+
+use crate::canonical::{self, CanonicalError};
+use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
+use crate::roster::{Roster, Threshold};
+use serde::{Deserialize, Serialize};
+
+/// The two operation families of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Product signing under `/v1/operations`.
+    Product,
+    /// The key lifecycle under `/v1/custody`.
+    Custody,
+}
+
+/// Who publishes an executed operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublicationMode {
+    /// Somebody calls publish.
+    Manual,
+    /// The gateway does, right after execution.
+    Automatic,
+}
+
+/// The contract's `operation_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the contract's own words")]
+pub enum OperationType {
+    KeyCreate,
+    Sign,
+    Refresh,
+    Reshare,
+    Rotate,
+    Recover,
+}
+
+impl OperationType {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::KeyCreate => "key_create",
+            Self::Sign => "sign",
+            Self::Refresh => "refresh",
+            Self::Reshare => "reshare",
+            Self::Rotate => "rotate",
+            Self::Recover => "recover",
+        }
+    }
+}
+
+/// How a signature is to be made, common to both signing kinds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SigningTerms {
+    /// The signers asked for.
+    pub requested_participants: Roster,
+    /// A threshold at least the key's own, when the caller raises it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub threshold: Option<Threshold>,
+    /// Root of the epoch the caller expects, hexadecimal; another one at execution is refused.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub epoch_fence_token_hex: Option<String>,
+    /// Who publishes.
+    pub publication_mode: PublicationMode,
+}
+
+/// The request minus `client` and idempotency key: what approvals, admission and nodes bind to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Intent {
+    /// A product payment to be signed.
+    Payment(Payment),
+    /// A custody signature over a digest.
+    AssetAction(AssetAction),
+    /// Distributed key generation.
+    KeyCreate(KeyCreate),
+    /// New shares, same roster, threshold and public key.
+    Refresh(Refresh),
+    /// New shares for a new roster and threshold, same public key.
+    Reshare(Reshare),
+    /// A new key that takes this one's place.
+    Rotate(Rotate),
+    /// One participant's share rebuilt from helpers.
+    Recover(Recover),
+}
+
+impl Intent {
+    /// The family whose paths serve this operation.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        match self {
+            Self::Payment(_) => Family::Product,
+            Self::AssetAction(_)
+            | Self::KeyCreate(_)
+            | Self::Refresh(_)
+            | Self::Reshare(_)
+            | Self::Rotate(_)
+            | Self::Recover(_) => Family::Custody,
+        }
+    }
+
+    /// The contract's `operation_type`.
+    #[must_use]
+    pub const fn operation_type(&self) -> OperationType {
+        match self {
+            Self::Payment(_) | Self::AssetAction(_) => OperationType::Sign,
+            Self::KeyCreate(_) => OperationType::KeyCreate,
+            Self::Refresh(_) => OperationType::Refresh,
+            Self::Reshare(_) => OperationType::Reshare,
+            Self::Rotate(_) => OperationType::Rotate,
+            Self::Recover(_) => OperationType::Recover,
+        }
+    }
+
+    /// The signing terms, for the two kinds that sign.
+    #[must_use]
+    pub const fn signing_terms(&self) -> Option<&SigningTerms> {
+        match self {
+            Self::Payment(payment) => Some(&payment.terms),
+            Self::AssetAction(action) => Some(&action.terms),
+            Self::KeyCreate(_) | Self::Refresh(_) | Self::Reshare(_) | Self::Rotate(_) | Self::Recover(_) => {
+                None
+            }
+        }
+    }
+
+    /// Who publishes; key creation is always automatic.
+    #[must_use]
+    pub const fn publication_mode(&self) -> PublicationMode {
+        match self {
+            Self::Payment(payment) => payment.terms.publication_mode,
+            Self::AssetAction(action) => action.terms.publication_mode,
+            Self::KeyCreate(_) => PublicationMode::Automatic,
+            Self::Refresh(refresh) => refresh.change.publication_mode,
+            Self::Reshare(reshare) => reshare.change.publication_mode,
+            Self::Rotate(rotate) => rotate.change.publication_mode,
+            Self::Recover(recover) => recover.change.publication_mode,
+        }
+    }
+
+    /// `SHA-256("svc/intent/v1" || canonical intent)`.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which no parsed intent gives.
+    pub fn hash(&self) -> Result<Hex32, CanonicalError> {
+        canonical::digest("svc/intent/v1", self)
+    }
+
+    /// The 32 bytes that are signed: the caller's digest for a custody signature, otherwise
+    /// `SHA-256("svc/signing-request/v1" || canonical intent)` (decisions.md 5).
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which no parsed intent gives.
+    pub fn request_digest(&self) -> Result<Hex32, CanonicalError> {
+        match self {
+            Self::AssetAction(action) => Ok(action.request_digest),
+            Self::Payment(_)
+            | Self::KeyCreate(_)
+            | Self::Refresh(_)
+            | Self::Reshare(_)
+            | Self::Rotate(_)
+            | Self::Recover(_) => canonical::digest("svc/signing-request/v1", self),
+        }
+    }
+}
+
+/// The operation's name, the same for every retry of one request (decisions.md 3).
+///
+/// # Errors
+/// [`CanonicalError`], which strings do not give.
+pub fn operation_id(
+    tenant: &Tenant,
+    family: Family,
+    key_ref: &KeyRef,
+    idempotency_key: &str,
+) -> Result<OperationId, CanonicalError> {
+    #[derive(Serialize)]
+    struct Named<'a> {
+        tenant: &'a Tenant,
+        family: Family,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key_ref: Option<&'a KeyRef>,
+        idempotency_key: &'a str,
+    }
+    let key_ref = match family {
+        Family::Product => None,
+        Family::Custody => Some(key_ref),
+    };
+    canonical::digest("svc/operation-id/v1", &Named { tenant, family, key_ref, idempotency_key })
+        .map(OperationId)
+}
+
+/// `SHA-256("svc/key-id/v1" || {tenant_id, key_ref})` (decisions.md 5).
+///
+/// # Errors
+/// [`CanonicalError`], which strings do not give.
+pub fn key_id(tenant: &Tenant, key_ref: &KeyRef) -> Result<KeyId, CanonicalError> {
+    #[derive(Serialize)]
+    struct Named<'a> {
+        tenant_id: &'a Tenant,
+        key_ref: &'a KeyRef,
+    }
+    canonical::digest("svc/key-id/v1", &Named { tenant_id: tenant, key_ref }).map(KeyId)
+}

@@ -1,0 +1,175 @@
+//! The whole life of an operation.
+//!
+//! ```text
+//! Submitted → PendingApproval → Deciding → Applying → Admitted → Materializing → ReceiptMaterialized
+//!   → Preparing ─(sign)────────────────────────→ Executed → Publishing → Published
+//!             └─(new shares)→ Committing ──────↗
+//! any phase before Executed that has not decided an epoch → [Discarding] → Failed
+//! ```
+//!
+//! Three pure functions move it: [`decide`] says what a command makes happen, [`evolve`] what an event makes of
+//! the operation, [`next`] what the operation owes. Effects follow from *state*, never from a command, so the
+//! first try, a retry and recovery after a crash are one path.
+
+mod approve;
+mod command;
+mod effect;
+mod event;
+mod evolve;
+mod execute;
+mod owed;
+mod phase;
+mod plan;
+mod publish;
+mod recover;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+pub use approve::approval_is_open;
+pub use command::{Ask, Command, KeyStanding, Refusal};
+pub use effect::{Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Outcome, SignatureResult};
+pub use event::{Change, Event, KeySlot, Recovery, RecoveryOutcome, SettledEffect, Submission};
+pub use evolve::{evolve, replay};
+pub use owed::{Step, next};
+pub use phase::{NextAction, Phase, State};
+pub use plan::{Plan, Staged, plan};
+pub use settle::ATTEMPTS_MAX;
+
+use crate::admission::Admission;
+use crate::approval::Approval;
+use crate::binding::ClientBinding;
+use crate::ids::{Hex32, OperationId, Tenant};
+use crate::intent::Intent;
+use crate::policy;
+use crate::time::EpochMs;
+use serde::{Deserialize, Serialize};
+
+/// An operation as its events made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its name for ever.
+    pub id: OperationId,
+    /// How many events made it: the store compares it before it writes.
+    pub revision: u64,
+    /// Whose.
+    pub tenant: Tenant,
+    /// Who submitted it.
+    pub submitter: ClientBinding,
+    /// What is to be done.
+    pub intent: Intent,
+    /// What approvals, admission and nodes bind to.
+    pub intent_hash: Hex32,
+    /// The key it is about.
+    pub key: KeySlot,
+    /// Digest of the request body.
+    pub body_digest: Hex32,
+    /// Where it is.
+    pub phase: Phase,
+    /// The approvals that count, oldest first, one a subject.
+    pub approvals: Vec<Approval>,
+    /// The subjects of approvals that came after the quorum.
+    pub late_approvals: Vec<String>,
+    /// The latest evaluation.
+    pub policy: policy::Outcome,
+    /// The signed decision, once there is one.
+    pub admission: Option<Box<Admission>>,
+    /// Empty until the receipt step.
+    pub policy_receipt_id: String,
+    /// New shares, from the point of no return on.
+    pub staged: Option<Box<Staged>>,
+    /// The result, once executed.
+    pub result_ref: Option<Hex32>,
+    /// The signature, when one was made.
+    pub signature: Option<Box<SignatureResult>>,
+    /// The receipt, once published.
+    pub publication_receipt: Option<String>,
+    /// Why it failed or is being abandoned.
+    pub failure: Option<Failure>,
+    /// Effects that came to their end, in order.
+    pub settled: Vec<SettledEffect>,
+    /// Recoveries asked for, in order.
+    pub recoveries: Vec<Recovery>,
+    /// When it was submitted.
+    pub created_at_ms: EpochMs,
+    /// When it last changed.
+    pub updated_at_ms: EpochMs,
+}
+
+impl Operation {
+    /// The view's `state`.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.phase.state()
+    }
+
+    /// The endpoints that advance it.
+    #[must_use]
+    pub const fn next_actions(&self) -> &'static [NextAction] {
+        self.phase.next_actions(self.intent.publication_mode())
+    }
+
+    /// Who must do what; none before the decision.
+    #[must_use]
+    pub fn plan(&self) -> Option<Plan> {
+        self.admission.as_ref().map(|admission| plan(&admission.decision))
+    }
+}
+
+/// The events that open an operation.
+#[must_use]
+pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
+    let quorum = submission.policy.quorum.clone();
+    let mut changes = vec![
+        Change::Submitted(Box::new(submission)),
+        Change::ApprovalRequested { required: quorum.required },
+    ];
+    if quorum.required == 0 && quorum.satisfied {
+        changes.push(Change::QuorumReached);
+    }
+    stamp(at, changes)
+}
+
+/// What a command makes happen. No events means that it is so already: a repeat is an answer, not an error.
+///
+/// # Errors
+/// [`Refusal`] when the caller may not.
+pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Refusal> {
+    let changes = match &command.ask {
+        Ask::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
+        Ask::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
+        Ask::Execute { requested_at_ms, key } => {
+            execute::decide(operation, *requested_at_ms, key.as_ref(), command.at)
+        }
+        Ask::BeginCeremony => Ok(execute::begin_ceremony(operation)),
+        Ask::Settle { effect, outcome, result_root } => {
+            return Ok(settled(
+                command.at,
+                *effect,
+                *result_root,
+                settle::decide(operation, *effect, outcome, *result_root),
+            ));
+        }
+        Ask::Publish { scope, expected_result_ref, requested_at_ms } => {
+            publish::decide(operation, scope, expected_result_ref.as_deref(), *requested_at_ms)
+        }
+        Ask::Recover { effect_id, result_root } => {
+            recover::decide(operation, effect_id, *result_root, command.at)
+        }
+        Ask::NoteReplay { body_digest } => Ok(vec![Change::ReplayNoted { body_digest: *body_digest }]),
+    }?;
+    Ok(stamp(command.at, changes))
+}
+
+/// The first of the events says which effect they end.
+fn settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) -> Vec<Event> {
+    let mut events = stamp(at, changes);
+    if let Some(first) = events.first_mut() {
+        first.settles = Some(SettledEffect { id, result_root });
+    }
+    events
+}
+
+fn stamp(at_ms: EpochMs, changes: Vec<Change>) -> Vec<Event> {
+    changes.into_iter().map(|change| Event { at_ms, change, settles: None }).collect()
+}

@@ -1,0 +1,68 @@
+//! Approvals: the policy says who counts, the quorum says when it is enough.
+
+use super::{Change, Failure, Operation, Phase, Refusal};
+use crate::approval::Approval;
+use crate::policy;
+use crate::time::EpochMs;
+
+/// Late approvals kept in evidence; further ones change nothing and are answered alike.
+const LATE_APPROVALS_MAX: usize = 64;
+
+/// Whether this subject's approval would be counted now, so that the policy must be asked over it.
+#[must_use]
+pub fn approval_is_open(operation: &Operation, subject_id: &str) -> bool {
+    matches!(operation.phase, Phase::Submitted | Phase::PendingApproval)
+        && !operation.approvals.iter().any(|approval| approval.subject_id == subject_id)
+}
+
+pub(super) fn decide(
+    operation: &Operation,
+    approval: &Approval,
+    policy: Option<&policy::Outcome>,
+) -> Result<Vec<Change>, Refusal> {
+    if let Some(failure) = &operation.failure {
+        return Err(Refusal::Failed(failure.clone()));
+    }
+    if !approval_is_open(operation, &approval.subject_id) {
+        return Ok(late(operation, approval));
+    }
+    let Some(policy) = policy else { return Ok(Vec::new()) };
+    let reasons = || policy.reasons.iter().map(ToString::to_string).collect();
+    if !policy.is_allowed() {
+        return Err(Refusal::PolicyRejected { reasons: reasons() });
+    }
+    if !policy.quorum.subjects.contains(&approval.subject_id) {
+        return Err(Refusal::ApproverNotPermitted {
+            subject_id: approval.subject_id.clone(),
+            reasons: reasons(),
+        });
+    }
+    let mut changes = vec![Change::ApprovalRecorded { approval: approval.clone(), policy: policy.clone() }];
+    if policy.quorum.satisfied {
+        changes.push(Change::QuorumReached);
+    }
+    Ok(changes)
+}
+
+/// The second vote of a subject counts once; a first vote after the quorum is evidence only.
+fn late(operation: &Operation, approval: &Approval) -> Vec<Change> {
+    let voted = operation.approvals.iter().any(|earlier| earlier.subject_id == approval.subject_id)
+        || operation.late_approvals.contains(&approval.subject_id);
+    if voted || operation.late_approvals.len() >= LATE_APPROVALS_MAX {
+        return Vec::new();
+    }
+    vec![Change::LateApprovalRecorded { approval: approval.clone() }]
+}
+
+/// Approvals that take too long end the operation.
+pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -> Vec<Change> {
+    if operation.phase != Phase::PendingApproval || at < operation.created_at_ms.plus_ms(approval_ttl_ms) {
+        return Vec::new();
+    }
+    let failure = Failure {
+        code: "approval_expired".to_owned(),
+        detail: format!("no quorum within {approval_ttl_ms} ms of submission"),
+        culprits: Vec::new(),
+    };
+    vec![Change::Failed { failure, policy: None }]
+}

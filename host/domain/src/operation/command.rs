@@ -1,0 +1,152 @@
+//! What may be asked of an operation, and why it may be refused.
+
+use super::effect::{EffectId, Failure, Outcome};
+use crate::approval::Approval;
+use crate::ids::Hex32;
+use crate::key::{Epoch, KeyState};
+use crate::policy;
+use crate::time::EpochMs;
+
+/// A request to move an operation, with the instant it was made (the gateway's clock).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// When.
+    pub at: EpochMs,
+    /// What.
+    pub ask: Ask,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Count an approval. `policy` is the evaluation over the approvals with this one; the engine leaves it out
+    /// where [`super::approval_is_open`] says that nothing depends on it.
+    Approve {
+        /// The vote.
+        approval: Approval,
+        /// Who counts, in the policy's judgement.
+        policy: Option<policy::Outcome>,
+    },
+    /// Bring the operation to execution.
+    Execute {
+        /// The caller's clock: a claim.
+        requested_at_ms: Option<i64>,
+        /// The key as it stands; none while key creation has not generated it.
+        key: Option<KeyStanding>,
+    },
+    /// Record that the ceremony begins: durable before the world is touched.
+    BeginCeremony,
+    /// Take the world's answer to an effect.
+    Settle {
+        /// Which effect.
+        effect: EffectId,
+        /// What came of it.
+        outcome: Outcome,
+        /// Digest of it, see [`Outcome::result_root`].
+        result_root: Hex32,
+    },
+    /// Bring the operation to publication.
+    Publish {
+        /// What is published: `signature` for a signing operation.
+        scope: String,
+        /// The result the caller believes it publishes.
+        expected_result_ref: Option<String>,
+        /// The caller's clock: a claim.
+        requested_at_ms: i64,
+    },
+    /// Record the recovery of one effect.
+    Recover {
+        /// The effect as the caller names it.
+        effect_id: String,
+        /// The result the caller expects.
+        result_root: Hex32,
+    },
+    /// Give up on approvals older than this many milliseconds.
+    Expire {
+        /// How long approvals may take.
+        approval_ttl_ms: u64,
+    },
+    /// Record that the same idempotency key came with another body.
+    NoteReplay {
+        /// Digest of that body.
+        body_digest: Hex32,
+    },
+}
+
+/// What execution needs to know of the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyStanding {
+    /// Where it is in its life.
+    pub state: KeyState,
+    /// The generation that signs now.
+    pub epoch: Epoch,
+    /// The other operation that holds it, if any.
+    pub busy_with_other: bool,
+}
+
+/// The caller may not, now or ever.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Execution before admission, or publication before execution.
+    #[error("operation was not executed: {missing}")]
+    NotExecuted {
+        /// What is missing.
+        missing: String,
+    },
+    /// Publication of another result.
+    #[error("`expected_result_ref` is not the operation's result `{actual}`")]
+    ResultRefMismatch {
+        /// The operation's.
+        actual: Hex32,
+    },
+    /// Publication in a scope this operation does not have.
+    #[error("`scope` must be {allowed}")]
+    PublicationScope {
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// The policy does not count this approver.
+    #[error("approval of `{subject_id}` does not count{}", why(.reasons))]
+    ApproverNotPermitted {
+        /// Who.
+        subject_id: String,
+        /// The policy's reasons.
+        reasons: Vec<String>,
+    },
+    /// The policy denies the operation itself.
+    #[error("policy denies the operation{}", why(.reasons))]
+    PolicyRejected {
+        /// The policy's reasons.
+        reasons: Vec<String>,
+    },
+    /// The operation failed for good.
+    #[error("operation failed: {}", .0.detail)]
+    Failed(Failure),
+    /// The key moved to another epoch than the caller fenced.
+    #[error("`epoch_fence_token_hex` is not the key's active epoch root `{actual}`")]
+    EpochFenceMismatch {
+        /// The key's.
+        actual: Hex32,
+    },
+    /// The key does not sign or change in this state.
+    #[error("key is `{state}`")]
+    KeyNotActive {
+        /// Where it is.
+        state: &'static str,
+    },
+    /// Another lifecycle operation executes on the key.
+    #[error("another lifecycle operation is executing on the key")]
+    KeyBusy,
+    /// A recovery of a known effect with another result.
+    #[error("effect `{effect_id}` has the result root `{actual}`")]
+    RecoveryConflict {
+        /// Which effect.
+        effect_id: String,
+        /// Its result.
+        actual: Hex32,
+    },
+}
+
+fn why(reasons: &[String]) -> String {
+    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
+}

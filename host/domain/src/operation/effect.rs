@@ -1,0 +1,167 @@
+//! What the world is asked to do, and what it answered.
+
+use super::plan::Staged;
+use crate::admission::Admission;
+use crate::canonical::{self, CanonicalError};
+use crate::ids::{Hex32, OperationId};
+use crate::policy;
+use crate::roster::{ParticipantIndex, Roster};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The steps of an operation that touch the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each is described at its Action")]
+pub enum EffectStep {
+    Decision,
+    Admission,
+    PolicyReceipt,
+    Execute,
+    CommitEpoch,
+    Publish,
+    Discard,
+}
+
+impl EffectStep {
+    /// As it stands in an effect id.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Admission => "admission",
+            Self::PolicyReceipt => "policy-receipt",
+            Self::Execute => "execute",
+            Self::CommitEpoch => "commit-epoch",
+            Self::Publish => "publish",
+            Self::Discard => "discard",
+        }
+    }
+}
+
+/// Names one action for ever; the far end answers a repeat from its ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EffectId {
+    /// Whose.
+    pub operation: OperationId,
+    /// Which step.
+    pub step: EffectStep,
+    /// From 1; another attempt is another action.
+    pub attempt: u32,
+}
+
+impl fmt::Display for EffectId {
+    /// `<operation id>.<step>.<attempt>`, the contract's `effect_id`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.operation, self.step.as_str(), self.attempt)
+    }
+}
+
+/// What to do. Every action is idempotent at the far end by its effect's id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask the policy over the approvals, then the authority for its signature.
+    ObtainDecision,
+    /// Give the decision to these nodes.
+    ApplyAdmission(BTreeSet<ParticipantIndex>),
+    /// Have these nodes fix the policy receipt.
+    MaterializeReceipt(BTreeSet<ParticipantIndex>),
+    /// Sign, or stage new shares.
+    RunCeremony(BTreeSet<ParticipantIndex>),
+    /// Promote the staged shares on these nodes.
+    CommitEpoch(BTreeSet<ParticipantIndex>),
+    /// Open the publication gate on these nodes; erase what was retired.
+    Publish(BTreeSet<ParticipantIndex>),
+    /// Forget what was staged on these nodes.
+    Discard(BTreeSet<ParticipantIndex>),
+}
+
+/// An action with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// Its name.
+    pub id: EffectId,
+    /// What to do.
+    pub action: Action,
+}
+
+/// A node's word that it did a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReceipt {
+    /// Which node.
+    pub participant: ParticipantIndex,
+    /// Head of the node's own chain of this operation's steps after this one.
+    pub transition_hash: Hex32,
+}
+
+/// A signature and what it is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignatureResult {
+    /// The suite.
+    pub signature_profile: String,
+    /// The key it verifies under (the child, when derived): 32 bytes, hexadecimal.
+    pub public_key_hex: String,
+    /// The 32 bytes signed.
+    pub signed_digest: Hex32,
+    /// 64 bytes, hexadecimal.
+    pub signature_hex: String,
+    /// Who signed.
+    pub signers: Roster,
+}
+
+/// Why an operation cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Stable word.
+    pub code: String,
+    /// One sentence for people.
+    pub detail: String,
+    /// Participants that misbehaved, when that is why.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub culprits: Vec<ParticipantIndex>,
+}
+
+impl Outcome {
+    /// Digest of the answer; that of the ceremony is the contract's `result_ref`.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which no answer gives.
+    pub fn result_root(&self) -> Result<Hex32, CanonicalError> {
+        match self {
+            Self::DecisionSigned { admission, .. } => Ok(admission.admission_hash),
+            Self::Acked(receipts) => canonical::digest("svc/receipts/v1", receipts),
+            Self::Signed(signature) => canonical::digest("svc/result/v1", signature),
+            Self::Staged(staged) => canonical::digest("svc/result/v1", staged),
+            Self::AttemptLost(reason) => canonical::digest("svc/attempt-lost/v1", reason),
+            Self::Rejected { failure, .. } => canonical::digest("svc/rejected/v1", failure),
+        }
+    }
+}
+
+/// What the world answered to an effect. Being unreachable is no answer: the effect stays owed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The policy allowed it and the authority signed.
+    DecisionSigned {
+        /// The evaluation behind it.
+        policy: policy::Outcome,
+        /// The signed decision.
+        admission: Box<Admission>,
+    },
+    /// These nodes did the step.
+    Acked(Vec<NodeReceipt>),
+    /// The ceremony gave a signature.
+    Signed(SignatureResult),
+    /// The ceremony staged new shares on every planned node.
+    Staged(Box<Staged>),
+    /// The ceremony's secrets are gone (a node restarted): only a fresh attempt can succeed.
+    AttemptLost(String),
+    /// Somebody entitled to refuse did, for good.
+    Rejected {
+        /// Why.
+        failure: Failure,
+        /// The evaluation behind it, when the policy refused.
+        policy: Option<policy::Outcome>,
+    },
+}

@@ -1,0 +1,99 @@
+//! Execution: asked for once, then driven.
+
+use super::{Change, Failure, KeyStanding, Operation, Phase, Refusal};
+use crate::intent::OperationType;
+use crate::time::EpochMs;
+
+pub(super) fn decide(
+    operation: &Operation,
+    requested_at_ms: Option<i64>,
+    key: Option<&KeyStanding>,
+    at: EpochMs,
+) -> Result<Vec<Change>, Refusal> {
+    match &operation.phase {
+        Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Applying => {
+            Err(Refusal::NotExecuted { missing: missing_approvals(operation) })
+        }
+        Phase::Admitted => start(operation, requested_at_ms, key, at),
+        Phase::Materializing
+        | Phase::ReceiptMaterialized
+        | Phase::Preparing { .. }
+        | Phase::Committing { .. }
+        | Phase::Executed
+        | Phase::Publishing
+        | Phase::Published => Ok(Vec::new()),
+        Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
+    }
+}
+
+fn start(
+    operation: &Operation,
+    requested_at_ms: Option<i64>,
+    key: Option<&KeyStanding>,
+    at: EpochMs,
+) -> Result<Vec<Change>, Refusal> {
+    let expired = operation.admission.as_ref().is_some_and(|admission| at >= admission.decision.not_after_ms);
+    if expired {
+        let failure = Failure {
+            code: "admission_expired".to_owned(),
+            detail: "the admission decision expired before execution".to_owned(),
+            culprits: Vec::new(),
+        };
+        return Ok(vec![Change::Failed { failure, policy: None }]);
+    }
+    if let Some(key) = key {
+        check_key(operation, key)?;
+    }
+    Ok(vec![Change::ExecutionRequested { requested_at_ms }])
+}
+
+/// A signature needs a key that signs in the epoch the caller fenced; a change of the key needs it to itself.
+fn check_key(operation: &Operation, key: &KeyStanding) -> Result<(), Refusal> {
+    let terms = operation.intent.signing_terms();
+    if let Some(fence) = terms.and_then(|terms| terms.epoch_fence_token_hex.as_ref()) {
+        if *fence != key.epoch.root.to_string() {
+            return Err(Refusal::EpochFenceMismatch { actual: key.epoch.root });
+        }
+    }
+    match operation.intent.operation_type() {
+        OperationType::Sign if key.state.can_sign() => Ok(()),
+        OperationType::KeyCreate => Ok(()),
+        OperationType::Sign => Err(Refusal::KeyNotActive { state: key.state.as_str() }),
+        OperationType::Refresh | OperationType::Reshare | OperationType::Rotate | OperationType::Recover => {
+            if key.busy_with_other {
+                Err(Refusal::KeyBusy)
+            } else if key.state.can_sign() {
+                Ok(())
+            } else {
+                Err(Refusal::KeyNotActive { state: key.state.as_str() })
+            }
+        }
+    }
+}
+
+/// The record that precedes the first touch of the world.
+pub(super) fn begin_ceremony(operation: &Operation) -> Vec<Change> {
+    if operation.phase == Phase::ReceiptMaterialized {
+        vec![Change::CeremonyStarted { attempt: 1 }]
+    } else {
+        Vec::new()
+    }
+}
+
+/// For people: how many approvals, or what else, is missing.
+pub(super) fn missing_approvals(operation: &Operation) -> String {
+    let quorum = &operation.policy.quorum;
+    if quorum.satisfied {
+        "the quorum is reached, the admission decision is not applied yet".to_owned()
+    } else {
+        format!("{} of {} approvals", quorum.subjects.len(), quorum.required)
+    }
+}
+
+pub(super) fn failure(operation: &Operation) -> Failure {
+    operation.failure.clone().unwrap_or_else(|| Failure {
+        code: "failed".to_owned(),
+        detail: format!("operation `{}` failed", operation.id),
+        culprits: Vec::new(),
+    })
+}

@@ -1,0 +1,152 @@
+//! The phase table: what is shown, what is owed, what a caller may do next.
+
+use crate::intent::PublicationMode;
+use crate::roster::ParticipantIndex;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Where an operation is. Each phase either rests (somebody must act) or owes a step ([`super::next`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum Phase {
+    /// The instant between the first two events.
+    Submitted,
+    /// Rests: approvals are awaited.
+    PendingApproval,
+    /// Owes the signed decision.
+    Deciding,
+    /// Owes the decision's application on the nodes.
+    Applying,
+    /// Rests: execution is awaited.
+    Admitted,
+    /// Owes the policy receipt.
+    Materializing,
+    /// Owes the record that the ceremony begins.
+    ReceiptMaterialized,
+    /// Owes the ceremony.
+    Preparing {
+        /// 1 for the first; a lost attempt is never resumed.
+        attempt: u32,
+    },
+    /// Past the point of no return: owes the promotion of new shares on the nodes that have not confirmed.
+    Committing {
+        /// Counts the changes of `unacked`, so that an effect id never names two actions.
+        attempt: u32,
+        /// Who has not confirmed.
+        unacked: BTreeSet<ParticipantIndex>,
+    },
+    /// Rests in manual mode: publication is awaited.
+    Executed,
+    /// Owes publication.
+    Publishing,
+    /// Final.
+    Published,
+    /// Owes the discarding of whatever nodes staged.
+    Discarding,
+    /// Final.
+    Failed,
+}
+
+/// The contract's `state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the contract's own words")]
+pub enum State {
+    Submitted,
+    PendingApproval,
+    Admitted,
+    ReceiptMaterialized,
+    Executing,
+    Executed,
+    Published,
+    Failed,
+}
+
+impl State {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::PendingApproval => "pending_approval",
+            Self::Admitted => "admitted",
+            Self::ReceiptMaterialized => "receipt_materialized",
+            Self::Executing => "executing",
+            Self::Executed => "executed",
+            Self::Published => "published",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The contract's `runtime.phase`.
+    #[must_use]
+    pub const fn runtime_phase(self) -> &'static str {
+        match self {
+            Self::Submitted => "Submitted",
+            Self::PendingApproval => "PendingApproval",
+            Self::Admitted => "Admitted",
+            Self::ReceiptMaterialized => "ReceiptMaterialized",
+            Self::Executing => "Executing",
+            Self::Executed => "Executed",
+            Self::Published => "Published",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+/// An endpoint that advances the operation, by the last segment of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the contract's own words")]
+pub enum NextAction {
+    Approve,
+    Execute,
+    Publish,
+    NodeRecovery,
+}
+
+impl NextAction {
+    /// The last segment of the endpoint's path.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Execute => "execute",
+            Self::Publish => "publish",
+            Self::NodeRecovery => "node-recovery",
+        }
+    }
+}
+
+impl Phase {
+    /// What a caller is shown.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        match self {
+            Self::Submitted => State::Submitted,
+            Self::PendingApproval | Self::Deciding | Self::Applying => State::PendingApproval,
+            Self::Admitted | Self::Materializing => State::Admitted,
+            Self::ReceiptMaterialized => State::ReceiptMaterialized,
+            Self::Preparing { .. } | Self::Committing { .. } => State::Executing,
+            Self::Executed | Self::Publishing => State::Executed,
+            Self::Published => State::Published,
+            Self::Discarding | Self::Failed => State::Failed,
+        }
+    }
+
+    /// What a caller may do.
+    #[must_use]
+    pub const fn next_actions(&self, mode: PublicationMode) -> &'static [NextAction] {
+        match (self, mode) {
+            (Self::Submitted | Self::PendingApproval | Self::Deciding | Self::Applying, _) => {
+                &[NextAction::Approve]
+            }
+            (Self::Admitted | Self::Materializing, _) => &[NextAction::Execute],
+            (Self::ReceiptMaterialized | Self::Preparing { .. } | Self::Committing { .. }, _) => {
+                &[NextAction::Execute, NextAction::NodeRecovery]
+            }
+            (Self::Executed | Self::Publishing, PublicationMode::Manual) => &[NextAction::Publish],
+            (Self::Executed | Self::Publishing, PublicationMode::Automatic)
+            | (Self::Published | Self::Discarding | Self::Failed, _) => &[],
+        }
+    }
+}

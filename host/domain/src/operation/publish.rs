@@ -1,0 +1,66 @@
+//! Publication: the gate opens for the result the caller means.
+
+use super::execute::failure;
+use super::{Change, Operation, Phase, Refusal};
+use crate::intent::OperationType;
+
+/// The scope of a signing operation's publication.
+pub(super) const SIGNATURE_SCOPE: &str = "signature";
+
+pub(super) fn decide(
+    operation: &Operation,
+    scope: &str,
+    expected_result_ref: Option<&str>,
+    requested_at_ms: i64,
+) -> Result<Vec<Change>, Refusal> {
+    check_scope(operation, scope)?;
+    match &operation.phase {
+        Phase::Submitted
+        | Phase::PendingApproval
+        | Phase::Deciding
+        | Phase::Applying
+        | Phase::Admitted
+        | Phase::Materializing
+        | Phase::ReceiptMaterialized
+        | Phase::Preparing { .. }
+        | Phase::Committing { .. } => {
+            Err(Refusal::NotExecuted { missing: format!("its state is `{}`", operation.state().as_str()) })
+        }
+        Phase::Executed => {
+            check_result(operation, expected_result_ref)?;
+            Ok(vec![Change::PublicationRequested {
+                scope: scope.to_owned(),
+                requested_at_ms: Some(requested_at_ms),
+            }])
+        }
+        Phase::Publishing | Phase::Published => {
+            check_result(operation, expected_result_ref)?;
+            Ok(Vec::new())
+        }
+        Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
+    }
+}
+
+fn check_scope(operation: &Operation, scope: &str) -> Result<(), Refusal> {
+    match operation.intent.operation_type() {
+        OperationType::Sign if scope != SIGNATURE_SCOPE => {
+            Err(Refusal::PublicationScope { allowed: "`signature`" })
+        }
+        _ if scope.is_empty() => Err(Refusal::PublicationScope { allowed: "a non-empty string" }),
+        OperationType::Sign
+        | OperationType::KeyCreate
+        | OperationType::Refresh
+        | OperationType::Reshare
+        | OperationType::Rotate
+        | OperationType::Recover => Ok(()),
+    }
+}
+
+fn check_result(operation: &Operation, expected: Option<&str>) -> Result<(), Refusal> {
+    match (expected, operation.result_ref) {
+        (Some(expected), Some(actual)) if expected != actual.to_string() => {
+            Err(Refusal::ResultRefMismatch { actual })
+        }
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    }
+}

@@ -1,0 +1,158 @@
+//! What the world's answer to an effect makes happen: retry and give-up, in one place.
+
+use super::effect::{Action, EffectId, EffectStep, Failure, NodeReceipt, Outcome};
+use super::publish::SIGNATURE_SCOPE;
+use super::{Change, Operation, Phase, Step, next, plan};
+use crate::ids::Hex32;
+use crate::intent::{OperationType, PublicationMode};
+use crate::roster::ParticipantIndex;
+use std::collections::BTreeSet;
+
+/// Attempts at one ceremony. Each lost one means that a node restarted in the middle of it.
+pub const ATTEMPTS_MAX: u32 = 16;
+
+/// An answer to an effect that is no longer owed changes nothing.
+pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome, root: Hex32) -> Vec<Change> {
+    let Step::Perform(owed) = next(operation) else { return Vec::new() };
+    if owed.id != effect {
+        return Vec::new();
+    }
+    match outcome {
+        Outcome::DecisionSigned { policy, admission } => match owed.action {
+            Action::ObtainDecision => {
+                vec![Change::DecisionSigned { policy: policy.clone(), admission: admission.clone() }]
+            }
+            Action::ApplyAdmission(_)
+            | Action::MaterializeReceipt(_)
+            | Action::RunCeremony(_)
+            | Action::CommitEpoch(_)
+            | Action::Publish(_)
+            | Action::Discard(_) => Vec::new(),
+        },
+        Outcome::Acked(receipts) => acked(operation, &owed.action, receipts, root),
+        Outcome::Signed(signature) if ceremony_is_owed(operation, false) => executed(
+            operation,
+            Change::Executed { result_ref: root, signature: Some(Box::new(signature.clone())) },
+        ),
+        Outcome::Staged(staged) if ceremony_is_owed(operation, true) => {
+            vec![Change::EpochDecided { staged: staged.clone() }]
+        }
+        Outcome::Signed(_) | Outcome::Staged(_) => Vec::new(),
+        Outcome::AttemptLost(reason) => attempt_lost(operation, reason),
+        Outcome::Rejected { failure, policy } => match &operation.phase {
+            Phase::Preparing { .. } => abort(operation, failure),
+            Phase::Deciding | Phase::Applying | Phase::Materializing => {
+                vec![Change::Failed { failure: failure.clone(), policy: policy.clone() }]
+            }
+            // Past the point of no return there is only forward: the effect stays owed.
+            Phase::Committing { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
+            // These owe nothing, so no answer gets here.
+            Phase::Submitted
+            | Phase::PendingApproval
+            | Phase::Admitted
+            | Phase::ReceiptMaterialized
+            | Phase::Executed
+            | Phase::Published
+            | Phase::Failed => Vec::new(),
+        },
+    }
+}
+
+fn acked(operation: &Operation, action: &Action, receipts: &[NodeReceipt], root: Hex32) -> Vec<Change> {
+    match action {
+        Action::ApplyAdmission(_) if enough(operation, receipts) => {
+            vec![Change::AdmissionApplied { receipts: receipts.to_vec() }]
+        }
+        Action::MaterializeReceipt(_) if enough(operation, receipts) => {
+            vec![Change::ReceiptMaterialized {
+                receipts: receipts.to_vec(),
+                policy_receipt_id: root.to_string(),
+            }]
+        }
+        Action::CommitEpoch(unacked) => epoch_acked(operation, unacked, receipts),
+        Action::Publish(_) if enough(operation, receipts) => {
+            vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
+        }
+        Action::Discard(nodes) if participants(receipts).is_superset(nodes) => {
+            vec![Change::Failed { failure: super::execute::failure(operation), policy: None }]
+        }
+        Action::ObtainDecision
+        | Action::ApplyAdmission(_)
+        | Action::MaterializeReceipt(_)
+        | Action::RunCeremony(_)
+        | Action::Publish(_)
+        | Action::Discard(_) => Vec::new(),
+    }
+}
+
+fn epoch_acked(
+    operation: &Operation,
+    unacked: &BTreeSet<ParticipantIndex>,
+    receipts: &[NodeReceipt],
+) -> Vec<Change> {
+    let acked: BTreeSet<_> = participants(receipts).intersection(unacked).copied().collect();
+    if acked.is_empty() {
+        return Vec::new();
+    }
+    let all = acked.len() == unacked.len();
+    let mut changes = vec![Change::EpochAcked { participants: acked.into_iter().collect() }];
+    let ceremony = operation.settled.iter().rev().find(|settled| settled.id.step == EffectStep::Execute);
+    if let (true, Some(ceremony)) = (all, ceremony) {
+        changes.extend(executed(
+            operation,
+            Change::Executed { result_ref: ceremony.result_root, signature: None },
+        ));
+    }
+    changes
+}
+
+/// Execution, and the automatic mode's request to publish with it.
+fn executed(operation: &Operation, executed: Change) -> Vec<Change> {
+    match operation.intent.publication_mode() {
+        PublicationMode::Manual => vec![executed],
+        PublicationMode::Automatic => {
+            let scope = match operation.intent.operation_type() {
+                OperationType::Sign => SIGNATURE_SCOPE,
+                OperationType::KeyCreate
+                | OperationType::Refresh
+                | OperationType::Reshare
+                | OperationType::Rotate
+                | OperationType::Recover => "epoch",
+            };
+            vec![executed, Change::PublicationRequested { scope: scope.to_owned(), requested_at_ms: None }]
+        }
+    }
+}
+
+fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
+    let Phase::Preparing { attempt } = operation.phase else { return Vec::new() };
+    if attempt < ATTEMPTS_MAX {
+        return vec![Change::AttemptLost { attempt, reason: reason.to_owned() }];
+    }
+    let detail = format!("the ceremony was lost {ATTEMPTS_MAX} times, the last time because {reason}");
+    abort(operation, &Failure { code: "attempts_exhausted".to_owned(), detail, culprits: Vec::new() })
+}
+
+/// Before the point of no return: what may be staged must go first.
+fn abort(operation: &Operation, failure: &Failure) -> Vec<Change> {
+    if operation.plan().is_some_and(|plan| plan.stages_epoch) {
+        vec![Change::Aborted { failure: failure.clone() }]
+    } else {
+        vec![Change::Failed { failure: failure.clone(), policy: None }]
+    }
+}
+
+fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
+    matches!(operation.phase, Phase::Preparing { .. })
+        && operation.plan().is_some_and(|plan| plan.stages_epoch == stages_epoch)
+}
+
+fn enough(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
+    let Some(admission) = &operation.admission else { return false };
+    let plan = plan(&admission.decision);
+    participants(receipts).intersection(&plan.nodes).count() >= plan.n_acks_required
+}
+
+fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
+    receipts.iter().map(|receipt| receipt.participant).collect()
+}

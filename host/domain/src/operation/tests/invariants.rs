@@ -1,0 +1,75 @@
+//! What must hold after every event of every life.
+
+use super::machine::Machine;
+use crate::operation::{Change, Phase, replay};
+use std::collections::BTreeSet;
+
+pub(crate) fn check(machine: &Machine) {
+    published_means_complete(machine);
+    failed_means_untouched(machine);
+    executed_once(machine);
+}
+
+fn happened(machine: &Machine, is: impl Fn(&Change) -> bool) -> usize {
+    machine.log.iter().filter(|event| is(&event.change)).count()
+}
+
+/// (1)
+pub(crate) fn no_effect_before_quorum(machine: &Machine) {
+    let quorum = &machine.operation.policy.quorum;
+    let subjects: BTreeSet<_> =
+        machine.operation.approvals.iter().map(|approval| &approval.subject_id).collect();
+    assert!(
+        happened(machine, |change| matches!(change, Change::QuorumReached)) == 1
+            && subjects.len() >= quorum.required as usize
+            && subjects.len() == machine.operation.approvals.len(),
+        "an effect without a quorum: {:?}",
+        machine.operation
+    );
+}
+
+/// (2)
+pub(crate) fn an_effect_id_names_one_action(machine: &Machine) {
+    assert_eq!(machine.world.confused, None, "an effect id named two actions");
+}
+
+/// (3)
+fn published_means_complete(machine: &Machine) {
+    if machine.operation.phase != Phase::Published {
+        return;
+    }
+    let plan = machine.operation.plan().unwrap();
+    if plan.stages_epoch {
+        assert_eq!(machine.world.committed, plan.nodes, "published without every planned node");
+    }
+    assert!(machine.world.staged.is_empty(), "published with something staged");
+    assert!(machine.operation.result_ref.is_some() && machine.operation.publication_receipt.is_some());
+}
+
+/// (4)
+fn failed_means_untouched(machine: &Machine) {
+    if machine.operation.phase != Phase::Failed {
+        return;
+    }
+    assert_eq!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })), 0);
+    assert!(machine.world.staged.is_empty(), "failed with something staged");
+    assert!(machine.world.committed.is_empty(), "failed with something committed");
+    assert!(machine.operation.failure.is_some());
+}
+
+fn executed_once(machine: &Machine) {
+    assert!(happened(machine, |change| matches!(change, Change::Executed { .. })) <= 1);
+    assert!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })) <= 1);
+    assert!(happened(machine, |change| matches!(change, Change::DecisionSigned { .. })) <= 1);
+}
+
+/// (5) and (6)
+pub(crate) fn at_rest(machine: &Machine) {
+    assert_eq!(replay(&machine.log).as_ref(), Some(&machine.operation), "folding the log gives the state");
+    assert!(
+        matches!(machine.operation.phase, Phase::Published | Phase::Failed),
+        "stuck in {:?}",
+        machine.operation.phase
+    );
+    assert!(machine.operation.next_actions().is_empty());
+}

@@ -1,0 +1,96 @@
+//! One random life, from submission to its end.
+
+use super::invariants;
+use super::machine::Machine;
+use super::samples::{Kind, approval, hex32, intent, submission, verdict};
+use crate::ids::EpochName;
+use crate::intent::PublicationMode;
+use crate::key::{Epoch, KeyState};
+use crate::operation::{Ask, EffectStep, KeyStanding, Phase, Step, approval_is_open, next};
+
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) n_crashes: u64,
+    pub(crate) n_published: u64,
+    pub(crate) n_failed: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, machine: &Machine) {
+        self.n_crashes += machine.n_crashes;
+        self.n_published += u64::from(machine.operation.phase == Phase::Published);
+        self.n_failed += u64::from(machine.operation.phase == Phase::Failed);
+    }
+}
+
+pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
+    let mode = if seed % 2 == 0 { PublicationMode::Manual } else { PublicationMode::Automatic };
+    let required = u32::try_from(seed % 4).unwrap();
+    let mut machine = Machine::submit(seed, submission(intent(kind, mode), required));
+    for _ in 0..60 {
+        if machine.random.one_in(3) {
+            anybody_asks_anything(&mut machine);
+        } else {
+            machine.drive_once();
+        }
+    }
+    machine.world.calm = true;
+    finish(&mut machine);
+    invariants::at_rest(&machine);
+    assert!(machine.world.answered(EffectStep::Execute) <= 1, "seed {seed}: two ceremonies gave a result");
+    machine
+}
+
+/// A client with bad habits: any command at any time, repeats included. Refusals are answers.
+fn anybody_asks_anything(machine: &mut Machine) {
+    let ask = match machine.random.below(12) {
+        0..=5 => approve(machine),
+        6 | 7 => execute(),
+        8 => publish(),
+        9 => Ask::BeginCeremony,
+        10 => {
+            Ask::Recover { effect_id: format!("unknown-{}", machine.random.below(3)), result_root: hex32(1) }
+        }
+        _ => Ask::NoteReplay { body_digest: hex32(2) },
+    };
+    let _answer = machine.ask(ask);
+}
+
+fn approve(machine: &mut Machine) -> Ask {
+    let subject = format!("subject-{}", machine.random.below(5));
+    let approval = approval(&subject, machine.now);
+    let policy = approval_is_open(&machine.operation, &subject).then(|| {
+        let earlier = machine.operation.approvals.iter().map(|approval| approval.subject_id.clone());
+        let subjects: Vec<_> = earlier.chain([subject.clone()]).collect();
+        verdict(&subjects, machine.operation.policy.quorum.required)
+    });
+    Ask::Approve { approval, policy }
+}
+
+fn execute() -> Ask {
+    let epoch = Epoch { name: EpochName("1".into()), root: hex32(9) };
+    Ask::Execute {
+        requested_at_ms: None,
+        key: Some(KeyStanding { state: KeyState::Active, epoch, busy_with_other: false }),
+    }
+}
+
+fn publish() -> Ask {
+    Ask::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 }
+}
+
+/// With everything answering, whoever follows what is owed or open reaches the end.
+fn finish(machine: &mut Machine) {
+    for _ in 0..200 {
+        match (next(&machine.operation), &machine.operation.phase) {
+            (Step::Rest, Phase::PendingApproval) => {
+                let ask = approve(machine);
+                machine.ask(ask).unwrap();
+            }
+            (Step::Rest, Phase::Admitted) => drop(machine.ask(execute()).unwrap()),
+            (Step::Rest, Phase::Executed) => drop(machine.ask(publish()).unwrap()),
+            (Step::Rest, _) => return,
+            (Step::Record(_) | Step::Perform(_), _) => assert!(machine.drive_once(), "nothing moved"),
+        }
+    }
+}

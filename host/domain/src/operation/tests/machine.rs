@@ -1,0 +1,96 @@
+//! The smallest shell that can crash: a durable log, a state in memory, and a source of chance.
+
+use super::invariants;
+use super::world::World;
+use crate::ids::Hex32;
+use crate::operation::{
+    Ask, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
+};
+use crate::time::EpochMs;
+
+/// xorshift64*: chance that a seed repeats.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+pub(crate) struct Machine {
+    pub(crate) log: Vec<Event>,
+    pub(crate) operation: Operation,
+    pub(crate) world: World,
+    pub(crate) random: Random,
+    pub(crate) now: EpochMs,
+    pub(crate) n_crashes: u64,
+}
+
+impl Machine {
+    pub(crate) fn submit(seed: u64, submission: Submission) -> Self {
+        let now = EpochMs(1_000);
+        let log = open(submission, now);
+        let operation = replay(&log).unwrap();
+        Self { log, operation, world: World::default(), random: Random::new(seed), now, n_crashes: 0 }
+    }
+
+    /// Decides and commits; returns what was refused.
+    pub(crate) fn ask(&mut self, ask: Ask) -> Result<usize, Refusal> {
+        self.now = self.now.plus_ms(1);
+        let events = decide(&self.operation, &Command { at: self.now, ask })?;
+        let n_events = events.len();
+        for event in events {
+            self.operation = evolve(self.operation.clone(), &event);
+            self.log.push(event);
+            invariants::check(self);
+        }
+        Ok(n_events)
+    }
+
+    /// One step of the drive loop, which may die at three points. False: at rest, or nobody answered.
+    pub(crate) fn drive_once(&mut self) -> bool {
+        match next(&self.operation) {
+            Step::Rest => false,
+            Step::Record(ask) => self.ask(ask).unwrap() > 0,
+            Step::Perform(effect) => {
+                invariants::no_effect_before_quorum(self);
+                if self.crashes() {
+                    return true;
+                }
+                let outcome = self.world.perform(&mut self.random, &self.operation, &effect);
+                invariants::an_effect_id_names_one_action(self);
+                if self.crashes() {
+                    return true;
+                }
+                let Some(outcome) = outcome else { return false };
+                let result_root: Hex32 = outcome.result_root().unwrap();
+                let moved = self.ask(Ask::Settle { effect: effect.id, outcome, result_root }).unwrap() > 0;
+                self.crashes();
+                moved
+            }
+        }
+    }
+
+    /// Memory is lost; the log is all there is.
+    fn crashes(&mut self) -> bool {
+        if self.world.calm || !self.random.one_in(8) {
+            return false;
+        }
+        let replayed = replay(&self.log).unwrap();
+        assert_eq!(replayed, self.operation, "folding the log gives the state");
+        self.operation = replayed;
+        self.n_crashes += 1;
+        true
+    }
+}

@@ -1,0 +1,174 @@
+//! Values to build lives from.
+
+use crate::admission::{Admission, AdmissionDecision};
+use crate::approval::Approval;
+use crate::binding::ClientBinding;
+use crate::dsse::Envelope;
+use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
+use crate::intent::{
+    AssetAction, Intent, KeyCreate, Lifecycle, OperationType, Payment, PublicationMode, Recover, Refresh,
+    Reshare, SigningTerms,
+};
+use crate::operation::{KeySlot, Operation, Submission};
+use crate::policy::{Decision, Outcome, Quorum};
+use crate::roster::{ParticipantIndex, Roster, Threshold};
+use crate::time::EpochMs;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Payment,
+    AssetAction,
+    KeyCreate,
+    Refresh,
+    Reshare,
+    Recover,
+}
+
+pub(crate) fn hex32(byte: u8) -> Hex32 {
+    Hex32::new([byte; 32])
+}
+
+fn roster(indices: &[u16]) -> Roster {
+    Roster::parse(indices).unwrap()
+}
+
+fn terms(publication_mode: PublicationMode) -> SigningTerms {
+    SigningTerms {
+        requested_participants: roster(&[0, 1, 2]),
+        threshold: None,
+        epoch_fence_token_hex: None,
+        publication_mode,
+    }
+}
+
+pub(crate) fn intent(kind: Kind, mode: PublicationMode) -> Intent {
+    let change = Lifecycle {
+        target_epoch: EpochName("2".into()),
+        reason: "drill".into(),
+        publication_mode: mode,
+        metadata: Default::default(),
+    };
+    match kind {
+        Kind::Payment => Intent::Payment(Payment {
+            key_ref: Some(KeyRef("treasury".into())),
+            from_account: "acct-1".into(),
+            to_account: "acct-2".into(),
+            amount_minor: 12_500,
+            currency: "EUR".into(),
+            reference: None,
+            bip32: None,
+            terms: terms(mode),
+        }),
+        Kind::AssetAction => Intent::AssetAction(AssetAction {
+            asset_id: "btc".into(),
+            action: "transfer".into(),
+            chain_id: "bitcoin".into(),
+            request_digest: hex32(7),
+            typed_data_root: hex32(8),
+            public_fields: Default::default(),
+            terms: terms(mode),
+        }),
+        Kind::KeyCreate => Intent::KeyCreate(KeyCreate {
+            asset_id: "btc".into(),
+            purpose: "cold".into(),
+            participants: roster(&[0, 1, 2]),
+            threshold: Threshold(2),
+            signature_profile: "frost-ed25519-sha512".into(),
+            chains: vec![],
+        }),
+        Kind::Refresh => Intent::Refresh(Refresh { change }),
+        Kind::Reshare => Intent::Reshare(Reshare {
+            change,
+            new_participants: roster(&[1, 2, 3, 4]),
+            threshold: Threshold(3),
+        }),
+        Kind::Recover => Intent::Recover(Recover {
+            change,
+            recovery_case_ref: "case-9".into(),
+            recovering_participant: ParticipantIndex(2),
+            helper_participants: roster(&[0, 1]),
+            helper_share_cids: vec![],
+            expected_helper_admission_root: None,
+        }),
+    }
+}
+
+pub(crate) fn verdict(subjects: &[String], required: u32) -> Outcome {
+    let satisfied = u32::try_from(subjects.len()).unwrap() >= required;
+    Outcome {
+        decision: Decision::Allow,
+        bundle_id: "payment-guard".into(),
+        bundle_hash: hex32(3),
+        reasons: vec![],
+        obligations: vec![],
+        facts: vec![],
+        quorum: Quorum { subjects: subjects.to_vec(), required, satisfied },
+        input_hash: hex32(4),
+        output_hash: hex32(5),
+        fuel_used: 1,
+        fault: None,
+    }
+}
+
+pub(crate) fn submission(intent: Intent, required: u32) -> Submission {
+    Submission {
+        operation_id: OperationId(hex32(1)),
+        tenant: Tenant("default".into()),
+        submitter: ClientBinding {
+            client_id: "desk".into(),
+            subject_id: "carol".into(),
+            roles: vec![],
+            scopes: vec![],
+            cert_sha256: None,
+            token_jti: None,
+            tenant: None,
+        },
+        intent_hash: intent.hash().unwrap(),
+        intent,
+        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
+        body_digest: hex32(6),
+        unknown_fields: vec![],
+        policy: verdict(&[], required),
+    }
+}
+
+pub(crate) fn approval(subject: &str, at: EpochMs) -> Approval {
+    Approval {
+        subject_id: subject.into(),
+        roles: vec!["approver".into()],
+        claimed_at_ms: 0,
+        approved_at_ms: at,
+    }
+}
+
+pub(crate) fn admission(operation: &Operation) -> Admission {
+    let participants = match &operation.intent {
+        Intent::Reshare(_) => roster(&[0, 1, 2, 3, 4]),
+        Intent::Payment(_)
+        | Intent::AssetAction(_)
+        | Intent::KeyCreate(_)
+        | Intent::Refresh(_)
+        | Intent::Rotate(_)
+        | Intent::Recover(_) => roster(&[0, 1, 2]),
+    };
+    let operation_type = operation.intent.operation_type();
+    let decision = AdmissionDecision {
+        operation_id: operation.id,
+        operation_type,
+        intent_hash: operation.intent_hash,
+        request_digest: hex32(7),
+        key_id: operation.key.key_id,
+        epoch: EpochName("1".into()),
+        epoch_root: if operation_type == OperationType::KeyCreate { Hex32::ZERO } else { hex32(9) },
+        participants,
+        threshold: Threshold(2),
+        derivation: None,
+        bundle_hash: hex32(3),
+        policy_input_hash: hex32(4),
+        policy_output_hash: hex32(5),
+        approvals_root: hex32(10),
+        not_before_ms: EpochMs(0),
+        not_after_ms: EpochMs(u64::MAX),
+    };
+    Admission { decision, envelope: Envelope::seal("test", b"", &[]), admission_hash: hex32(11) }
+}

@@ -1,0 +1,152 @@
+//! A runtime that remembers what was asked of it, loses answers, and is idempotent by effect id.
+
+use super::machine::Random;
+use super::samples;
+use crate::ids::EpochName;
+use crate::key::{Epoch, PublicKey};
+use crate::operation::{
+    Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Operation, Outcome, SignatureResult, Staged,
+};
+use crate::roster::{ParticipantIndex, Roster};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Default)]
+pub(crate) struct World {
+    /// What each effect id was first asked to do.
+    pub(crate) actions: BTreeMap<EffectId, Action>,
+    /// What ceremonies answered, by effect id: a repeat is answered from here.
+    answers: BTreeMap<EffectId, Outcome>,
+    pub(crate) staged: BTreeSet<ParticipantIndex>,
+    pub(crate) committed: BTreeSet<ParticipantIndex>,
+    /// An effect id that was asked to do two different things.
+    pub(crate) confused: Option<EffectId>,
+    pub(crate) n_signatures: u32,
+    /// No more faults: everything answers.
+    pub(crate) calm: bool,
+}
+
+impl World {
+    /// None: unreachable.
+    pub(crate) fn perform(
+        &mut self,
+        random: &mut Random,
+        operation: &Operation,
+        effect: &Effect,
+    ) -> Option<Outcome> {
+        let first = self.actions.entry(effect.id).or_insert_with(|| effect.action.clone());
+        if *first != effect.action {
+            self.confused = Some(effect.id);
+        }
+        if !self.calm && random.one_in(6) {
+            return None;
+        }
+        match &effect.action {
+            Action::ObtainDecision => Some(self.decision(random, operation)),
+            Action::ApplyAdmission(nodes) | Action::MaterializeReceipt(nodes) => {
+                Some(self.maybe_rejected(random).unwrap_or_else(|| self.acks(random, nodes)))
+            }
+            Action::RunCeremony(nodes) => Some(self.ceremony(random, operation, effect.id, nodes)),
+            Action::CommitEpoch(nodes) => {
+                let acks = self.acks(random, nodes);
+                if let Outcome::Acked(receipts) = &acks {
+                    for receipt in receipts {
+                        self.staged.remove(&receipt.participant);
+                        self.committed.insert(receipt.participant);
+                    }
+                }
+                Some(acks)
+            }
+            Action::Publish(nodes) => Some(self.acks(random, nodes)),
+            Action::Discard(nodes) => {
+                let acks = self.acks(random, nodes);
+                if let Outcome::Acked(receipts) = &acks {
+                    self.staged.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));
+                }
+                Some(acks)
+            }
+        }
+    }
+
+    fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
+        self.maybe_rejected(random).unwrap_or_else(|| Outcome::DecisionSigned {
+            policy: operation.policy.clone(),
+            admission: Box::new(samples::admission(operation)),
+        })
+    }
+
+    fn ceremony(
+        &mut self,
+        random: &mut Random,
+        operation: &Operation,
+        id: EffectId,
+        nodes: &BTreeSet<ParticipantIndex>,
+    ) -> Outcome {
+        if let Some(answer) = self.answers.get(&id) {
+            return answer.clone();
+        }
+        let stages = operation.plan().is_some_and(|plan| plan.stages_epoch);
+        if !self.calm && random.one_in(5) {
+            if stages {
+                self.staged.extend(nodes.iter().filter(|_| random.one_in(2)));
+            }
+            return if random.one_in(3) {
+                rejected()
+            } else {
+                Outcome::AttemptLost("a node restarted".into())
+            };
+        }
+        let answer = if stages { self.stage(nodes) } else { self.sign(nodes) };
+        self.answers.insert(id, answer.clone());
+        answer
+    }
+
+    fn sign(&mut self, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
+        self.n_signatures += 1;
+        Outcome::Signed(SignatureResult {
+            signature_profile: "frost-ed25519-sha512".into(),
+            public_key_hex: "00".repeat(32),
+            signed_digest: samples::hex32(7),
+            signature_hex: format!("{:0128x}", self.n_signatures),
+            signers: roster(nodes),
+        })
+    }
+
+    fn stage(&mut self, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
+        self.staged.extend(nodes);
+        let public = PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() };
+        let roster = roster(nodes);
+        Outcome::Staged(Box::new(Staged {
+            epoch: Epoch { name: EpochName("2".into()), root: samples::hex32(12) },
+            public,
+            threshold: roster.majority(),
+            participants: roster,
+        }))
+    }
+
+    /// Some of the nodes, all of them when calm.
+    fn acks(&self, random: &mut Random, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
+        let receipt = |participant: &ParticipantIndex| NodeReceipt {
+            participant: *participant,
+            transition_hash: samples::hex32(13),
+        };
+        Outcome::Acked(nodes.iter().filter(|_| self.calm || !random.one_in(4)).map(receipt).collect())
+    }
+
+    fn maybe_rejected(&self, random: &mut Random) -> Option<Outcome> {
+        (!self.calm && random.one_in(25)).then(rejected)
+    }
+
+    /// Whether this effect was ever answered with a result.
+    pub(crate) fn answered(&self, step: EffectStep) -> usize {
+        self.answers.keys().filter(|id| id.step == step).count()
+    }
+}
+
+fn roster(nodes: &BTreeSet<ParticipantIndex>) -> Roster {
+    Roster::parse(&nodes.iter().map(|node| node.0).collect::<Vec<_>>()).unwrap()
+}
+
+fn rejected() -> Outcome {
+    let failure = Failure { code: "refused".into(), detail: "a node refused".into(), culprits: vec![] };
+    Outcome::Rejected { failure, policy: None }
+}

@@ -1,0 +1,57 @@
+//! What the deployment tells a policy: one function a fact, so that each has one definition.
+
+use crate::key::CustodyKey;
+use crate::time::EpochMs;
+use std::collections::BTreeMap;
+
+/// Deployment settings a policy may ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Comma-separated accounts, or `*` for any; empty permits nobody.
+    pub permitted_recipients: String,
+    /// The least number of approvals; a bundle may ask for more.
+    pub required_approvals: u32,
+    /// Whether a submitter's own approval is refused.
+    pub separation_of_duties: bool,
+}
+
+/// Facts by name. A policy asks for them one by one; what it asked is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts(BTreeMap<&'static str, String>);
+
+impl Facts {
+    /// The value of a fact, or none when there is no such fact.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Facts as given, for tests and replay.
+    #[must_use]
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+/// Every fact there is, for one evaluation.
+#[must_use]
+pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, now: EpochMs) -> Facts {
+    let mut facts = BTreeMap::from([
+        ("deployment.permitted_recipients", rules.permitted_recipients.clone()),
+        ("deployment.required_approvals", rules.required_approvals.to_string()),
+        ("deployment.separation_of_duties", rules.separation_of_duties.to_string()),
+        ("time.now_ms", now.0.to_string()),
+    ]);
+    if let Some(key) = key {
+        facts.insert("key.state", key.state.as_str().to_owned());
+        facts.insert("key.epoch", key.epoch.name.0.clone());
+        facts.insert("key.threshold", key.threshold.0.to_string());
+        facts.insert("key.roster", roster_text(key));
+    }
+    Facts(facts)
+}
+
+/// Indices separated by commas, ascending.
+fn roster_text(key: &CustodyKey) -> String {
+    key.participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,16 @@
+//! Time as a value. Nothing here can ask for "now": it is always an argument.
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970-01-01 UTC, by the gateway's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EpochMs(#[serde(deserialize_with = "crate::canonical::integer")] pub u64);
+
+impl EpochMs {
+    /// This instant plus `ms` milliseconds, saturating.
+    #[must_use]
+    pub const fn plus_ms(self, ms: u64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+}
