@@ -1,0 +1,158 @@
+//! One participant's secret share of a threshold key.
+
+use std::fmt;
+
+use frost_core::VerifyingKey;
+use frost_core::keys::{KeyPackage, SigningShare, VerifyingShare};
+use zeroize::Zeroizing;
+
+use crate::encoding::Reader;
+use crate::suite::{SCALAR_BYTES, Suite, canonical, identifier, unexpected, with_suite};
+use crate::{PublicKeys, SignatureProfile, ThresholdError};
+
+/// Version byte of [`KeyShare::to_secret_bytes`].
+const VERSION: u8 = 1;
+
+const MALFORMED: ThresholdError = ThresholdError::MalformedMaterial { what: "key share" };
+
+/// A share of the signing key, held by one participant and never sent anywhere.
+///
+/// Wiped when dropped, shown by `Debug` without its secret, neither `Clone` nor `Serialize`: the one way out is
+/// [`to_secret_bytes`](Self::to_secret_bytes).
+pub struct KeyShare {
+    profile: SignatureProfile,
+    participant: u16,
+    threshold: u16,
+    /// The signing share as the suite encodes a scalar.
+    secret: Zeroizing<[u8; SCALAR_BYTES]>,
+    /// The group key with its true parity.
+    verifying_key: Vec<u8>,
+    // INVARIANT: the generator times `secret`. Kept by `from_secret`, the only constructor.
+    verifying_share: Vec<u8>,
+}
+
+impl KeyShare {
+    /// The share a protocol of frost-core ended with.
+    pub(crate) fn from_package<C: Suite>(
+        participant: u16,
+        package: &KeyPackage<C>,
+    ) -> Result<Self, ThresholdError> {
+        let secret = Zeroizing::new(package.signing_share().serialize());
+        let secret: &[u8; SCALAR_BYTES] = secret.as_slice().try_into().map_err(|_| MALFORMED)?;
+        let verifying_key = package.verifying_key().serialize().map_err(unexpected::<C>)?;
+        Self::from_secret::<C>(participant, *package.min_signers(), secret, verifying_key)
+    }
+
+    fn from_secret<C: Suite>(
+        participant: u16,
+        threshold: u16,
+        secret: &[u8; SCALAR_BYTES],
+        verifying_key: Vec<u8>,
+    ) -> Result<Self, ThresholdError> {
+        let share = SigningShare::<C>::deserialize(secret).map_err(|_| MALFORMED)?;
+        let verifying_share = VerifyingShare::from(share).serialize().map_err(|_| MALFORMED)?;
+        let secret = Zeroizing::new(*secret);
+        Ok(Self { profile: C::PROFILE, participant, threshold, secret, verifying_key, verifying_share })
+    }
+
+    /// The scheme the share signs for.
+    #[must_use]
+    pub fn profile(&self) -> SignatureProfile {
+        self.profile
+    }
+
+    /// The 0-based index of its owner.
+    #[must_use]
+    pub fn participant(&self) -> u16 {
+        self.participant
+    }
+
+    /// The share for storage under the vault's own seal: `1 ‖ profile code ‖ participant ‖ threshold ‖ signing share
+    /// (32) ‖ verifying key (32 or 33)`, numbers of two bytes big-endian.
+    #[must_use]
+    pub fn to_secret_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let length = 2 + 2 + 2 + SCALAR_BYTES + self.verifying_key.len();
+        // Room for all of it from the start: growing would leave a copy of the secret behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(length));
+        bytes.extend([VERSION, self.profile.code()]);
+        bytes.extend(self.participant.to_be_bytes());
+        bytes.extend(self.threshold.to_be_bytes());
+        bytes.extend(self.secret.as_slice());
+        bytes.extend(&self.verifying_key);
+        bytes
+    }
+
+    /// Reads [`to_secret_bytes`](Self::to_secret_bytes). The caller wipes `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`ThresholdError::ProfileMismatch`] if the share is for another profile;
+    /// [`ThresholdError::MalformedMaterial`] unless it is exactly such an encoding.
+    pub fn from_secret_bytes(profile: SignatureProfile, bytes: &[u8]) -> Result<Self, ThresholdError> {
+        with_suite!(profile, C => Self::read::<C>(bytes))
+    }
+
+    fn read<C: Suite>(bytes: &[u8]) -> Result<Self, ThresholdError> {
+        let mut reader = Reader::new(bytes);
+        let version = reader.byte().ok_or(MALFORMED)?;
+        let actual = reader.byte().and_then(SignatureProfile::from_code).ok_or(MALFORMED)?;
+        if actual != C::PROFILE {
+            return Err(ThresholdError::ProfileMismatch { expected: C::PROFILE, actual });
+        }
+        let participant = reader.u16().ok_or(MALFORMED)?;
+        let threshold = reader.u16().ok_or(MALFORMED)?;
+        let secret = reader.array().ok_or(MALFORMED)?;
+        let verifying_key = reader.bytes(C::POINT_BYTES).ok_or(MALFORMED)?;
+        reader.end().ok_or(MALFORMED)?;
+        let known = version == VERSION && threshold >= crate::limits::THRESHOLD_MIN;
+        let key = canonical(verifying_key, VerifyingKey::<C>::deserialize, VerifyingKey::serialize);
+        if !known || key.is_none() {
+            return Err(MALFORMED);
+        }
+        Self::from_secret::<C>(participant, threshold, secret, verifying_key.to_vec())
+    }
+
+    /// Whether this is its owner's share of exactly these public keys. A share of another epoch has the same group key
+    /// and is still refused.
+    ///
+    /// # Errors
+    ///
+    /// [`ThresholdError::ProfileMismatch`] or [`ThresholdError::ForeignShare`].
+    pub fn check_belongs(&self, keys: &PublicKeys) -> Result<(), ThresholdError> {
+        if self.profile != keys.profile() {
+            return Err(ThresholdError::ProfileMismatch { expected: keys.profile(), actual: self.profile });
+        }
+        let ours = self.threshold == keys.threshold()
+            && self.verifying_key == keys.verifying_key()
+            && keys.verifying_shares().get(&self.participant) == Some(&self.verifying_share);
+        if ours { Ok(()) } else { Err(ThresholdError::ForeignShare { participant: self.participant }) }
+    }
+
+    /// The signing share alone, as nonces are hedged with it.
+    pub(crate) fn signing_share<C: Suite>(&self) -> Result<SigningShare<C>, ThresholdError> {
+        SigningShare::deserialize(self.secret.as_slice()).map_err(|_| MALFORMED)
+    }
+
+    /// The share as frost-core signs with it.
+    pub(crate) fn package<C: Suite>(&self) -> Result<KeyPackage<C>, ThresholdError> {
+        Ok(KeyPackage::new(
+            identifier(self.participant)?,
+            self.signing_share()?,
+            VerifyingShare::deserialize(&self.verifying_share).map_err(|_| MALFORMED)?,
+            VerifyingKey::deserialize(&self.verifying_key).map_err(|_| MALFORMED)?,
+            self.threshold,
+        ))
+    }
+}
+
+impl fmt::Debug for KeyShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyShare")
+            .field("profile", &self.profile.name())
+            .field("participant", &self.participant)
+            .field("threshold", &self.threshold)
+            .field("secret", &format_args!("<redacted>"))
+            .field("verifying_key", &hex::encode(&self.verifying_key))
+            .finish()
+    }
+}

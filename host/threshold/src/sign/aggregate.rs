@@ -1,0 +1,125 @@
+//! The coordinator's part: shares into a signature, or the names of all who spoiled it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use frost_core::keys::PublicKeyPackage;
+use frost_core::round2::SignatureShare;
+use frost_core::{CheaterDetection, aggregate_custom, verify_signature_share};
+
+use super::{Signature, SigningPackage};
+use crate::suite::{Suite, identifier, unexpected, with_suite};
+use crate::tweak::Addend;
+use crate::{PublicKeys, ThresholdError};
+
+/// Adds the signature shares up (RFC 9591 section 5.3) and verifies the result.
+///
+/// `shares` holds what [`Nonces::sign`](super::Nonces::sign) returned, by 0-based signer, for exactly the signers of
+/// the package.
+///
+/// # Errors
+///
+/// [`ThresholdError::InvalidSignatureShares`] names every signer whose share does not verify, undecodable ones included
+/// (RFC 9591 section 5.4); [`SignerSetDiffers`](ThresholdError::SignerSetDiffers),
+/// [`TooFewSigners`](ThresholdError::TooFewSigners), [`UnknownSigners`](ThresholdError::UnknownSigners),
+/// [`MalformedCommitments`](ThresholdError::MalformedCommitments) and
+/// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) as their names say.
+pub fn aggregate(
+    package: &SigningPackage,
+    shares: &BTreeMap<u16, Vec<u8>>,
+    keys: &PublicKeys,
+) -> Result<Signature, ThresholdError> {
+    with_suite!(keys.profile(), C => Attempt::<C>::new(package, shares, keys)?.aggregate())
+}
+
+/// Everything that goes into one signature, decoded.
+struct Attempt<C: Suite> {
+    request: frost_core::SigningPackage<C>,
+    keys: PublicKeyPackage<C>,
+    /// `None` for a share that is not a scalar.
+    shares: BTreeMap<u16, Option<SignatureShare<C>>>,
+}
+
+impl<C: Suite> Attempt<C> {
+    fn new(
+        package: &SigningPackage,
+        shares: &BTreeMap<u16, Vec<u8>>,
+        keys: &PublicKeys,
+    ) -> Result<Self, ThresholdError> {
+        // Step 3.1
+        check_signers(package, shares)?;
+        // Step 2.2
+        let request = package.check::<C>(keys)?;
+        // Step 2.4
+        let keys = match &package.tweak {
+            None => keys.package()?,
+            Some(tweak) => Addend::new(tweak)?.public_keys(&keys.package()?)?,
+        };
+        let decode = |(signer, bytes): (&u16, &Vec<u8>)| (*signer, SignatureShare::deserialize(bytes).ok());
+        Ok(Self { request, keys, shares: shares.iter().map(decode).collect() })
+    }
+
+    /// Steps 3.2 to 3.4
+    fn aggregate(&self) -> Result<Signature, ThresholdError> {
+        let sum = self.sum()?;
+        match sum {
+            Some(signature) => Ok(signature),
+            None => Err(self.blame()?),
+        }
+    }
+
+    /// Step 3.2: the signature, if it verifies.
+    fn sum(&self) -> Result<Option<Signature>, ThresholdError> {
+        let mut shares = BTreeMap::new();
+        for (signer, share) in &self.shares {
+            let Some(share) = share else { return Ok(None) };
+            shares.insert(identifier(*signer)?, *share);
+        }
+        // Its own search for cheaters is off: `blame` also counts the shares that do not decode.
+        match aggregate_custom(&self.request, &shares, &self.keys, CheaterDetection::Disabled) {
+            Ok(signature) => {
+                let bytes = signature.serialize().map_err(unexpected::<C>)?;
+                Ok(bytes.try_into().ok())
+            }
+            Err(frost_core::Error::InvalidSignature) => Ok(None),
+            Err(error) => Err(unexpected(error)),
+        }
+    }
+
+    /// Step 3.4: all signers whose share alone does not verify.
+    fn blame(&self) -> Result<ThresholdError, ThresholdError> {
+        let mut signers = Vec::new();
+        for (signer, share) in &self.shares {
+            if !self.verifies(*signer, share.as_ref())? {
+                signers.push(*signer);
+            }
+        }
+        // Nobody to blame would mean that valid shares add up to an invalid signature.
+        Ok(if signers.is_empty() {
+            ThresholdError::InvalidSignature
+        } else {
+            ThresholdError::InvalidSignatureShares { signers }
+        })
+    }
+
+    fn verifies(&self, signer: u16, share: Option<&SignatureShare<C>>) -> Result<bool, ThresholdError> {
+        let id = identifier(signer)?;
+        let verifying_share = self.keys.verifying_shares().get(&id);
+        let verifying_share =
+            verifying_share.ok_or(ThresholdError::UnknownSigners { signers: vec![signer] })?;
+        let key = self.keys.verifying_key();
+        Ok(share.is_some_and(|share| {
+            verify_signature_share(id, verifying_share, share, &self.request, key).is_ok()
+        }))
+    }
+}
+
+fn check_signers(package: &SigningPackage, shares: &BTreeMap<u16, Vec<u8>>) -> Result<(), ThresholdError> {
+    let signers: BTreeSet<u16> = package.commitments.keys().copied().collect();
+    let signed: BTreeSet<u16> = shares.keys().copied().collect();
+    if signers == signed {
+        return Ok(());
+    }
+    let missing = signers.difference(&signed).copied().collect();
+    let unexpected = signed.difference(&signers).copied().collect();
+    Err(ThresholdError::SignerSetDiffers { missing, unexpected })
+}

@@ -1,0 +1,118 @@
+//! A signer's part: nonces made once and used at most once.
+
+use std::fmt;
+
+use frost_core::keys::KeyPackage;
+use frost_core::round1::{self, SigningNonces};
+use frost_core::round2;
+use rand_core::CryptoRngCore;
+
+use super::SigningPackage;
+use super::package::encode;
+use crate::suite::{Suite, unexpected, with_suite};
+use crate::tweak::Addend;
+use crate::{KeyShare, PublicKeys, ThresholdError};
+
+/// The secret nonces behind one pair of commitments.
+///
+/// Two signature shares from the same nonces give the key share away, so signing consumes them, whether it succeeds or
+/// not. Wiped when dropped; neither `Clone` nor `Serialize`; `Debug` shows nothing.
+pub struct Nonces(Box<dyn SignOnce + Send + Sync>);
+
+/// Round one (RFC 9591 sections 4.1 and 5.1): fresh nonces, and the commitments to be given to the coordinator.
+///
+/// The nonces are hashed from 32 random bytes each and the key share, so that a weak `rng` alone does not repeat them.
+///
+/// # Errors
+///
+/// [`ThresholdError::Library`]; none is known to be reachable.
+pub fn commit(share: &KeyShare, rng: &mut impl CryptoRngCore) -> Result<(Nonces, Vec<u8>), ThresholdError> {
+    with_suite!(share.profile(), C => {
+        // Step 1.1
+        let (nonces, commitments) = round1::commit::<C, _>(&share.signing_share()?, rng);
+        // Step 1.2
+        let commitments = encode(&commitments).map_err(unexpected::<C>)?;
+        Ok((Nonces(Box::new(Armed::<C> { nonces, commitments: commitments.clone() })), commitments))
+    })
+}
+
+impl Nonces {
+    /// Round two (RFC 9591 section 5.2): this participant's signature share, a scalar of 32 bytes as the suite encodes
+    /// it.
+    ///
+    /// The caller has checked that the package's message and tweak are what was approved, and has durably marked the
+    /// commitments as used.
+    ///
+    /// # Errors
+    ///
+    /// [`ThresholdError::ProfileMismatch`] or [`ForeignShare`](ThresholdError::ForeignShare) if nonces, share and keys
+    /// are not of one key and epoch; [`TooFewSigners`](ThresholdError::TooFewSigners),
+    /// [`UnknownSigners`](ThresholdError::UnknownSigners),
+    /// [`MalformedCommitments`](ThresholdError::MalformedCommitments) or
+    /// [`OwnCommitments`](ThresholdError::OwnCommitments) for the package;
+    /// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) for a tweak on Ed25519. The nonces are gone in
+    /// every case.
+    pub fn sign(
+        self,
+        package: &SigningPackage,
+        share: &KeyShare,
+        keys: &PublicKeys,
+    ) -> Result<Vec<u8>, ThresholdError> {
+        self.0.sign(package, share, keys)
+    }
+}
+
+impl fmt::Debug for Nonces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Nonces(<redacted>)")
+    }
+}
+
+/// Nonces with their suite forgotten.
+trait SignOnce {
+    fn sign(
+        self: Box<Self>,
+        package: &SigningPackage,
+        share: &KeyShare,
+        keys: &PublicKeys,
+    ) -> Result<Vec<u8>, ThresholdError>;
+}
+
+/// Nonces not yet used, with the commitments that were given out.
+struct Armed<C: Suite> {
+    nonces: SigningNonces<C>,
+    commitments: Vec<u8>,
+}
+
+impl<C: Suite> SignOnce for Armed<C> {
+    fn sign(
+        self: Box<Self>,
+        package: &SigningPackage,
+        share: &KeyShare,
+        keys: &PublicKeys,
+    ) -> Result<Vec<u8>, ThresholdError> {
+        // Step 2.1
+        if share.profile() != C::PROFILE {
+            return Err(ThresholdError::ProfileMismatch { expected: C::PROFILE, actual: share.profile() });
+        }
+        share.check_belongs(keys)?;
+        // Step 2.2
+        let request = package.check::<C>(keys)?;
+        // Step 2.3
+        if package.commitments.get(&share.participant()) != Some(&self.commitments) {
+            return Err(ThresholdError::OwnCommitments);
+        }
+        // Step 2.4
+        let key = tweaked::<C>(share.package()?, package)?;
+        // Steps 2.5 and 2.6
+        let signed = round2::sign(&request, &self.nonces, &key).map_err(unexpected::<C>)?;
+        Ok(signed.serialize())
+    }
+}
+
+fn tweaked<C: Suite>(key: KeyPackage<C>, package: &SigningPackage) -> Result<KeyPackage<C>, ThresholdError> {
+    match &package.tweak {
+        None => Ok(key),
+        Some(tweak) => Addend::new(tweak)?.key_package(&key),
+    }
+}

@@ -1,0 +1,80 @@
+//! What a group of signers signs, and with which commitments.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use frost_core::round1::{NonceCommitment, SigningCommitments};
+
+use crate::encoding::Reader;
+use crate::hash::TaggedHash;
+use crate::suite::{Suite, canonical, identifier};
+use crate::{PublicKeys, ThresholdError, Tweak};
+
+/// The coordinator's request of round two. All signers of one signature must get the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigningPackage {
+    /// The message, in full: Ed25519 hashes it itself; a Bitcoin signature hash is taken as the 32 bytes it is.
+    pub message: Vec<u8>,
+    /// The commitments of every signer, by 0-based index: exactly those who will sign.
+    pub commitments: BTreeMap<u16, Vec<u8>>,
+    /// For a signature under a child key, the tweak of its [`Derivation`](crate::derive::Derivation).
+    pub tweak: Option<Tweak>,
+}
+
+impl SigningPackage {
+    /// Names this package and no other: covers the message, every signer with its commitments, and the tweak.
+    ///
+    /// A node signs this hash together with its signature share, which shows later what it was asked for.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 32] {
+        let signers = u64::try_from(self.commitments.len()).unwrap_or(u64::MAX);
+        let hash = TaggedHash::new("svc/signing-package/v1").bytes(&self.message).number(signers);
+        let hash =
+            self.commitments.iter().fold(hash, |hash, (signer, bytes)| hash.number(*signer).bytes(bytes));
+        match &self.tweak {
+            None => hash.number(0_u64),
+            Some(tweak) => hash.number(1_u64).bytes(tweak.as_bytes()),
+        }
+        .finish()
+    }
+
+    /// Step 2.2 of both signer and coordinator: the package as frost-core takes it, for this key.
+    pub(super) fn check<C: Suite>(
+        &self,
+        keys: &PublicKeys,
+    ) -> Result<frost_core::SigningPackage<C>, ThresholdError> {
+        let signers = self.commitments.len();
+        let threshold = keys.threshold();
+        if signers < usize::from(threshold) {
+            return Err(ThresholdError::TooFewSigners { signers, threshold });
+        }
+        let unknown = self.commitments.keys().filter(|signer| !keys.verifying_shares().contains_key(signer));
+        ThresholdError::unless_empty(unknown.copied().collect(), |signers| ThresholdError::UnknownSigners {
+            signers,
+        })?;
+        let mut commitments = BTreeMap::new();
+        let mut malformed = BTreeSet::new();
+        for (signer, bytes) in &self.commitments {
+            match decode::<C>(bytes) {
+                Some(decoded) => _ = commitments.insert(identifier(*signer)?, decoded),
+                None => _ = malformed.insert(*signer),
+            }
+        }
+        ThresholdError::unless_empty(malformed, |signers| ThresholdError::MalformedCommitments { signers })?;
+        Ok(frost_core::SigningPackage::new(commitments, &self.message))
+    }
+}
+
+/// `D ‖ E`: the commitments to the hiding and the binding nonce.
+pub(super) fn encode<C: Suite>(commitments: &SigningCommitments<C>) -> Result<Vec<u8>, frost_core::Error<C>> {
+    Ok([commitments.hiding().serialize()?, commitments.binding().serialize()?].concat())
+}
+
+/// Reads what [`encode`] writes; the identity has no encoding, so neither commitment can be it.
+fn decode<C: Suite>(bytes: &[u8]) -> Option<SigningCommitments<C>> {
+    let mut reader = Reader::new(bytes);
+    let hiding = reader.bytes(C::POINT_BYTES)?;
+    let binding = reader.bytes(C::POINT_BYTES)?;
+    reader.end()?;
+    let point = |bytes| canonical(bytes, NonceCommitment::<C>::deserialize, NonceCommitment::serialize);
+    Some(SigningCommitments::new(point(hiding)?, point(binding)?))
+}

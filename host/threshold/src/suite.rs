@@ -1,0 +1,102 @@
+//! From a profile's name to the FROST suite behind it, and from bytes to that suite's values.
+//!
+//! Above this file everything is either bytes or generic over [`Suite`]; no type of the FROST crates is public.
+
+mod ed25519;
+mod secp256k1_tr;
+
+use frost_core::{Ciphersuite, Error, Field, Group, Identifier, Scalar};
+
+use crate::{SignatureProfile, ThresholdError, Tweak};
+
+/// Bytes of an encoded scalar, in both suites.
+pub(crate) const SCALAR_BYTES: usize = 32;
+
+/// Bytes of a signature, in both suites.
+pub(crate) const SIGNATURE_BYTES: usize = 64;
+
+/// What this crate needs to know of a suite beyond what frost-core asks.
+pub(crate) trait Suite: Ciphersuite {
+    /// The profile that names it.
+    const PROFILE: SignatureProfile;
+
+    /// Bytes of an encoded group element.
+    const POINT_BYTES: usize;
+
+    /// The public key outsiders know, from the encoded group key. `None` if the length is wrong.
+    fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]>;
+
+    /// An encoded group key that verifies the signatures of this public key.
+    fn verifying_key(public_key: &[u8; 32]) -> Vec<u8>;
+
+    /// The tweak as a scalar of this suite.
+    ///
+    /// # Errors
+    ///
+    /// [`ThresholdError::DerivationUnsupported`] if keys of this suite are never tweaked.
+    fn tweak(tweak: &Tweak) -> Result<Scalar<Self>, ThresholdError>;
+}
+
+/// Evaluates `$body` with `$Suite` as the suite of `$profile`. The only place where a profile becomes a suite.
+macro_rules! with_suite {
+    ($profile:expr, $Suite:ident => $body:expr) => {
+        match $profile {
+            $crate::SignatureProfile::FrostEd25519Sha512 => {
+                type $Suite = frost_ed25519::Ed25519Sha512;
+                $body
+            }
+            $crate::SignatureProfile::FrostSecp256k1Sha256Tr => {
+                type $Suite = frost_secp256k1_tr::Secp256K1Sha256TR;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_suite;
+
+/// The FROST identifier of a 0-based participant index: index + 1, since identifier 0 would be the key itself.
+pub(crate) fn identifier<C: Suite>(participant: u16) -> Result<Identifier<C>, ThresholdError> {
+    let out_of_range = ThresholdError::NotInRoster { participant };
+    let number = participant.checked_add(1).ok_or_else(|| out_of_range.clone())?;
+    Identifier::try_from(number).map_err(|_| out_of_range)
+}
+
+/// Reads a value whose encoding has to be the one we would write: `write(read(bytes)) == bytes`.
+///
+/// The decoders of the curve crates admit second encodings of some points (SEC 1 "compact" for one); what is hashed or
+/// compared as bytes must have only one.
+pub(crate) fn canonical<T, E>(
+    bytes: &[u8],
+    read: impl FnOnce(&[u8]) -> Result<T, E>,
+    write: impl FnOnce(&T) -> Result<Vec<u8>, E>,
+) -> Option<T> {
+    let value = read(bytes).ok()?;
+    (write(&value).ok()? == bytes).then_some(value)
+}
+
+/// The encoding of a group element; `None` for the identity, which has none.
+pub(crate) fn point_bytes<C: Suite>(element: &frost_core::Element<C>) -> Option<Vec<u8>> {
+    C::Group::serialize(element).ok().map(|bytes| bytes.as_ref().to_vec())
+}
+
+/// The group element of a valid encoding.
+pub(crate) fn point<C: Suite>(bytes: &[u8]) -> Option<frost_core::Element<C>> {
+    let bytes = bytes.try_into().ok()?;
+    C::Group::deserialize(&bytes).ok()
+}
+
+/// The scalar of a canonical encoding.
+pub(crate) fn scalar<C: Suite>(bytes: &[u8]) -> Option<Scalar<C>> {
+    let bytes = bytes.try_into().ok()?;
+    <<C::Group as Group>::Field as Field>::deserialize(&bytes).ok()
+}
+
+/// The encoding of a scalar.
+pub(crate) fn scalar_bytes<C: Suite>(scalar: &Scalar<C>) -> impl AsRef<[u8]> + AsMut<[u8]> + use<C> {
+    <<C::Group as Group>::Field as Field>::serialize(scalar)
+}
+
+/// A refusal of the FROST library that our own checks should have excluded.
+pub(crate) fn unexpected<C: Suite>(error: Error<C>) -> ThresholdError {
+    ThresholdError::Library { detail: error.to_string() }
+}

@@ -1,0 +1,98 @@
+//! The additive tweak that turns a key into one of its children, on secret and on public material alike.
+//!
+//! For a tweak `t`: every share `s` becomes `s + t`, every verifying share `Y` becomes `Y + tG`, the group key `K`
+//! becomes `K + tG`. Lagrange coefficients sum to one, so the new shares are shares of the new key. The group key is
+//! taken with its true parity; making it even is left to the suite, which does it while signing.
+
+use std::collections::BTreeMap;
+
+use frost_core::keys::{KeyPackage, PublicKeyPackage, SigningShare, VerifyingShare};
+use frost_core::{Element, Group, Identifier, Scalar, VerifyingKey};
+use frost_secp256k1_tr::Secp256K1Sha256TR;
+use zeroize::Zeroizing;
+
+use crate::ThresholdError;
+use crate::suite::{Suite, point, point_bytes, scalar, scalar_bytes};
+
+/// A scalar of secp256k1 that, times the generator, leads from a key to its child. Not secret: whoever knows the
+/// public keys and the chain code computes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tweak([u8; 32]);
+
+impl Tweak {
+    /// Reads a tweak: 32 bytes, big-endian.
+    ///
+    /// # Errors
+    ///
+    /// [`ThresholdError::MalformedMaterial`] if it is not below the order of secp256k1.
+    pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, ThresholdError> {
+        let below_order = scalar::<Secp256K1Sha256TR>(&bytes).is_some();
+        if below_order { Ok(Self(bytes)) } else { Err(ThresholdError::MalformedMaterial { what: "tweak" }) }
+    }
+
+    /// The scalar, 32 bytes, big-endian.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// `t` and `tG`, ready to be added.
+pub(crate) struct Addend<C: Suite> {
+    scalar: Scalar<C>,
+    element: Element<C>,
+}
+
+impl<C: Suite> Addend<C> {
+    /// # Errors
+    ///
+    /// [`ThresholdError::DerivationUnsupported`] for a suite without tweaks.
+    pub(crate) fn new(tweak: &Tweak) -> Result<Self, ThresholdError> {
+        let scalar = C::tweak(tweak)?;
+        Ok(Self { scalar, element: C::Group::generator() * scalar })
+    }
+
+    /// The child's share of one participant.
+    pub(crate) fn key_package(&self, parent: &KeyPackage<C>) -> Result<KeyPackage<C>, ThresholdError> {
+        let secret = Zeroizing::new(parent.signing_share().serialize());
+        let sum = scalar::<C>(&secret).ok_or(UNADDABLE)? + self.scalar;
+        let mut bytes = scalar_bytes::<C>(&sum);
+        let share = SigningShare::deserialize(bytes.as_ref()).map_err(|_| UNADDABLE);
+        bytes.as_mut().fill(0);
+        Ok(KeyPackage::new(
+            *parent.identifier(),
+            share?,
+            self.verifying_share(parent.verifying_share())?,
+            self.verifying_key(parent.verifying_key())?,
+            *parent.min_signers(),
+        ))
+    }
+
+    /// The child's public keys.
+    pub(crate) fn public_keys(
+        &self,
+        parent: &PublicKeyPackage<C>,
+    ) -> Result<PublicKeyPackage<C>, ThresholdError> {
+        let shares = parent.verifying_shares().iter();
+        let shares: BTreeMap<Identifier<C>, VerifyingShare<C>> =
+            shares.map(|(id, share)| Ok((*id, self.verifying_share(share)?))).collect::<Result<_, _>>()?;
+        Ok(PublicKeyPackage::new(shares, self.verifying_key(parent.verifying_key())?, parent.min_signers()))
+    }
+
+    fn verifying_share(&self, share: &VerifyingShare<C>) -> Result<VerifyingShare<C>, ThresholdError> {
+        let bytes = self.add(share.serialize().ok()).ok_or(UNADDABLE)?;
+        VerifyingShare::deserialize(&bytes).map_err(|_| UNADDABLE)
+    }
+
+    fn verifying_key(&self, key: &VerifyingKey<C>) -> Result<VerifyingKey<C>, ThresholdError> {
+        let bytes = self.add(key.serialize().ok()).ok_or(UNADDABLE)?;
+        VerifyingKey::deserialize(&bytes).map_err(|_| UNADDABLE)
+    }
+
+    fn add(&self, encoded: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        point_bytes::<C>(&(point::<C>(&encoded?)? + self.element))
+    }
+}
+
+/// A sum that is zero or the identity: reached by nobody who does not look for it.
+const UNADDABLE: ThresholdError = ThresholdError::MalformedMaterial { what: "tweaked key" };
