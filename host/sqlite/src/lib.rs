@@ -1,1 +1,62 @@
 //! One way to open, migrate, read and group-commit a SQLite database.
+//!
+//! This crate is the only home of the durability rules: write-ahead log, `synchronous=FULL`, one writer, and an
+//! answer only after the COMMIT that holds it. It knows no table and no domain word; it is not a query builder
+//! and not a pool of writers.
+//!
+//! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] given to
+//! [`Database::write`]; jobs that wait at the same time share one transaction and so one sync of the disk.
+//!
+//! ```
+//! use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
+//! use sqlx::SqliteConnection;
+//!
+//! const MIGRATIONS: &[Migration] =
+//!     &[Migration { version: 1, name: "note", sql: "CREATE TABLE note (text TEXT NOT NULL) STRICT" }];
+//!
+//! struct AddNote(&'static str);
+//!
+//! impl Job for AddNote {
+//!     type State = ();
+//!     type Output = i64;
+//!
+//!     async fn apply(&self, conn: &mut SqliteConnection, _state: &mut ()) -> Result<i64, sqlx::Error> {
+//!         let done = sqlx::query("INSERT INTO note (text) VALUES (?1)").bind(self.0).execute(conn).await?;
+//!         Ok(done.last_insert_rowid())
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("notes.db");
+//! let options = Options::at_path(path, ApplicationId::new(*b"NOTE"), MIGRATIONS).create();
+//! let database = Database::<()>::open(options).await?;
+//! let id = database.write(AddNote("durable when this returns")).await?;
+//! let text: String =
+//!     sqlx::query_scalar("SELECT text FROM note WHERE rowid = ?1").bind(id).fetch_one(database.reader()).await?;
+//! # assert_eq!(text, "durable when this returns");
+//! database.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod connect;
+mod counters;
+mod database;
+mod error;
+mod files;
+mod identity;
+mod job;
+pub mod limits;
+mod migrate;
+mod options;
+mod queue;
+mod session;
+mod writer;
+
+pub use counters::Counters;
+pub use database::Database;
+pub use error::{OpenError, WriteError};
+pub use job::{Job, State};
+pub use options::{ApplicationId, Migration, Options};

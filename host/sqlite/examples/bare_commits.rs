@@ -1,0 +1,148 @@
+//! Prints how many durable transitions a second one writer makes: `cargo run --release -p gateway-sqlite
+//! --example bare_commits [seconds per line]`. The database lies in the temporary folder (`TMPDIR`).
+//!
+//! A transition reads a row, checks its version, updates it and inserts an event; it counts when the caller has
+//! the answer, which is after the COMMIT. Each text sent is a hand-over to SQLite's thread and back: `three` sends
+//! each statement by itself, `two` joins the update and the insert, `one` lets the update check the version.
+//! The processor time is that of the whole process, clients included.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
+use sqlx::SqliteConnection;
+use tokio::task::JoinSet;
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "bench",
+    sql:
+        "CREATE TABLE operation (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
+          CREATE TABLE event (operation INTEGER NOT NULL REFERENCES operation (id), version INTEGER NOT NULL,
+                              body BLOB NOT NULL, PRIMARY KEY (operation, version)) STRICT, WITHOUT ROWID;",
+}];
+
+const SELECT: &str = "SELECT version, body FROM operation WHERE id = ?1";
+const UPDATE: &str = "UPDATE operation SET version = ?2, body = ?3 WHERE id = ?1";
+const INSERT: &str = "INSERT INTO event (operation, version, body) VALUES (?1, ?2, ?3)";
+const UPDATE_AND_INSERT: &str = "UPDATE operation SET version = ?2, body = ?3 WHERE id = ?1;
+    INSERT INTO event (operation, version, body) VALUES (?1, ?2, ?3)";
+const CHECK_AND_BOTH: &str =
+    "UPDATE operation SET version = ?2, body = ?3 WHERE id = ?1 AND version = ?2 - 1;
+    INSERT INTO event (operation, version, body) SELECT ?1, ?2, ?3 WHERE changes() = 1";
+
+/// About what an operation and an event of the gateway take.
+const BODY: [u8; 400] = [7; 400];
+
+struct Open(i64);
+
+impl Job for Open {
+    type State = ();
+    type Output = ();
+
+    async fn apply(&self, conn: &mut SqliteConnection, _state: &mut ()) -> Result<(), sqlx::Error> {
+        let sql = "INSERT INTO operation (id, version, body) VALUES (?1, 0, ?2)";
+        sqlx::query(sql).bind(self.0).bind(&BODY[..]).execute(conn).await.map(|_| ())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Texts {
+    Three,
+    Two,
+    One,
+}
+
+struct Transition {
+    id: i64,
+    expected: i64,
+    texts: Texts,
+}
+
+impl Job for Transition {
+    type State = ();
+    type Output = bool;
+
+    async fn apply(&self, conn: &mut SqliteConnection, _state: &mut ()) -> Result<bool, sqlx::Error> {
+        let next = self.expected + 1;
+        let bound = |sql| sqlx::query(sql).bind(self.id).bind(next).bind(&BODY[..]);
+        if let Texts::One = self.texts {
+            // The arguments of a second statement follow those of the first.
+            let both = bound(CHECK_AND_BOTH).bind(self.id).bind(next).bind(&BODY[..]);
+            return Ok(both.execute(conn).await?.rows_affected() == 2);
+        }
+        let (found, _body): (i64, Vec<u8>) =
+            sqlx::query_as(SELECT).bind(self.id).fetch_one(&mut *conn).await?;
+        if found != self.expected {
+            return Ok(false);
+        }
+        if let Texts::Two = self.texts {
+            bound(UPDATE_AND_INSERT).bind(self.id).bind(next).bind(&BODY[..]).execute(conn).await?;
+        } else {
+            bound(UPDATE).execute(&mut *conn).await?;
+            bound(INSERT).execute(conn).await?;
+        }
+        Ok(true)
+    }
+}
+
+/// Processor time of this process so far, in seconds (proc(5): fields 14 and 15, in ticks of 10 ms).
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let after_name = stat.rsplit(')').next()?;
+    let ticks = after_name.split_whitespace().skip(11).take(2).map(|text| text.parse::<f64>().ok());
+    Some(ticks.sum::<Option<f64>>()? / 100.0)
+}
+
+async fn client(database: Arc<Database<()>>, id: i64, texts: Texts, until: Instant) -> Result<u64, String> {
+    database.write(Open(id)).await.map_err(|error| error.to_string())?;
+    let mut version = 0;
+    while Instant::now() < until {
+        let job = Transition { id, expected: version, texts };
+        if !database.write(job).await.map_err(|error| error.to_string())? {
+            return Err(format!("row {id} is not at version {version}"));
+        }
+        version += 1;
+    }
+    Ok(version.unsigned_abs())
+}
+
+async fn measure(n_clients: i64, texts: Texts, lasting: Duration) -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let options = Options::at_path(folder.path().join("bench.db"), ApplicationId::new(*b"BNCH"), MIGRATIONS);
+    let database = Arc::new(Database::<()>::open(options.create()).await?);
+    let (start, cpu_start) = (Instant::now(), cpu_seconds().unwrap_or(f64::NAN));
+    let mut clients = JoinSet::new();
+    for id in 0..n_clients {
+        clients.spawn(client(Arc::clone(&database), id, texts, start + lasting));
+    }
+    let mut n_transitions = 0;
+    while let Some(done) = clients.join_next().await {
+        n_transitions += done??;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let cpu_us = (cpu_seconds().unwrap_or(f64::NAN) - cpu_start) * 1e6 / n_transitions as f64;
+    let done = database.counters();
+    println!(
+        "{:<5} {n_clients:>4} clients {:>7.0} transitions/s {:>6.0} commits/s {:>6.1} a commit {cpu_us:>5.0} us CPU each",
+        format!("{texts:?}").to_lowercase(),
+        n_transitions as f64 / seconds,
+        done.commits as f64 / seconds,
+        done.jobs as f64 / done.commits as f64,
+    );
+    database.close().await;
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let seconds = std::env::args().nth(1).map_or(Ok(5), |text| text.parse())?;
+    for texts in [Texts::Three, Texts::Two, Texts::One] {
+        for n_clients in [1, 32, 256] {
+            measure(n_clients, texts, Duration::from_secs(seconds)).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The files around a database: folder, file, lock. Nothing here speaks SQL.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::OpenError;
+
+/// First bytes of every SQLite database that is not empty (SQLite file format, section 1.3.1).
+const HEADER: &[u8; 16] = b"SQLite format 3\0";
+
+/// Makes sure that the file exists and can be written, and returns its path without symbolic links: two names
+/// of one database must find the same lock.
+pub(crate) fn prepare(path: &Path, create: bool) -> Result<PathBuf, OpenError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let (true, Some(folder)) = (create, folder) {
+        create_folder(folder).map_err(|source| unwritable(folder, source))?;
+    }
+    let opened = OpenOptions::new().read(true).write(true).create(create).mode(0o600).open(path);
+    match opened.and_then(|_| fs::canonicalize(path)) {
+        Ok(path) => Ok(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !create => {
+            Err(OpenError::Missing { path: path.to_owned() })
+        }
+        Err(source) => Err(unwritable(path, source)),
+    }
+}
+
+/// Takes the lock that says "this process writes `path`", held until the file is dropped. The side file stays
+/// behind on purpose: removing it would let two processes lock two files of the same name.
+pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
+    let mut lock_path = path.as_os_str().to_owned();
+    lock_path.push(".lock");
+    let lock_path = PathBuf::from(lock_path);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&lock_path)
+        .map_err(|source| unwritable(&lock_path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(unwritable(&lock_path, source)),
+    }
+}
+
+/// Refuses a file with other bytes before SQLite, which might take them for a log to recover, touches it. An
+/// empty file is a new database.
+pub(crate) fn check_header(path: &Path) -> Result<(), OpenError> {
+    let mut found = Vec::with_capacity(HEADER.len());
+    File::open(path)
+        .and_then(|file| file.take(HEADER.len() as u64).read_to_end(&mut found))
+        .map_err(|source| unwritable(path, source))?;
+    if found.is_empty() || found == HEADER {
+        return Ok(());
+    }
+    Err(OpenError::ForeignBytes { path: path.to_owned() })
+}
+
+/// Makes `folder` and what is missing above it, each made durable in the folder that names it.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_folder(parent)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => File::open(parent)?.sync_all(),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn unwritable(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Unwritable { path: path.to_owned(), source }
+}

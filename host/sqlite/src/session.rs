@@ -1,0 +1,153 @@
+//! The writer's connection, the memory in step with it, and one transaction at a time.
+
+use std::mem;
+use std::sync::Arc;
+
+use sqlx::error::ErrorKind;
+use sqlx::{Row, SqliteConnection};
+
+use crate::connect::{Link, disconnect};
+use crate::counters::Tally;
+use crate::job::State;
+use crate::queue::{Failure, Queued, caught};
+
+/// How a transaction ended.
+pub(crate) enum Outcome {
+    /// Every job of it is durable.
+    Committed,
+    /// Nothing was written, because of one of its jobs.
+    Poisoned(Failure),
+    /// Nothing was written, for a reason that lies outside the jobs.
+    Unavailable(sqlx::Error),
+    /// COMMIT failed. This process sees it rolled back; its frames may have reached the log.
+    InDoubt(sqlx::Error),
+}
+
+pub(crate) struct Session<S> {
+    link: Link,
+    // INVARIANT: Some means open and outside any transaction. `transaction` takes it out and puts it back only
+    // when that holds.
+    conn: Option<SqliteConnection>,
+    // INVARIANT: while `conn` is Some, equals what `State::load` would read on it.
+    state: S,
+    tally: Arc<Tally>,
+}
+
+impl<S: State> Session<S> {
+    /// A session on a connection that is open and migrated.
+    pub(crate) async fn start(
+        link: Link,
+        mut conn: SqliteConnection,
+        tally: Arc<Tally>,
+    ) -> Result<Self, sqlx::Error> {
+        let state = S::load(&mut conn).await?;
+        Ok(Self { link, conn: Some(conn), state, tally })
+    }
+
+    /// Runs the jobs in one transaction; `top_up` may add to them each time all have run. Unless it commits,
+    /// the state is as before.
+    pub(crate) async fn transaction(
+        &mut self,
+        jobs: &mut Vec<Box<dyn Queued<S>>>,
+        mut top_up: impl FnMut(&mut Vec<Box<dyn Queued<S>>>),
+    ) -> Outcome {
+        let mut conn = match self.begin().await {
+            Ok(conn) => conn,
+            Err(error) => return Outcome::Unavailable(error),
+        };
+        let saved = self.state.clone();
+        let mut n_run = 0;
+        while let Some(job) = jobs.get_mut(n_run) {
+            if let Err(failure) = caught(job.apply(&mut conn, &mut self.state)).await {
+                self.undo(conn, saved).await;
+                return Outcome::Poisoned(failure);
+            }
+            n_run += 1;
+            if n_run == jobs.len() {
+                top_up(jobs);
+            }
+        }
+        match execute(&mut conn, "COMMIT").await {
+            Ok(()) => {
+                self.conn = Some(conn);
+                self.tally.committed(jobs.len());
+                Outcome::Committed
+            }
+            Err(error) if is_deferred_constraint(&error) => {
+                self.undo(conn, saved).await;
+                Outcome::Poisoned(Failure::Error(error))
+            }
+            Err(error) => {
+                // What SQLite holds in memory is in doubt too: connect anew and load the state from the file.
+                self.state = saved;
+                self.tally.rolled_back();
+                disconnect(conn).await;
+                Outcome::InDoubt(error)
+            }
+        }
+    }
+
+    /// Moves the log into the database file and empties it. False when a reader still needs a part of it.
+    pub(crate) async fn checkpoint(&mut self) -> Result<bool, sqlx::Error> {
+        let mut conn = self.connected().await?;
+        let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut conn).await;
+        self.conn = Some(conn);
+        let n_blocked: i64 = row?.try_get(0)?;
+        Ok(n_blocked == 0)
+    }
+
+    /// Empties the log and closes.
+    pub(crate) async fn finish(mut self) {
+        match self.checkpoint().await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("the database log stays behind: a reader was still at work"),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the database log stays behind");
+            }
+        }
+        if let Some(conn) = mem::take(&mut self.conn) {
+            disconnect(conn).await;
+        }
+    }
+
+    /// Takes the connection out, in a transaction that holds the write lock.
+    async fn begin(&mut self) -> Result<SqliteConnection, sqlx::Error> {
+        let mut conn = self.connected().await?;
+        match execute(&mut conn, "BEGIN IMMEDIATE").await {
+            Ok(()) => Ok(conn),
+            Err(error) => {
+                disconnect(conn).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the connection out, connecting anew if the last one was given up.
+    async fn connected(&mut self) -> Result<SqliteConnection, sqlx::Error> {
+        if let Some(conn) = mem::take(&mut self.conn) {
+            return Ok(conn);
+        }
+        let mut conn = self.link.writer().await?;
+        self.state = S::load(&mut conn).await?;
+        Ok(conn)
+    }
+
+    /// Rolls back and puts the state back; gives the connection up if even that fails.
+    async fn undo(&mut self, mut conn: SqliteConnection, saved: S) {
+        self.state = saved;
+        self.tally.rolled_back();
+        match execute(&mut conn, "ROLLBACK").await {
+            Ok(()) => self.conn = Some(conn),
+            Err(_) => disconnect(conn).await,
+        }
+    }
+}
+
+async fn execute(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::query(sql).execute(conn).await.map(|_| ())
+}
+
+/// A constraint checked only at COMMIT: certain refusal, caused by one of the jobs.
+fn is_deferred_constraint(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.kind() == ErrorKind::ForeignKeyViolation)
+}

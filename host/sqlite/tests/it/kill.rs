@@ -1,0 +1,66 @@
+//! A process that dies by SIGKILL leaves every write it had acknowledged.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use gateway_sqlite::{Database, OpenError};
+use tokio::task::JoinSet;
+
+use crate::support::{Add, Total, fresh, open, options, totals};
+
+/// Set in the child: the database to write to.
+const CHILD: &str = "GATEWAY_SQLITE_TEST_CHILD";
+
+#[tokio::test]
+async fn acknowledged_writes_survive_sigkill() {
+    let (_folder, path) = fresh();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kill::child_writes_until_killed", "--nocapture"])
+        .env(CHILD, &path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let acknowledged = |line: std::io::Result<String>| line.ok()?.strip_prefix("ack ")?.parse::<i64>().ok();
+    let mut seen: Vec<i64> = lines.by_ref().filter_map(acknowledged).take(500).collect();
+    assert_eq!(seen.len(), 500, "the child ended early");
+    let refused = Database::<Total>::open(options(&path)).await.unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { .. }), "another process has it: {refused:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What was in the pipe had been acknowledged too.
+    seen.extend(lines.filter_map(acknowledged));
+
+    let database = open(&path).await;
+    for id in &seen {
+        let found: Option<i64> = sqlx::query_scalar("SELECT id FROM entry WHERE id = ?1")
+            .bind(id)
+            .fetch_optional(database.reader())
+            .await
+            .unwrap();
+        assert_eq!(found, Some(*id));
+    }
+    let (rows, believed) = totals(&database).await;
+    assert_eq!(rows, believed);
+}
+
+/// Not a test by itself: the other half of the one above.
+#[tokio::test]
+async fn child_writes_until_killed() {
+    let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
+    let database = Arc::new(open(&path).await);
+    let mut writers = JoinSet::new();
+    for lane in 0..8 {
+        let database = Arc::clone(&database);
+        writers.spawn(async move {
+            for n in 0.. {
+                let id = lane + 8 * n;
+                database.write(Add(id)).await.unwrap();
+                println!("ack {id}");
+            }
+        });
+    }
+    writers.join_all().await;
+}

@@ -1,0 +1,7 @@
+//! The rules of the crate, each tested on a real file.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests fail by panicking")]
+
+mod kill;
+mod open;
+mod support;
+mod write;

@@ -1,0 +1,160 @@
+//! What `open` makes, and what it refuses with which line.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+
+use crate::support::{Add, MIGRATIONS, OURS, SCHEMA, Total, fresh, open, options};
+
+async fn refusal(options: Options) -> OpenError {
+    Database::<Total>::open(options).await.unwrap_err()
+}
+
+/// The line an operator sees, with the path taken out.
+fn line(error: &OpenError, path: &Path) -> String {
+    let line = error.to_string().replace(&path.display().to_string(), "DB");
+    assert!(!line.contains('\n'));
+    line
+}
+
+/// Runs SQL on the file as another program would.
+async fn elsewhere(path: &Path, sql: &str) {
+    let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+    let mut conn = options.connect().await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn folders_and_files_are_private() {
+    let (folder, _) = fresh();
+    let path = folder.path().join("a/b/test.db");
+    let database = open(&path).await;
+    database.write(Add(1)).await.unwrap();
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(folder.path().join("a")), mode(folder.path().join("a/b"))), (0o700, 0o700));
+    for name in ["test.db", "test.db-wal", "test.db-shm", "test.db.lock"] {
+        assert_eq!(mode(folder.path().join("a/b").join(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_durability_settings_hold() {
+    let (_folder, path) = fresh();
+    let _database = open(&path).await;
+    let header = fs::read(&path).unwrap();
+    // SQLite file format, section 1.3: write version 2 is WAL.
+    assert_eq!(header[18], 2);
+}
+
+#[tokio::test]
+async fn a_missing_file_is_not_made_unasked() {
+    let (_folder, path) = fresh();
+    let error = refusal(Options::at_path(&path, OURS, MIGRATIONS)).await;
+    assert_eq!(line(&error, &path), "the database `DB` does not exist");
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn other_bytes_are_refused_and_left_alone() {
+    let (_folder, path) = fresh();
+    for bytes in [&b"hello"[..], &[0; 4096][..]] {
+        fs::write(&path, bytes).unwrap();
+        let error = refusal(options(&path)).await;
+        assert_eq!(line(&error, &path), "`DB` is not a SQLite database");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    // The right first bytes and nothing behind them.
+    fs::write(&path, b"SQLite format 3\0 and then something else").unwrap();
+    assert!(matches!(refusal(options(&path)).await, OpenError::ForeignBytes { .. }));
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_refused_and_left_alone() {
+    for (sql, found) in [
+        ("PRAGMA application_id = 7; CREATE TABLE theirs (id INTEGER)", "0x00000007"),
+        ("CREATE TABLE theirs (id INTEGER)", "0x00000000"),
+        ("PRAGMA application_id = 7", "0x00000007"),
+    ] {
+        let (_folder, path) = fresh();
+        elsewhere(&path, sql).await;
+        let before = fs::read(&path).unwrap();
+        let error = refusal(options(&path)).await;
+        let expected = format!("the database `DB` belongs to another program (application id {found})");
+        assert_eq!(line(&error, &path), expected);
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}
+
+#[tokio::test]
+async fn another_identity_of_this_crate_is_refused() {
+    let (_folder, path) = fresh();
+    open(&path).await.close().await;
+    let error = refusal(Options::at_path(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS)).await;
+    assert!(matches!(error, OpenError::ForeignApplication { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_unwritable_place_is_refused() {
+    let (folder, path) = fresh();
+    fs::write(&path, b"").unwrap();
+    for place in [path.join("under/a/file.db"), PathBuf::from("/proc/nowhere/test.db"), folder.path().into()]
+    {
+        let error = refusal(options(&place)).await;
+        assert!(matches!(error, OpenError::Unwritable { .. }), "{error:?}");
+        assert!(error.to_string().ends_with("can not be written"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_opener_is_refused_until_the_first_has_closed() {
+    let (folder, path) = fresh();
+    let first = open(&path).await;
+    let other_name = folder.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &other_name).unwrap();
+    for name in [&path, &other_name] {
+        let error = refusal(options(name)).await;
+        assert_eq!(line(&error, &path), "the database `DB` is already open in another process");
+    }
+    first.close().await;
+    open(&path).await;
+}
+
+const SECOND: Migration = Migration { version: 2, name: "second", sql: "CREATE TABLE second (id INTEGER)" };
+const SCHEMA_AND_SECOND: &[Migration] = &[SCHEMA, SECOND];
+const EDITED: &[Migration] = &[Migration { sql: "CREATE TABLE entry (id INTEGER)", ..SCHEMA }, SECOND];
+const FAILING: &[Migration] = &[
+    SCHEMA,
+    Migration { version: 2, name: "bad", sql: "CREATE TABLE second (id INTEGER); SELECT nonsense" },
+];
+const WITH_GAP: &[Migration] = &[SCHEMA, Migration { version: 3, ..SECOND }];
+
+async fn with(path: &Path, migrations: &'static [Migration]) -> Result<(), OpenError> {
+    let database = Database::<Total>::open(Options::at_path(path, OURS, migrations).create()).await?;
+    database.close().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn migrations_are_applied_once_and_never_edited() {
+    let (_folder, path) = fresh();
+    with(&path, MIGRATIONS).await.unwrap();
+    let edited = with(&path, EDITED).await.unwrap_err();
+    assert_eq!(line(&edited, &path), "migration 1 of the database `DB` was edited after it was applied");
+    let failed = with(&path, FAILING).await.unwrap_err();
+    assert_eq!(line(&failed, &path), "migration 2 of the database `DB` failed");
+    let gap = with(&path, WITH_GAP).await.unwrap_err();
+    assert_eq!(line(&gap, &path), "migration 3 stands where 2 is due");
+    // The failed one left nothing behind, or this would not create the same table.
+    with(&path, SCHEMA_AND_SECOND).await.unwrap();
+    with(&path, SCHEMA_AND_SECOND).await.unwrap();
+    let newer = with(&path, MIGRATIONS).await.unwrap_err();
+    assert_eq!(
+        line(&newer, &path),
+        "the database `DB` has schema version 2, newer than the 1 this program knows"
+    );
+}

@@ -1,0 +1,110 @@
+//! A tiny schema, a few jobs, and a database in a folder of its own.
+
+use std::path::{Path, PathBuf};
+
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, State};
+use sqlx::SqliteConnection;
+use tempfile::TempDir;
+
+pub(crate) const OURS: ApplicationId = ApplicationId::new(*b"TEST");
+
+pub(crate) const SCHEMA: Migration = Migration {
+    version: 1,
+    name: "entry",
+    sql: "CREATE TABLE entry (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES entry (id) DEFERRABLE INITIALLY DEFERRED) STRICT;",
+};
+
+pub(crate) const MIGRATIONS: &[Migration] = &[SCHEMA];
+
+/// A path that goes away with the folder beside it.
+pub(crate) fn fresh() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.db");
+    (folder, path)
+}
+
+pub(crate) fn options(path: &Path) -> Options {
+    Options::at_path(path, OURS, MIGRATIONS).create()
+}
+
+pub(crate) async fn open(path: &Path) -> Database<Total> {
+    Database::open(options(path)).await.unwrap()
+}
+
+/// The number of entries, kept in memory: in step with the table exactly when `count` agrees.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Total(pub(crate) i64);
+
+impl State for Total {
+    async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(conn).await.map(Self)
+    }
+}
+
+/// Inserts an entry and answers with the total after it.
+pub(crate) struct Add(pub(crate) i64);
+
+impl Job for Add {
+    type State = Total;
+    type Output = i64;
+
+    async fn apply(&self, conn: &mut SqliteConnection, total: &mut Total) -> Result<i64, sqlx::Error> {
+        total.0 += 1;
+        sqlx::query("INSERT INTO entry (id) VALUES (?1)").bind(self.0).execute(conn).await?;
+        Ok(total.0)
+    }
+}
+
+/// Ways to go wrong after having inserted an entry and changed the state.
+pub(crate) enum Spoil {
+    Error,
+    Panic,
+    /// Leaves a reference to nothing, which only COMMIT notices.
+    DeferredConstraint,
+    /// Ends the transaction behind the writer's back, so that COMMIT fails.
+    Rollback,
+}
+
+impl Job for Spoil {
+    type State = Total;
+    type Output = ();
+
+    async fn apply(&self, conn: &mut SqliteConnection, total: &mut Total) -> Result<(), sqlx::Error> {
+        total.0 += 1000;
+        sqlx::query("INSERT INTO entry (id) VALUES (-1)").execute(&mut *conn).await?;
+        match self {
+            Self::Error => Err(sqlx::Error::Protocol("spoilt".to_owned())),
+            Self::Panic => panic!("spoilt"),
+            Self::DeferredConstraint => {
+                sqlx::query("UPDATE entry SET parent = -2 WHERE id = -1").execute(conn).await.map(|_| ())
+            }
+            Self::Rollback => sqlx::query("ROLLBACK").execute(conn).await.map(|_| ()),
+        }
+    }
+}
+
+/// The rows, and what the writer believes they are.
+pub(crate) async fn totals(database: &Database<Total>) -> (i64, i64) {
+    struct Believed;
+    impl Job for Believed {
+        type State = Total;
+        type Output = i64;
+        async fn apply(&self, _conn: &mut SqliteConnection, total: &mut Total) -> Result<i64, sqlx::Error> {
+            Ok(total.0)
+        }
+    }
+    let rows = sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(database.reader()).await.unwrap();
+    (rows, database.write(Believed).await.unwrap())
+}
+
+/// Runs one statement.
+pub(crate) struct Run(pub(crate) &'static str);
+
+impl Job for Run {
+    type State = Total;
+    type Output = ();
+
+    async fn apply(&self, conn: &mut SqliteConnection, _total: &mut Total) -> Result<(), sqlx::Error> {
+        sqlx::query(self.0).execute(conn).await.map(|_| ())
+    }
+}
