@@ -1,0 +1,83 @@
+//! Approval: load → policy → decide → commit → drive to admission when the quorum is reached.
+
+use crate::engine::{Engine, Inner};
+use crate::error::{Dependency, EngineError, Unavailable};
+use crate::ports::Record;
+use crate::secret::Secrets;
+use crate::target::{Target, until_unraced};
+use gateway_domain::approval::Approval;
+use gateway_domain::operation::{Ask, Operation, Phase, Refusal, approval_is_open};
+use gateway_domain::policy::{self, Moment};
+
+/// One person's vote as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vote {
+    /// Who.
+    pub subject_id: String,
+    /// In which roles.
+    pub roles: Vec<String>,
+    /// The voter's clock, epoch milliseconds: a claim.
+    pub claimed_at_ms: i64,
+}
+
+impl Engine {
+    /// Counts a vote; the last one needed drives the operation to admission.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
+    pub async fn approve(&self, target: Target, vote: Vote) -> Result<Record, EngineError> {
+        let engine = self.clone();
+        let work = async move { until_unraced(|| Box::pin(engine.0.approve(&target, &vote))).await };
+        self.run_to_end(work).await
+    }
+}
+
+impl Inner {
+    async fn approve(&self, target: &Target, vote: &Vote) -> Result<Record, EngineError> {
+        let _turn = self.locks.lock(target.id).await;
+        let mut draft = self.find_draft(target).await?;
+        let approval = Approval {
+            subject_id: vote.subject_id.clone(),
+            roles: vote.roles.clone(),
+            claimed_at_ms: vote.claimed_at_ms,
+            approved_at_ms: self.ports.clock.now(),
+        };
+        let policy = self.who_counts(&draft.operation, &approval).await?;
+        draft.ask(approval.approved_at_ms, Ask::Approve { approval, policy })?;
+        // The vote is kept even when nobody can admit now; a later drive will.
+        self.drive(&mut draft, &Secrets::default()).await?;
+        refused_at_admission(&draft.operation)?;
+        Ok(draft.into_record())
+    }
+
+    /// The policy over the approvals with this one, where anything depends on it.
+    async fn who_counts(
+        &self,
+        operation: &Operation,
+        approval: &Approval,
+    ) -> Result<Option<policy::Outcome>, EngineError> {
+        if !approval_is_open(operation, &approval.subject_id) {
+            return Ok(None);
+        }
+        let key = self.ports.reads.key_load(operation.key.key_id).await?;
+        let approvals = [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat();
+        let policy = self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref()).await;
+        match &policy.fault {
+            None => Ok(Some(policy)),
+            Some(fault) => {
+                Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}")).into())
+            }
+        }
+    }
+}
+
+/// The vote that reached the quorum learns that the policy denied the admission.
+fn refused_at_admission(operation: &Operation) -> Result<(), Refusal> {
+    match (&operation.phase, &operation.failure) {
+        (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {
+            Err(Refusal::PolicyRejected { reasons: vec![failure.detail.clone()] })
+        }
+        (_, Some(failure)) => Err(Refusal::Failed(failure.clone())),
+        (_, None) => Ok(()),
+    }
+}

@@ -1,0 +1,94 @@
+//! An operation with events that are decided and not yet durable.
+
+use crate::engine::Inner;
+use crate::error::EngineError;
+use crate::failpoint::failpoint;
+use crate::ports::{Commit, Committed, Record};
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::OperationType;
+use gateway_domain::key::{self, CustodyKey};
+use gateway_domain::operation::{Ask, Command, Event, Operation, Refusal, decide, evolve, replay};
+use gateway_domain::time::EpochMs;
+
+pub(crate) struct Draft {
+    pub(crate) operation: Operation,
+    record_root: Hex32,
+    ledger_root: Hex32,
+    pending: Vec<Event>,
+    claim: Option<String>,
+}
+
+impl Draft {
+    /// A new operation, from the events that open it.
+    pub(crate) fn open(events: Vec<Event>, claim: String) -> Result<Self, EngineError> {
+        let operation = replay(&events)
+            .ok_or_else(|| EngineError::Internal("an operation must open with its submission".to_owned()))?;
+        let (record_root, ledger_root) = (Hex32::ZERO, Hex32::ZERO);
+        Ok(Self { operation, record_root, ledger_root, pending: events, claim: Some(claim) })
+    }
+
+    /// An operation as stored.
+    pub(crate) fn load(record: Record) -> Self {
+        let Record { operation, record_root, ledger_root } = record;
+        Self { operation, record_root, ledger_root, pending: Vec::new(), claim: None }
+    }
+
+    /// Decides, and keeps what follows for the next commit. The number of events: 0 when it is so already.
+    pub(crate) fn ask(&mut self, at: EpochMs, ask: Ask) -> Result<usize, Refusal> {
+        let events = decide(&self.operation, &Command { at, ask })?;
+        for event in &events {
+            self.operation = evolve(self.operation.clone(), event);
+        }
+        let n_events = events.len();
+        self.pending.extend(events);
+        Ok(n_events)
+    }
+
+    /// Makes everything decided durable, in one transaction.
+    pub(crate) async fn commit(&mut self, inner: &Inner) -> Result<(), EngineError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let commit = Commit {
+            operation: self.operation.clone(),
+            key: self.key_change(inner).await?,
+            events: std::mem::take(&mut self.pending),
+            previous_record_root: self.record_root,
+            claim: self.claim.take(),
+        };
+        failpoint("before-commit");
+        match inner.ports.commits.commit(commit).await? {
+            Committed::Written(record) => {
+                (self.record_root, self.ledger_root) = (record.record_root, record.ledger_root);
+                failpoint("after-commit");
+                Ok(())
+            }
+            Committed::Raced => Err(EngineError::Raced),
+        }
+    }
+
+    /// The key after the pending events, when they change it.
+    async fn key_change(&self, inner: &Inner) -> Result<Option<CustodyKey>, EngineError> {
+        if self.operation.intent.operation_type() == OperationType::Sign {
+            return Ok(None);
+        }
+        let before = inner.ports.reads.key_load(self.operation.key.key_id).await?;
+        let fold = |key, event: &Event| key::after(key, &self.operation, &event.change);
+        let after = self.pending.iter().fold(before.clone(), fold);
+        Ok(after.filter(|after| Some(after) != before.as_ref()))
+    }
+
+    /// The operation as stored; everything decided must be durable.
+    pub(crate) fn record(&self) -> Record {
+        Record {
+            operation: self.operation.clone(),
+            record_root: self.record_root,
+            ledger_root: self.ledger_root,
+        }
+    }
+
+    /// As [`Self::record`].
+    pub(crate) fn into_record(self) -> Record {
+        Record { operation: self.operation, record_root: self.record_root, ledger_root: self.ledger_root }
+    }
+}

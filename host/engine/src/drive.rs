@@ -1,0 +1,84 @@
+//! The one loop that sequences effects: load → next → perform → settle → commit → again, until it rests.
+
+use crate::draft::Draft;
+use crate::engine::Inner;
+use crate::error::{Dependency, EngineError, Unavailable};
+use crate::failpoint::failpoint;
+use crate::secret::Secrets;
+use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Step, next};
+
+impl Inner {
+    /// Drives an operation to rest. The caller holds its lock. What was decided before is committed first: nothing
+    /// is done to the world that is not yet durable.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`] when somebody did not answer: the operation still owes its step, and a later
+    /// drive takes it from there.
+    pub(crate) async fn drive(&self, draft: &mut Draft, secrets: &Secrets) -> Result<(), EngineError> {
+        self.drive_until(draft, secrets, |_| false).await
+    }
+
+    /// As [`Self::drive`], stopping early once the operation is where the caller wants it.
+    pub(crate) async fn drive_until(
+        &self,
+        draft: &mut Draft,
+        secrets: &Secrets,
+        is_there: impl Fn(&Operation) -> bool + Send,
+    ) -> Result<(), EngineError> {
+        loop {
+            match next(&draft.operation) {
+                _ if is_there(&draft.operation) => return draft.commit(self).await,
+                Step::Rest => return draft.commit(self).await,
+                Step::Record(ask) => {
+                    draft.ask(self.ports.clock.now(), ask)?;
+                }
+                Step::Perform(effect) => {
+                    draft.commit(self).await?;
+                    let outcome = self.perform(&effect, &draft.operation, secrets).await?;
+                    failpoint(performed(&effect));
+                    self.settle(draft, &effect, outcome)?;
+                }
+            }
+        }
+    }
+
+    fn settle(&self, draft: &mut Draft, effect: &Effect, outcome: Outcome) -> Result<(), EngineError> {
+        let result_root = outcome.result_root()?;
+        let missing = missing(&draft.operation, &outcome);
+        let settle = Ask::Settle { effect: effect.id, outcome, result_root };
+        match draft.ask(self.ports.clock.now(), settle)? {
+            0 => Err(Unavailable::new(Dependency::Runtime, missing).into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which planned nodes an answer lacks, for people.
+fn missing(operation: &Operation, outcome: &Outcome) -> String {
+    let (Some(plan), Outcome::Acked(receipts)) = (operation.plan(), outcome) else {
+        return "the step could not be completed".to_owned();
+    };
+    let silent =
+        plan.nodes.iter().filter(|node| !receipts.iter().any(|receipt| receipt.participant == **node));
+    let silent = silent.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    format!(
+        "{} of {} participants answered, {} are needed; silent: {silent}",
+        receipts.len(),
+        plan.nodes.len(),
+        plan.n_acks_required
+    )
+}
+
+/// The failpoint after an effect and before its record.
+const fn performed(effect: &Effect) -> &'static str {
+    use gateway_domain::operation::EffectStep;
+    match effect.id.step {
+        EffectStep::Decision => "performed-decision",
+        EffectStep::Admission => "performed-admission",
+        EffectStep::PolicyReceipt => "performed-policy-receipt",
+        EffectStep::Execute => "performed-execute",
+        EffectStep::CommitEpoch => "performed-commit-epoch",
+        EffectStep::Publish => "performed-publish",
+        EffectStep::Discard => "performed-discard",
+    }
+}

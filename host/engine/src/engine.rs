@@ -1,0 +1,103 @@
+//! The engine: its ports, its rules, and the use cases as methods of two lines each.
+
+use crate::error::EngineError;
+use crate::locks::OperationLocks;
+use crate::ports::{CommitOperations, DriveNodes, EvaluatePolicy, ReadOperations, SignAdmission, TellTime};
+use crate::rate::{Budgets, Rate};
+use gateway_domain::ids::Tenant;
+use gateway_domain::policy::facts;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::task::TaskTracker;
+
+/// The adapters.
+#[derive(Clone)]
+#[expect(missing_docs, reason = "each is the port of its name")]
+pub struct Ports {
+    pub commits: Arc<dyn CommitOperations>,
+    pub reads: Arc<dyn ReadOperations>,
+    pub policy: Arc<dyn EvaluatePolicy>,
+    pub authority: Arc<dyn SignAdmission>,
+    pub nodes: Arc<dyn DriveNodes>,
+    pub clock: Arc<dyn TellTime>,
+}
+
+/// What the deployment settled.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// What policies may ask for.
+    pub policy: facts::Rules,
+    /// How long approvals may take.
+    pub approval_ttl_ms: u64,
+    /// How long an admission decision holds.
+    pub admission_ttl_ms: u64,
+    /// Development only: a key is made for a product operation that has none.
+    pub auto_provision_keys: bool,
+    /// Submissions a client may make.
+    pub admission_rate: Rate,
+    /// How long a caller waits for work that goes on without it.
+    pub answer_within: Duration,
+}
+
+/// Which operations a caller can see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// All of them: the development bypass without identity.
+    Everything,
+    /// One tenant's.
+    Tenant(Tenant),
+}
+
+impl Visibility {
+    /// Whether this tenant's operations exist for the caller.
+    #[must_use]
+    pub fn includes(&self, tenant: &Tenant) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Tenant(own) => own == tenant,
+        }
+    }
+}
+
+/// The use cases. Cheap to clone; all clones are one engine.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) ports: Ports,
+    pub(crate) rules: Rules,
+    pub(crate) budgets: Budgets,
+    pub(crate) locks: OperationLocks,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Engine {
+    /// An engine on these adapters.
+    #[must_use]
+    pub fn new(ports: Ports, rules: Rules) -> Self {
+        let budgets = Budgets::new(rules.admission_rate);
+        let (locks, tasks) = (OperationLocks::default(), TaskTracker::new());
+        Self(Arc::new(Inner { ports, rules, budgets, locks, tasks }))
+    }
+
+    /// Waits until nothing is in flight. New work is still taken: stop the callers first.
+    pub async fn finish(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// The deployment's rules.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.0.rules
+    }
+
+    /// Runs work to its end even when the caller goes away: axum drops a handler whose client hung up.
+    pub(crate) async fn run_to_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        self.0.tasks.spawn(work).await.unwrap_or_else(|lost| Err(EngineError::Internal(lost.to_string())))
+    }
+}

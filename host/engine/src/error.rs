@@ -1,0 +1,96 @@
+//! Why a use case did not do what was asked.
+
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::operation::Refusal;
+
+/// Something the gateway stands on did not answer. Nothing was done that would not be done again alike.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{dependency} is unavailable: {detail}", dependency = .dependency.as_str())]
+pub struct Unavailable {
+    /// What did not answer.
+    pub dependency: Dependency,
+    /// For operators and callers: no address, path or secret.
+    pub detail: String,
+}
+
+/// What the gateway stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the port of its name")]
+pub enum Dependency {
+    Store,
+    Policy,
+    Authority,
+    Runtime,
+}
+
+impl Dependency {
+    /// For messages and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::Policy => "policy",
+            Self::Authority => "authority",
+            Self::Runtime => "runtime",
+        }
+    }
+}
+
+impl Unavailable {
+    /// A dependency that did not answer, and what is known of why.
+    #[must_use]
+    pub fn new(dependency: Dependency, detail: impl Into<String>) -> Self {
+        Self { dependency, detail: detail.into() }
+    }
+}
+
+/// Why a use case did not do what was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Unknown, of the other family, or another tenant's: never said which.
+    #[error("operation is unknown")]
+    OperationNotFound,
+    /// Unknown, or another tenant's.
+    #[error("key `{0}` is unknown")]
+    KeyNotFound(String),
+    /// A key of this name exists and was created otherwise.
+    #[error("key `{0}` exists")]
+    KeyExists(String),
+    /// The operation's state forbids it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The policy denied the submission.
+    #[error("policy denies the operation: {}", .0.join("; "))]
+    PolicyRejected(Vec<String>),
+    /// The client submits faster than it may.
+    #[error("submission rate of this client is exceeded")]
+    RateLimited {
+        /// How long to wait.
+        retry_after_ms: u64,
+        /// Submissions a second.
+        limit: u32,
+    },
+    /// The request is impossible for this key.
+    #[error("{message}")]
+    Invalid {
+        /// JSON pointer to the member at fault.
+        pointer: &'static str,
+        /// What is allowed.
+        message: String,
+    },
+    /// The operation moved under this request more often than it was retried.
+    #[error("operation was changed by another request at the same time")]
+    Raced,
+    /// A dependency did not answer.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// We are wrong.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl From<CanonicalError> for EngineError {
+    fn from(error: CanonicalError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}

@@ -1,0 +1,60 @@
+//! Asking the policy: the one place that puts a request together and holds the answer to the deployment's minimum.
+
+use crate::engine::Inner;
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::intent::Intent;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::Operation;
+use gateway_domain::policy::facts::{Rules, facts_for};
+use gateway_domain::policy::{self, Moment};
+
+/// The client that submits development keys; nobody else's submissions go without approvals.
+pub(crate) const PROVISIONER: &str = "operation-gateway";
+
+impl Inner {
+    /// One evaluation.
+    pub(crate) async fn judge(
+        &self,
+        request: policy::Request<'_>,
+        key: Option<&CustodyKey>,
+    ) -> policy::Outcome {
+        let rules = self.rules_for(request.intent, request.submitter);
+        let facts = facts_for(&rules, key, self.ports.clock.now());
+        let mut outcome = self.ports.policy.evaluate(request, &facts).await;
+        outcome.quorum = outcome.quorum.at_least(rules.required_approvals);
+        outcome
+    }
+
+    /// An evaluation of a stored operation over some approvals.
+    pub(crate) async fn judge_operation(
+        &self,
+        moment: Moment,
+        operation: &Operation,
+        approvals: &[Approval],
+        key: Option<&CustodyKey>,
+    ) -> policy::Outcome {
+        let request = policy::Request {
+            moment,
+            intent_hash: operation.intent_hash,
+            tenant: &operation.tenant,
+            key_ref: &operation.key.key_ref,
+            submitter: &operation.submitter,
+            intent: &operation.intent,
+            approvals,
+        };
+        self.judge(request, key).await
+    }
+
+    /// A development key needs no approvals: it holds nothing, and production does not make any.
+    fn rules_for(&self, intent: &Intent, submitter: &ClientBinding) -> Rules {
+        let mut rules = self.rules.policy.clone();
+        if self.rules.auto_provision_keys
+            && matches!(intent, Intent::KeyCreate(_))
+            && submitter.client_id == PROVISIONER
+        {
+            rules.required_approvals = 0;
+        }
+        rules
+    }
+}

@@ -1,0 +1,94 @@
+//! From an effect to a port call and its outcome. No rules of its own.
+
+use crate::engine::Inner;
+use crate::error::{Dependency, EngineError, Unavailable};
+use crate::ports::AdmissionRequest;
+use crate::secret::Secrets;
+use gateway_domain::admission::Derivation;
+use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
+use gateway_domain::policy::{self, Moment};
+
+impl Inner {
+    pub(crate) async fn perform(
+        &self,
+        effect: &Effect,
+        operation: &Operation,
+        secrets: &Secrets,
+    ) -> Result<Outcome, EngineError> {
+        let key = self.ports.reads.key_load(operation.key.key_id).await?;
+        match effect.action {
+            Action::ObtainDecision => self.obtain_decision(operation, key.as_ref()).await,
+            Action::ApplyAdmission(_)
+            | Action::MaterializeReceipt(_)
+            | Action::RunCeremony(_)
+            | Action::CommitEpoch(_)
+            | Action::Publish(_)
+            | Action::Discard(_) => {
+                Ok(self.ports.nodes.perform(effect, operation, key.as_ref(), secrets).await?)
+            }
+        }
+    }
+
+    /// The policy over all approvals once more, then the authority's signature.
+    async fn obtain_decision(
+        &self,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+    ) -> Result<Outcome, EngineError> {
+        let key = key.filter(|key| key.public.is_some());
+        if key.is_none() && operation.intent.operation_type() != OperationType::KeyCreate {
+            return Ok(rejected("custody_key_not_active", "the key has no shares yet".to_owned(), None));
+        }
+        let policy = self.judge_operation(Moment::Admission, operation, &operation.approvals, key).await;
+        if let Some(fault) = &policy.fault {
+            return Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}")).into());
+        }
+        if !policy.is_allowed() || !policy.quorum.satisfied {
+            let reasons = policy.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            return Ok(rejected("policy_rejected", reasons, Some(policy)));
+        }
+        let derivation = match self.derivation(operation, key) {
+            Ok(derivation) => derivation,
+            Err(why) => return Ok(rejected("derivation_impossible", why, None)),
+        };
+        let now = self.ports.clock.now();
+        let request = AdmissionRequest {
+            operation,
+            policy: &policy,
+            key,
+            derivation: derivation.as_ref(),
+            not_before_ms: now,
+            not_after_ms: now.plus_ms(self.rules.admission_ttl_ms),
+        };
+        let admission = Box::new(self.ports.authority.sign(request).await?);
+        Ok(Outcome::DecisionSigned { policy, admission })
+    }
+
+    fn derivation(
+        &self,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+    ) -> Result<Option<Derivation>, String> {
+        match (&operation.intent, key) {
+            (Intent::Payment(payment), Some(key)) => {
+                payment.bip32.as_ref().map(|bip32| self.ports.nodes.derive(key, bip32)).transpose()
+            }
+            (
+                Intent::Payment(_)
+                | Intent::AssetAction(_)
+                | Intent::KeyCreate(_)
+                | Intent::Refresh(_)
+                | Intent::Reshare(_)
+                | Intent::Rotate(_)
+                | Intent::Recover(_),
+                _,
+            ) => Ok(None),
+        }
+    }
+}
+
+fn rejected(code: &str, detail: String, policy: Option<policy::Outcome>) -> Outcome {
+    Outcome::Rejected { failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() }, policy }
+}

@@ -1,0 +1,155 @@
+//! What the engine needs of the world. Adapters implement these; none of them sees another.
+
+use crate::error::Unavailable;
+use crate::secret::Secrets;
+use async_trait::async_trait;
+use gateway_domain::admission::{Admission, Derivation};
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
+use gateway_domain::intent::Bip32;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Effect, Event, Operation, Outcome};
+use gateway_domain::policy::{self, Facts};
+use gateway_domain::time::EpochMs;
+
+/// An operation as stored, with the roots its evidence had after its last event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The operation.
+    pub operation: Operation,
+    /// Head of its own hash chain.
+    pub record_root: Hex32,
+    /// Root of the log of all events, right after the operation's last.
+    pub ledger_root: Hex32,
+}
+
+/// What one transaction holds: all of it happens, or nothing.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// The operation after `events`.
+    pub operation: Operation,
+    /// Never empty; in order.
+    pub events: Vec<Event>,
+    /// Head of the operation's chain before them; zero for a new one.
+    pub previous_record_root: Hex32,
+    /// The key after them, when they change it.
+    pub key: Option<CustodyKey>,
+    /// The idempotency key, for a new operation: a unique row.
+    pub claim: Option<String>,
+}
+
+/// What became of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// It is durable.
+    Written(Record),
+    /// Somebody else moved the operation or the key first; nothing was written.
+    Raced,
+}
+
+/// A policy decision that moved no operation: a refusal or a fault at submission.
+#[derive(Clone, Debug)]
+pub struct DecisionRecord {
+    /// When.
+    pub at_ms: EpochMs,
+    /// Whose.
+    pub tenant: Tenant,
+    /// The operation that did not come to be.
+    pub operation_id: OperationId,
+    /// Who asked.
+    pub submitter: ClientBinding,
+    /// Hash of the canonical intent.
+    pub intent_hash: Hex32,
+    /// The evaluation.
+    pub outcome: policy::Outcome,
+}
+
+/// Makes changes durable.
+#[async_trait]
+pub trait CommitOperations: Send + Sync {
+    /// One transaction, conditional on `operation.revision - events.len()` being the stored revision. Returns after
+    /// the write is on disk.
+    async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
+
+    /// Keeps a decision that moved no operation. Returns after the write is on disk.
+    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
+}
+
+/// Reads what is durable.
+#[async_trait]
+pub trait ReadOperations: Send + Sync {
+    /// The operation, whoever's it is.
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable>;
+
+    /// Its events with each one's hash, oldest first.
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable>;
+
+    /// Operations that owe a step, longest untouched first, at most `n_max`.
+    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable>;
+
+    /// Operations awaiting approvals that were submitted before `before`, at most `n_max`.
+    async fn operations_pending_since(
+        &self,
+        before: EpochMs,
+        n_max: u32,
+    ) -> Result<Vec<OperationId>, Unavailable>;
+
+    /// The key.
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable>;
+
+    /// Whether the store answers.
+    async fn ping(&self) -> Result<(), Unavailable>;
+}
+
+/// Asks the active policy bundle.
+#[async_trait]
+pub trait EvaluatePolicy: Send + Sync {
+    /// One evaluation. A failing bundle is a `DENY` with its fault named, never an error.
+    async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
+}
+
+/// What an authority is asked to state.
+#[derive(Clone, Copy, Debug)]
+pub struct AdmissionRequest<'a> {
+    /// The operation, its quorum reached.
+    pub operation: &'a Operation,
+    /// The evaluation over its approvals, an `ALLOW`.
+    pub policy: &'a policy::Outcome,
+    /// The key; none for key creation.
+    pub key: Option<&'a CustodyKey>,
+    /// The child key, when one was asked for.
+    pub derivation: Option<&'a Derivation>,
+    /// First valid instant.
+    pub not_before_ms: EpochMs,
+    /// First instant no longer valid.
+    pub not_after_ms: EpochMs,
+}
+
+/// Signs admission decisions.
+#[async_trait]
+pub trait SignAdmission: Send + Sync {
+    /// The signed decision.
+    async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable>;
+}
+
+/// Drives the runtime nodes.
+#[async_trait]
+pub trait DriveNodes: Send + Sync {
+    /// Performs an effect on its nodes, idempotent by its id. `Err` when too few nodes answered to say anything.
+    async fn perform(
+        &self,
+        effect: &Effect,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+        secrets: &Secrets,
+    ) -> Result<Outcome, Unavailable>;
+
+    /// The child key of a path. `Err` says, for people, why this key has none.
+    fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;
+}
+
+/// Tells the time; the only clock there is.
+pub trait TellTime: Send + Sync {
+    /// Now.
+    fn now(&self) -> EpochMs;
+}

@@ -1,0 +1,150 @@
+//! Which key an operation uses, and the development keys made on first use (decisions.md 5).
+
+use crate::draft::Draft;
+use crate::engine::Inner;
+use crate::error::EngineError;
+use crate::judge::PROVISIONER;
+use crate::secret::Secrets;
+use crate::submit::Submit;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::canonical;
+use gateway_domain::ids::KeyRef;
+use gateway_domain::intent::{Intent, KeyCreate, Payment, SigningTerms};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Ask, KeySlot, Phase, Submission};
+use gateway_domain::roster::Threshold;
+use std::future::Future;
+use std::pin::Pin;
+
+/// Keys made on first use have it, so that `bip32` works on them.
+const DEVELOPMENT_PROFILE: &str = "frost-secp256k1-sha256-tr";
+
+/// Submission calls provisioning, which submits: the box ends the recursion of types.
+type BoxFuture<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + 'a>>;
+
+impl Inner {
+    /// The key a product operation names, or the development key of its participants.
+    pub(crate) fn key_ref_for(&self, intent: &Intent) -> Result<KeyRef, EngineError> {
+        let Intent::Payment(payment) = intent else {
+            return Err(EngineError::Internal("only payments choose their key".to_owned()));
+        };
+        match &payment.key_ref {
+            Some(key_ref) => Ok(key_ref.clone()),
+            None if self.rules.auto_provision_keys => Ok(development_key_ref(&payment.terms)),
+            None => Err(EngineError::Invalid {
+                pointer: "/key_ref",
+                message: "must name a key in this deployment".to_owned(),
+            }),
+        }
+    }
+
+    /// Whether the key can serve the operation.
+    pub(crate) fn check_key(
+        &self,
+        intent: &Intent,
+        slot: &KeySlot,
+        key: Option<&CustodyKey>,
+    ) -> Result<(), EngineError> {
+        if let (Intent::KeyCreate(_), Some(_)) = (intent, key) {
+            return Err(EngineError::KeyExists(slot.key_ref.0.clone()));
+        }
+        let Some(terms) = intent.signing_terms() else { return Ok(()) };
+        match key {
+            Some(key) => check_terms(terms, key),
+            None if self.rules.auto_provision_keys => Ok(()),
+            None => Err(EngineError::KeyNotFound(slot.key_ref.0.clone())),
+        }
+    }
+
+    /// Makes the key a submission needs, for the participants it asked: a key creation like any other, driven to its
+    /// end. Doing it again finds it done.
+    pub(crate) fn provision<'a>(&'a self, submission: &'a Submission) -> BoxFuture<'a> {
+        Box::pin(self.provision_unboxed(submission))
+    }
+
+    async fn provision_unboxed(&self, submission: &Submission) -> Result<(), EngineError> {
+        let (true, Intent::Payment(payment)) = (self.rules.auto_provision_keys, &submission.intent) else {
+            return Ok(());
+        };
+        let create = Submit {
+            tenant: submission.tenant.clone(),
+            submitter: provisioner(submission),
+            intent: Intent::KeyCreate(key_create(payment)),
+            idempotency_key: String::new(),
+            body_digest: submission.body_digest,
+            unknown_fields: Vec::new(),
+        };
+        let body = canonical::to_bytes(&create.intent)?;
+        let idempotency_key = canonical::digest_bytes("svc/key-create/v1", &body).to_string();
+        let create = Submit { idempotency_key, ..create };
+        let created = self.submit(create, submission.key.key_ref.clone()).await?;
+        let _turn = self.locks.lock(created.record.operation.id).await;
+        let mut draft = match self.ports.reads.operation_load(created.record.operation.id).await? {
+            Some(record) => Draft::load(record),
+            None => return Err(EngineError::OperationNotFound),
+        };
+        if draft.operation.phase == Phase::Admitted {
+            draft.ask(self.ports.clock.now(), Ask::Execute { requested_at_ms: None, key: None })?;
+        }
+        self.drive(&mut draft, &Secrets::default()).await
+    }
+}
+
+/// A raised threshold is fine; a lowered one, or a signer without a share, is not.
+fn check_terms(terms: &SigningTerms, key: &CustodyKey) -> Result<(), EngineError> {
+    if !key.participants.contains_all(&terms.requested_participants) {
+        let holders = key.participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join(", ");
+        return Err(EngineError::Invalid {
+            pointer: "/requested_participants",
+            message: format!("must be participants of the key: {holders}"),
+        });
+    }
+    let threshold = terms.threshold.unwrap_or(key.threshold);
+    if threshold < key.threshold {
+        return Err(EngineError::Invalid {
+            pointer: "/threshold",
+            message: format!("must be at least the key's threshold, {}", key.threshold.0),
+        });
+    }
+    if terms.requested_participants.n_participants() < threshold.count() {
+        return Err(EngineError::Invalid {
+            pointer: "/requested_participants",
+            message: format!("must name at least {} participants, the threshold", threshold.0),
+        });
+    }
+    Ok(())
+}
+
+fn threshold(terms: &SigningTerms) -> Threshold {
+    terms.threshold.unwrap_or_else(|| terms.requested_participants.majority())
+}
+
+/// One development key for each set of participants and threshold.
+fn development_key_ref(terms: &SigningTerms) -> KeyRef {
+    let holders =
+        terms.requested_participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join("-");
+    KeyRef(format!("development/{}-of-{holders}", threshold(terms).0))
+}
+
+fn key_create(payment: &Payment) -> KeyCreate {
+    KeyCreate {
+        asset_id: "development".to_owned(),
+        purpose: "made on first use".to_owned(),
+        participants: payment.terms.requested_participants.clone(),
+        threshold: threshold(&payment.terms),
+        signature_profile: DEVELOPMENT_PROFILE.to_owned(),
+        chains: Vec::new(),
+    }
+}
+
+fn provisioner(submission: &Submission) -> ClientBinding {
+    ClientBinding {
+        client_id: PROVISIONER.to_owned(),
+        subject_id: "auto-provision".to_owned(),
+        roles: Vec::new(),
+        scopes: Vec::new(),
+        cert_sha256: None,
+        token_jti: None,
+        tenant: Some(submission.tenant.clone()),
+    }
+}

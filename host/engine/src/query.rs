@@ -1,0 +1,72 @@
+//! Reads, and the preview that creates nothing.
+
+use crate::engine::Engine;
+use crate::error::{EngineError, Unavailable};
+use crate::ports::Record;
+use crate::target::Target;
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{Hex32, Tenant};
+use gateway_domain::intent::{self, Intent};
+use gateway_domain::operation::Event;
+use gateway_domain::policy::{self, Moment};
+
+/// A question to the policy without an operation.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// Whose operation it would be.
+    pub tenant: Tenant,
+    /// Who would submit it.
+    pub submitter: ClientBinding,
+    /// What would be done.
+    pub intent: Intent,
+    /// The approvals it would have, oldest first.
+    pub approvals: Vec<Approval>,
+}
+
+impl Engine {
+    /// The operation, for this caller.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
+    pub async fn operation(&self, target: &Target) -> Result<Record, EngineError> {
+        self.0.find(target).await
+    }
+
+    /// The operation and its events, each with its hash in the operation's chain, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
+    pub async fn history(&self, target: &Target) -> Result<(Record, Vec<(Event, Hex32)>), EngineError> {
+        let record = self.0.find(target).await?;
+        let events = self.0.ports.reads.operation_events(target.id).await?;
+        Ok((record, events))
+    }
+
+    /// What the policy would say.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `Invalid`, `KeyNotFound`, `Unavailable`.
+    pub async fn preview(&self, preview: &Preview) -> Result<policy::Outcome, EngineError> {
+        let key_ref = self.0.key_ref_for(&preview.intent)?;
+        let key = self.0.ports.reads.key_load(intent::key_id(&preview.tenant, &key_ref)?).await?;
+        let request = policy::Request {
+            moment: Moment::Preview,
+            intent_hash: preview.intent.hash()?,
+            tenant: &preview.tenant,
+            key_ref: &key_ref,
+            submitter: &preview.submitter,
+            intent: &preview.intent,
+            approvals: &preview.approvals,
+        };
+        Ok(self.0.judge(request, key.as_ref()).await)
+    }
+
+    /// Whether the store answers.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when it does not.
+    pub async fn ping_store(&self) -> Result<(), Unavailable> {
+        self.0.ports.reads.ping().await
+    }
+}

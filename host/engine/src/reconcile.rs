@@ -1,0 +1,54 @@
+//! Whatever is owed and nobody is driving: after a restart, an outage, or a caller that gave up.
+//!
+//! It takes no input: what is owed is read from the store, so a restart and a quiet night are one path.
+
+use crate::draft::Draft;
+use crate::engine::{Engine, Inner};
+use crate::error::EngineError;
+use crate::secret::Secrets;
+use gateway_domain::ids::OperationId;
+use gateway_domain::operation::Ask;
+use gateway_domain::time::EpochMs;
+
+/// Operations taken up in one round.
+const ROUND_MAX: u32 = 256;
+
+impl Engine {
+    /// One round: drives every operation that owes a step, and ends those whose approvals took too long. Errors are
+    /// logged; the next round tries again. The number of operations brought to rest.
+    pub async fn reconcile(&self) -> usize {
+        match self.0.reconcile().await {
+            Ok(n_rested) => n_rested,
+            Err(error) => {
+                tracing::warn!(%error, "reconciliation round was cut short");
+                0
+            }
+        }
+    }
+}
+
+impl Inner {
+    async fn reconcile(&self) -> Result<usize, EngineError> {
+        let now = self.ports.clock.now();
+        let deadline = EpochMs(now.0.saturating_sub(self.rules.approval_ttl_ms));
+        let mut ids = self.ports.reads.operations_owing(ROUND_MAX).await?;
+        ids.extend(self.ports.reads.operations_pending_since(deadline, ROUND_MAX).await?);
+        let mut n_rested = 0;
+        for id in ids {
+            match self.bring_to_rest(id).await {
+                Ok(()) => n_rested += 1,
+                Err(error) => tracing::warn!(operation_id = %id, %error, "operation still owes a step"),
+            }
+        }
+        Ok(n_rested)
+    }
+
+    async fn bring_to_rest(&self, id: OperationId) -> Result<(), EngineError> {
+        let _turn = self.locks.lock(id).await;
+        let Some(record) = self.ports.reads.operation_load(id).await? else { return Ok(()) };
+        let mut draft = Draft::load(record);
+        let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };
+        draft.ask(self.ports.clock.now(), expire)?;
+        self.drive(&mut draft, &Secrets::default()).await
+    }
+}

@@ -1,0 +1,158 @@
+//! Submission: replay → rate → key → policy → open → commit → drive.
+
+use crate::draft::Draft;
+use crate::engine::{Engine, Inner};
+use crate::error::{Dependency, EngineError, Unavailable};
+use crate::ports::{DecisionRecord, Record};
+use crate::secret::Secrets;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{self, Family, Intent};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Ask, KeySlot, Submission, open};
+use gateway_domain::policy::{self, Moment};
+
+/// A parsed request to create an operation.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    /// Whose operation.
+    pub tenant: Tenant,
+    /// Who submits it, as authenticated.
+    pub submitter: ClientBinding,
+    /// The request's own name within tenant and family.
+    pub idempotency_key: String,
+    /// What is to be done.
+    pub intent: Intent,
+    /// Digest of the request body.
+    pub body_digest: Hex32,
+    /// Members of the body that the contract does not have.
+    pub unknown_fields: Vec<String>,
+}
+
+/// What a submission is answered.
+#[derive(Clone, Debug)]
+pub struct Submitted {
+    /// The operation.
+    pub record: Record,
+    /// Whether it existed already.
+    pub replayed: bool,
+    /// Whether it was created from another body.
+    pub body_differs: bool,
+}
+
+impl Engine {
+    /// Creates a product operation, or returns the one this idempotency key made.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `PolicyRejected`, `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
+    pub async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
+        let engine = self.clone();
+        self.run_to_end(async move {
+            let key_ref = engine.0.key_ref_for(&submit.intent)?;
+            engine.0.submit(submit, key_ref).await
+        })
+        .await
+    }
+}
+
+impl Inner {
+    pub(crate) async fn submit(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
+        let family = submit.intent.family();
+        let id = intent::operation_id(&submit.tenant, family, &key_ref, &submit.idempotency_key)?;
+        let _turn = self.locks.lock(id).await;
+        if let Some(record) = self.ports.reads.operation_load(id).await? {
+            return self.replay(record, submit.body_digest).await;
+        }
+        if family == Family::Product {
+            self.take_budget(&submit.submitter.client_id)?;
+        }
+        let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
+        let key = self.ports.reads.key_load(slot.key_id).await?;
+        self.check_key(&submit.intent, &slot, key.as_ref())?;
+        let (submission, claim) = self.admit_submission(id, submit, slot, key.as_ref()).await?;
+        if key.is_none_or(|key| key.public.is_none()) {
+            self.provision(&submission).await?;
+        }
+        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim)?;
+        self.drive(&mut draft, &Secrets::default()).await?;
+        Ok(Submitted { record: draft.into_record(), replayed: false, body_differs: false })
+    }
+
+    fn take_budget(&self, client_id: &str) -> Result<(), EngineError> {
+        let limit = self.budgets.limit();
+        let taken = self.budgets.take(client_id, self.ports.clock.now());
+        taken.map_err(|retry_after_ms| EngineError::RateLimited { retry_after_ms, limit })
+    }
+
+    /// Asks the policy; a refusal leaves nothing but its record.
+    async fn admit_submission(
+        &self,
+        id: OperationId,
+        submit: Submit,
+        key: KeySlot,
+        existing: Option<&CustodyKey>,
+    ) -> Result<(Submission, String), EngineError> {
+        let intent_hash = submit.intent.hash()?;
+        let request = policy::Request {
+            moment: Moment::Submit,
+            intent_hash,
+            tenant: &submit.tenant,
+            key_ref: &key.key_ref,
+            submitter: &submit.submitter,
+            intent: &submit.intent,
+            approvals: &[],
+        };
+        let policy = self.judge(request, existing).await;
+        if !policy.is_allowed() {
+            return Err(self.refuse(id, &submit, intent_hash, policy).await?);
+        }
+        let Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields } = submit;
+        let submission = Submission {
+            operation_id: id,
+            tenant,
+            submitter,
+            intent,
+            intent_hash,
+            key,
+            body_digest,
+            unknown_fields,
+            policy,
+        };
+        Ok((submission, idempotency_key))
+    }
+
+    async fn refuse(
+        &self,
+        operation_id: OperationId,
+        submit: &Submit,
+        intent_hash: Hex32,
+        outcome: policy::Outcome,
+    ) -> Result<EngineError, EngineError> {
+        let answer = match &outcome.fault {
+            Some(fault) => Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}")).into(),
+            None => EngineError::PolicyRejected(outcome.reasons.iter().map(ToString::to_string).collect()),
+        };
+        let record = DecisionRecord {
+            at_ms: self.ports.clock.now(),
+            tenant: submit.tenant.clone(),
+            operation_id,
+            submitter: submit.submitter.clone(),
+            intent_hash,
+            outcome,
+        };
+        self.ports.commits.decision_record(record).await?;
+        Ok(answer)
+    }
+
+    /// The same idempotency key again: the existing operation, whatever the body (decisions.md 3).
+    async fn replay(&self, record: Record, body_digest: Hex32) -> Result<Submitted, EngineError> {
+        let body_differs = record.operation.body_digest != body_digest;
+        if !body_differs {
+            return Ok(Submitted { record, replayed: true, body_differs });
+        }
+        let mut draft = Draft::load(record);
+        draft.ask(self.ports.clock.now(), Ask::NoteReplay { body_digest })?;
+        draft.commit(self).await?;
+        Ok(Submitted { record: draft.into_record(), replayed: true, body_differs })
+    }
+}
