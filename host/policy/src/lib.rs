@@ -1,1 +1,27 @@
 //! Runs signed policy bundles as WebAssembly components.
+//!
+//! A bundle is code that can do nothing but decide: no file, network, clock or randomness, fixed limits, and a fresh
+//! instance for every evaluation. Whatever goes wrong is a DENY of a named kind, never a verdict.
+//!
+//! Deliberately absent: where bundles are kept, when they are exchanged, and what a decision means for an operation.
+//!
+//! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy), then
+//! [`PolicyHost`] (the engine's port). What a policy may import is in `wit/policy.wit`; every bound is in [`limits`].
+
+mod bindings;
+pub mod bundle;
+mod convert;
+mod engine;
+mod evaluator;
+mod fault;
+mod host;
+pub mod limits;
+mod outcome;
+mod self_test;
+mod state;
+
+pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
+pub use engine::{EngineError, PolicyEngine};
+pub use evaluator::{Evaluation, Evaluator, Judged};
+pub use fault::EvaluationFault;
+pub use host::PolicyHost;

@@ -1,0 +1,80 @@
+//! Why a bundle is refused: one variant a cause, one clear line each.
+
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::dsse::EnvelopeError;
+use gateway_domain::ids::Hex32;
+
+/// The bundle is not loaded, and the one that was active stays.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is; fields are the operands in it")]
+pub enum BundleError {
+    #[error("bundle file `{path}` cannot be read")]
+    Read { path: String, source: std::io::Error },
+    #[error("bundle file name `{0}` is not allowed")]
+    FileName(String),
+    #[error("bundle file `{0}` is neither a file nor a known folder")]
+    NotAFile(String),
+    #[error("bundle file `{file}` is larger than {bytes_max} bytes")]
+    FileTooLarge { file: String, bytes_max: u64 },
+    #[error("bundle has more than {0} files")]
+    TooManyFiles(usize),
+    #[error("bundle file `{0}` is missing")]
+    MissingFile(String),
+    #[error("bundle file `{0}` is not in the manifest")]
+    UnknownFile(String),
+    #[error("bundle file `{file}` was changed: the manifest says `{expected}`, the file is `{actual}`")]
+    Tampered { file: String, expected: Hex32, actual: Hex32 },
+
+    #[error("`{file}` is not valid: {fault}")]
+    Json { file: String, fault: String },
+    #[error("`{file}` names the key `{key}` twice")]
+    DuplicateKey { file: String, key: String },
+    #[error("`{file}` is not written as its fields demand: no unknown fields, nulls, or lists for objects")]
+    NotStrict { file: String },
+    #[error("`{file}` has no canonical form")]
+    Canonical { file: String, source: CanonicalError },
+    #[error("the manifest is for world `{found}`, this gateway runs `{WORLD}`", WORLD = super::WORLD)]
+    World { found: String },
+    #[error("bundle id or version `{0}` is not allowed")]
+    Name(String),
+    #[error("code `{0}` is not allowed: lower case letters, digits and `_`, and not `policy_fault…`")]
+    Code(String),
+    #[error("code `{0}` is declared twice")]
+    DuplicateCode(String),
+    #[error("the manifest asks for {asked} {what}, at least 1 and at most {max} is allowed")]
+    Limit { what: &'static str, asked: u64, max: u64 },
+
+    #[error("trust roots: {0}")]
+    TrustRoots(String),
+    #[error("signature `{file}` is refused")]
+    Signature { file: String, source: EnvelopeError },
+    #[error("`manifest.json` is not what `{file}` signs")]
+    ManifestChanged { file: String },
+    #[error("role `{role}` has {have} of {need} signatures by trusted keys{}", not_counted(.ignored))]
+    RoleUnmet { role: String, have: usize, need: usize, ignored: Vec<String> },
+    #[error("bundle `{0}` is not among the pinned ones")]
+    NotPinned(Hex32),
+    #[error("bundle is not valid before {not_before_ms} ms, it is {now_ms} ms")]
+    NotYetValid { not_before_ms: u64, now_ms: u64 },
+    #[error("bundle expired at {not_after_ms} ms, it is {now_ms} ms")]
+    Expired { not_after_ms: u64, now_ms: u64 },
+    #[error("bundle sequence {offered} is not above {reached}, which was active already")]
+    Rollback { offered: u64, reached: u64 },
+
+    #[error("the component imports `{0}`, which the manifest does not declare")]
+    UndeclaredImport(String),
+    #[error("the manifest declares `{0}`, which the component does not import")]
+    UnusedCapability(String),
+    #[error("the component imports `{0}`, which no policy is given")]
+    UnknownCapability(String),
+    #[error("`policy.wasm` is not a component of this world")]
+    Component(#[source] wasmtime::Error),
+    #[error("`policy.wasm` cannot describe itself: {}", .0.kind())]
+    Describe(crate::EvaluationFault),
+    #[error("vector `{name}` of `{file}` gives {actual}, not {expected}")]
+    Vector { file: String, name: String, expected: String, actual: String },
+}
+
+fn not_counted(files: &[String]) -> String {
+    if files.is_empty() { String::new() } else { format!("; not counted: `{}`", files.join("`, `")) }
+}

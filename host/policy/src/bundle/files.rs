@@ -1,0 +1,150 @@
+//! The files of a bundle, and the names they may have.
+
+use super::BundleError;
+use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
+use gateway_domain::canonical;
+use gateway_domain::ids::Hex32;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What is signed.
+pub const MANIFEST_FILE: &str = "manifest.json";
+/// What runs.
+pub const COMPONENT_FILE: &str = "policy.wasm";
+const SIGNATURES: &str = "signatures/";
+const FOLDERS: [&str; 3] = ["data", "signatures", "tests"];
+
+/// A bundle's files by name, whether from a folder or from a store. Nothing about them is believed yet, but each
+/// name is one a bundle may have, so none of them leads out of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleFiles(BTreeMap<String, Vec<u8>>);
+
+impl BundleFiles {
+    /// Files by name.
+    ///
+    /// # Errors
+    /// [`BundleError::FileName`], [`BundleError::TooManyFiles`], [`BundleError::FileTooLarge`].
+    pub fn new(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Self, BundleError> {
+        let mut all = BTreeMap::new();
+        for (name, bytes) in files {
+            if !is_allowed(&name) || all.contains_key(&name) {
+                return Err(BundleError::FileName(name));
+            }
+            if bytes.len() as u64 > BUNDLE_FILE_BYTES_MAX {
+                return Err(BundleError::FileTooLarge { file: name, bytes_max: BUNDLE_FILE_BYTES_MAX });
+            }
+            all.insert(name, bytes);
+            if all.len() > BUNDLE_FILES_MAX {
+                return Err(BundleError::TooManyFiles(BUNDLE_FILES_MAX));
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// Reads a bundle's folder. Links are not followed.
+    ///
+    /// # Errors
+    /// As [`BundleFiles::new`], and [`BundleError::Read`], [`BundleError::NotAFile`].
+    pub fn read(folder: &Path) -> Result<Self, BundleError> {
+        let mut files = Vec::new();
+        read_folder(folder, "", &mut files)?;
+        for name in FOLDERS {
+            let inner = folder.join(name);
+            if inner.is_dir() {
+                read_folder(&inner, &format!("{name}/"), &mut files)?;
+            }
+        }
+        Self::new(files)
+    }
+
+    /// One file.
+    ///
+    /// # Errors
+    /// [`BundleError::MissingFile`].
+    pub fn get(&self, name: &str) -> Result<&[u8], BundleError> {
+        self.0.get(name).map(Vec::as_slice).ok_or_else(|| BundleError::MissingFile(name.to_owned()))
+    }
+
+    /// Name and bytes, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    pub(super) fn signatures(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.iter().filter(|(name, _)| name.starts_with(SIGNATURES))
+    }
+
+    /// Every file that a manifest lists: all but itself and its signatures.
+    pub(super) fn hashes(&self) -> BTreeMap<String, Hex32> {
+        self.iter()
+            .filter(|(name, _)| *name != MANIFEST_FILE && !name.starts_with(SIGNATURES))
+            .map(|(name, bytes)| (name.to_owned(), canonical::digest_bytes("", bytes)))
+            .collect()
+    }
+
+    /// Exactly the files listed, each with the hash listed.
+    pub(super) fn check_against(&self, listed: &BTreeMap<String, Hex32>) -> Result<(), BundleError> {
+        let present = self.hashes();
+        if let Some(name) = present.keys().find(|name| !listed.contains_key(*name)) {
+            return Err(BundleError::UnknownFile(name.clone()));
+        }
+        for (name, expected) in listed {
+            let Some(actual) = present.get(name) else { return Err(BundleError::MissingFile(name.clone())) };
+            if actual != expected {
+                return Err(BundleError::Tampered { file: name.clone(), expected: *expected, actual: *actual });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `manifest.json`, `policy.wasm`, or `data|signatures|tests/<name>.json`; nothing else, so no way up or out.
+pub(super) fn is_allowed(name: &str) -> bool {
+    if name == MANIFEST_FILE || name == COMPONENT_FILE {
+        return true;
+    }
+    let Some((folder, file)) = name.split_once('/') else { return false };
+    let Some(stem) = file.strip_suffix(".json") else { return false };
+    FOLDERS.contains(&folder) && is_plain(stem)
+}
+
+/// Letters, digits, `.`, `_`, `-`, not starting with a dot; 1 to 128 characters.
+pub(super) fn is_plain(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && !text.starts_with('.')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), BundleError> {
+    let unreadable = |name: &str| {
+        let path = format!("{prefix}{name}");
+        move |source| BundleError::Read { path, source }
+    };
+    for entry in fs::read_dir(folder).map_err(unreadable(""))? {
+        let entry = entry.map_err(unreadable(""))?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type().map_err(unreadable(&name))?;
+        if kind.is_dir() && prefix.is_empty() && FOLDERS.contains(&name.as_str()) {
+            continue;
+        }
+        if !kind.is_file() {
+            return Err(BundleError::NotAFile(name));
+        }
+        if files.len() >= BUNDLE_FILES_MAX {
+            return Err(BundleError::TooManyFiles(BUNDLE_FILES_MAX));
+        }
+        let bytes = read_limited(&entry.path())
+            .map_err(|source| BundleError::Read { path: name.clone(), source })?;
+        files.push((name, bytes));
+    }
+    Ok(())
+}
+
+/// One byte more than is allowed at most: enough to be refused.
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(BUNDLE_FILE_BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

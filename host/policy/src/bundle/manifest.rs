@@ -1,0 +1,149 @@
+//! What the authors of a bundle declare, and sign.
+
+use super::files::{is_allowed, is_plain};
+use super::{BundleError, MANIFEST_FILE, strict};
+use crate::limits::{FUEL_MAX, MEMORY_BYTES_MAX};
+use gateway_domain::canonical;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The contract's major version, which every bundle of this gateway is for.
+pub const WORLD: &str = "svc:policy@1.x";
+
+/// DSSE payload type of a signed manifest.
+pub const PAYLOAD_TYPE: &str = "application/vnd.svc.policy-manifest.v1+json";
+
+/// `manifest.json` (policy-host.md, Bundle).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Name, the same for every version.
+    pub bundle_id: String,
+    /// For people.
+    pub version: String,
+    /// Rises with every release; a lower one is never activated again without a signed record.
+    pub sequence: u64,
+    /// [`WORLD`].
+    pub world: String,
+    /// First instant of validity, by the gateway's clock.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub not_before_ms: Option<u64>,
+    /// Last instant of validity.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub not_after_ms: Option<u64>,
+    /// What one evaluation may use.
+    pub limits: Limits,
+    /// Every import of the component, sorted.
+    pub capabilities: Vec<String>,
+    /// Every code a reason may have.
+    pub reasons: Vec<Declaration>,
+    /// Every code an obligation may have.
+    pub obligations: Vec<Declaration>,
+    /// SHA-256 of every other file but the signatures.
+    pub files: BTreeMap<String, Hex32>,
+}
+
+/// What one evaluation may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Wasm fuel.
+    pub fuel: u64,
+    /// Linear memory, bytes.
+    pub memory_bytes: u64,
+}
+
+/// A code, explained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Declaration {
+    /// Lower case letters, digits and `_`.
+    pub code: String,
+    /// What it means.
+    pub text: String,
+    /// How grave it is.
+    pub severity: Severity,
+    /// What to do about it; empty when there is nothing to do.
+    pub remedy: String,
+}
+
+/// How grave a reason or an obligation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Said of what is as it should be.
+    Info,
+    /// Something is still to be done.
+    Warning,
+    /// The operation is denied for it.
+    Error,
+}
+
+impl Manifest {
+    /// # Errors
+    /// [`BundleError`] for anything but exactly these fields with values a bundle may have.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
+        let manifest: Self = strict::parse(MANIFEST_FILE, bytes)?;
+        manifest.check_names()?;
+        check_codes(&manifest.reasons)?;
+        check_codes(&manifest.obligations)?;
+        let memory_bytes_max = u64::try_from(MEMORY_BYTES_MAX).unwrap_or(u64::MAX);
+        check_limit("units of fuel", manifest.limits.fuel, FUEL_MAX)?;
+        check_limit("bytes of memory", manifest.limits.memory_bytes, memory_bytes_max)?;
+        Ok(manifest)
+    }
+
+    /// What is hashed and signed.
+    ///
+    /// # Errors
+    /// [`BundleError::Canonical`], which no parsed manifest gives.
+    pub fn canonical_bytes(&self) -> Result<Vec<u8>, BundleError> {
+        canonical::to_bytes(self)
+            .map_err(|source| BundleError::Canonical { file: MANIFEST_FILE.to_owned(), source })
+    }
+
+    pub(super) fn check_validity(&self, now: EpochMs) -> Result<(), BundleError> {
+        match (self.not_before_ms, self.not_after_ms) {
+            (Some(not_before_ms), _) if now.0 < not_before_ms => {
+                Err(BundleError::NotYetValid { not_before_ms, now_ms: now.0 })
+            }
+            (_, Some(not_after_ms)) if now.0 > not_after_ms => {
+                Err(BundleError::Expired { not_after_ms, now_ms: now.0 })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_names(&self) -> Result<(), BundleError> {
+        if self.world != WORLD {
+            return Err(BundleError::World { found: self.world.clone() });
+        }
+        if let Some(name) = [&self.bundle_id, &self.version].into_iter().find(|name| !is_plain(name)) {
+            return Err(BundleError::Name(name.clone()));
+        }
+        match self.files.keys().find(|name| !is_allowed(name)) {
+            Some(name) => Err(BundleError::FileName(name.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_codes(declarations: &[Declaration]) -> Result<(), BundleError> {
+    let mut seen = BTreeSet::new();
+    for Declaration { code, .. } in declarations {
+        let plain = code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if !plain || !(1..=64).contains(&code.len()) || code.starts_with("policy_fault") {
+            return Err(BundleError::Code(code.clone()));
+        }
+        if !seen.insert(code) {
+            return Err(BundleError::DuplicateCode(code.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn check_limit(what: &'static str, asked: u64, max: u64) -> Result<(), BundleError> {
+    if (1..=max).contains(&asked) { Ok(()) } else { Err(BundleError::Limit { what, asked, max }) }
+}

@@ -1,0 +1,45 @@
+//! Making a bundle: fill in what can be computed, then sign.
+
+use super::{BundleError, BundleFiles, COMPONENT_FILE, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, strict};
+use crate::PolicyEngine;
+use ed25519_dalek::{Signer, SigningKey};
+use gateway_domain::dsse::{Envelope, key_id, pre_authentication_encoding};
+
+/// Completes the manifest that is there as a draft: hashes of all files, and the component's imports as capabilities.
+/// Signatures of another manifest are left out.
+///
+/// # Errors
+/// [`BundleError`] when the draft or the component is not valid.
+pub fn complete(engine: &PolicyEngine, files: &BundleFiles) -> Result<BundleFiles, BundleError> {
+    let mut manifest: Manifest = strict::parse(MANIFEST_FILE, files.get(MANIFEST_FILE)?)?;
+    manifest.files = files.hashes();
+    manifest.capabilities = engine.imports(&engine.compile(files.get(COMPONENT_FILE)?)?);
+    let bytes = pretty(&manifest)?;
+    let manifest = Manifest::parse(&bytes)?;
+    let unchanged = manifest.canonical_bytes()? == Manifest::parse(files.get(MANIFEST_FILE)?)?.canonical_bytes()?;
+    let kept = files
+        .iter()
+        .filter(|(name, _)| *name != MANIFEST_FILE && (unchanged || !name.starts_with("signatures/")))
+        .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
+    BundleFiles::new(kept.chain([(MANIFEST_FILE.to_owned(), bytes)]))
+}
+
+/// The name and content of the signature file by this key over the manifest among `files`.
+///
+/// # Errors
+/// [`BundleError`] when the manifest is not valid.
+pub fn sign(files: &BundleFiles, key: &SigningKey) -> Result<(String, Vec<u8>), BundleError> {
+    let payload = Manifest::parse(files.get(MANIFEST_FILE)?)?.canonical_bytes()?;
+    let id = key_id(key.verifying_key().as_bytes());
+    let signature = key.sign(&pre_authentication_encoding(PAYLOAD_TYPE, &payload)).to_bytes();
+    let name = format!("signatures/{id}.json");
+    let envelope = Envelope::seal(PAYLOAD_TYPE, &payload, &[(id, signature)]);
+    Ok((name, pretty(&envelope)?))
+}
+
+fn pretty<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, BundleError> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|fault| BundleError::Json { file: MANIFEST_FILE.to_owned(), fault: fault.to_string() })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

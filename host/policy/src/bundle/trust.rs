@@ -1,0 +1,135 @@
+//! Whose signatures a deployment believes: the file `POLICY_TRUST_ROOTS`, and the pins beside it.
+
+use super::{BundleError, PAYLOAD_TYPE, strict};
+use gateway_domain::dsse::{Envelope, KeySet, key_id};
+use gateway_domain::ids::Hex32;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The role of the committed development key. No production deployment may trust it.
+pub const DEVELOPMENT_ROLE: &str = "development";
+
+/// Roles that must each sign, their keys, and keys no longer believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustPolicy {
+    /// At least one; every one of them must reach its threshold.
+    pub roles: Vec<Role>,
+    /// Public keys whose signatures no longer count, hexadecimal. They may stay in their role for the record.
+    pub revoked: BTreeSet<Hex32>,
+}
+
+/// People who sign in one capacity, for example `author` or `security`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Role {
+    /// Its name.
+    pub role: String,
+    /// How many different keys of the role must sign.
+    pub threshold: usize,
+    /// Ed25519 public keys, hexadecimal. Overlapping old and new keys make a rotation.
+    pub keys: BTreeSet<Hex32>,
+}
+
+impl TrustPolicy {
+    /// Reads a trust roots file.
+    ///
+    /// # Errors
+    /// [`BundleError::TrustRoots`] for a policy that would let an unsigned bundle in, that nobody can satisfy, or in
+    /// which one key stands for two roles; otherwise as a manifest's JSON.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
+        let policy: Self = strict::parse("trust roots", bytes)?;
+        if policy.roles.is_empty() {
+            return Err(BundleError::TrustRoots("no role is named, so nothing would have to be signed".to_owned()));
+        }
+        let mut seen = BTreeSet::new();
+        for role in &policy.roles {
+            role.check(&policy.revoked)?;
+            if let Some(key) = role.keys.iter().find(|key| !seen.insert(**key)) {
+                return Err(BundleError::TrustRoots(format!("key `{key}` is in two roles")));
+            }
+        }
+        Ok(policy)
+    }
+
+    /// Whether bundles signed with the committed development key could be let in.
+    #[must_use]
+    pub fn trusts_development(&self) -> bool {
+        self.roles.iter().any(|role| role.role == DEVELOPMENT_ROLE)
+    }
+
+    /// The ids of the keys that count, ascending, when every role reaches its threshold over exactly these bytes.
+    pub(super) fn check<'a>(
+        &self,
+        manifest: &[u8],
+        signatures: impl Iterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<Vec<String>, BundleError> {
+        let believed = self.roles.iter().flat_map(|role| role.believed(&self.revoked)).map(|key| *key.as_bytes());
+        let keys = KeySet::new(believed).map_err(|fault| BundleError::TrustRoots(fault.to_string()))?;
+        let (mut signers, mut ignored) = (BTreeSet::new(), Vec::new());
+        for (file, bytes) in signatures {
+            match signers_of(file, bytes, manifest, &keys)? {
+                Some(ids) => signers.extend(ids),
+                None => ignored.push(file.to_owned()),
+            }
+        }
+        for role in &self.roles {
+            let have = role.believed(&self.revoked).filter(|key| signers.contains(&key_id(key.as_bytes()))).count();
+            if have < role.threshold {
+                return Err(BundleError::RoleUnmet { role: role.role.clone(), have, need: role.threshold, ignored });
+            }
+        }
+        Ok(signers.into_iter().collect())
+    }
+}
+
+impl Role {
+    fn believed<'a>(&'a self, revoked: &'a BTreeSet<Hex32>) -> impl Iterator<Item = &'a Hex32> {
+        self.keys.iter().filter(|key| !revoked.contains(*key))
+    }
+
+    fn check(&self, revoked: &BTreeSet<Hex32>) -> Result<(), BundleError> {
+        let believed = self.believed(revoked).count();
+        if self.threshold == 0 || self.threshold > believed {
+            let Self { role, threshold, .. } = self;
+            return Err(BundleError::TrustRoots(format!(
+                "role `{role}` has threshold {threshold} and {believed} keys that are not revoked"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The believed keys that signed `manifest` in this envelope; none when only unknown or revoked keys did.
+fn signers_of(file: &str, bytes: &[u8], manifest: &[u8], keys: &KeySet) -> Result<Option<Vec<String>>, BundleError> {
+    use gateway_domain::dsse::EnvelopeError;
+    let envelope: Envelope = strict::parse(file, bytes)?;
+    match envelope.verify(PAYLOAD_TYPE, keys) {
+        Ok((payload, _)) if payload != manifest => Err(BundleError::ManifestChanged { file: file.to_owned() }),
+        Ok((_, signers)) => Ok(Some(signers)),
+        Err(EnvelopeError::UnknownSigner) => Ok(None),
+        Err(source) => Err(BundleError::Signature { file: file.to_owned(), source }),
+    }
+}
+
+/// Bundle hashes that a deployment allows, besides their signatures; none allows any signed bundle.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pins(BTreeSet<Hex32>);
+
+impl Pins {
+    /// Reads `POLICY_PINS`: hashes separated by commas.
+    ///
+    /// # Errors
+    /// [`BundleError::TrustRoots`] for an entry that is no hash.
+    pub fn parse(text: &str) -> Result<Self, BundleError> {
+        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        let pin = |entry: &str| {
+            entry.parse().map_err(|fault| BundleError::TrustRoots(format!("pin `{entry}` {fault}")))
+        };
+        entries.map(pin).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn check(&self, hash: Hex32) -> Result<(), BundleError> {
+        if self.0.is_empty() || self.0.contains(&hash) { Ok(()) } else { Err(BundleError::NotPinned(hash)) }
+    }
+}

@@ -1,0 +1,127 @@
+//! The wasm engine: what a policy can do at all is decided here.
+//!
+//! Deterministic by construction: no clock, no randomness, no threads, no relaxed SIMD, one pattern for NaN, and fuel
+//! as the limit. Isolated by construction: the only import there is to link is `svc:policy/facts`.
+//!
+//! Components are compiled when a bundle is loaded, never on the request path. Compiled code is not cached on disk:
+//! the default policy compiles in about 35 ms, loading foreign machine code is the one thing that would need
+//! `unsafe` here, and whoever could write such a cache could run anything in this process.
+
+use crate::bundle::BundleError;
+use crate::limits::{
+    CORE_INSTANCES_PER_COMPONENT_MAX, INSTANCES_MIN, MEMORY_BYTES_KEPT, MEMORY_BYTES_MAX, STACK_BYTES_MAX,
+    TABLE_BYTES_KEPT, TABLE_ELEMENTS_MAX, TABLES_PER_COMPONENT_MAX, TICK,
+};
+use crate::state::State;
+use std::num::NonZeroUsize;
+use std::thread;
+use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// The engine could not be built: the machine lacks address space or threads.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The configuration is refused, or the pool's address space cannot be reserved.
+    #[error("policy engine cannot start")]
+    Wasmtime(#[source] wasmtime::Error),
+    /// The clock that stops endless evaluations cannot be started.
+    #[error("policy backstop clock cannot start")]
+    Clock(#[source] std::io::Error),
+}
+
+/// One engine a process, shared by all bundles.
+#[derive(Clone)]
+pub struct PolicyEngine {
+    engine: Engine,
+    linker: Linker<State>,
+}
+
+impl std::fmt::Debug for PolicyEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PolicyEngine").finish_non_exhaustive()
+    }
+}
+
+impl PolicyEngine {
+    /// Reserves the pool and starts the backstop clock.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub fn new() -> Result<Self, EngineError> {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let instances = u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).clamp(INSTANCES_MIN, 1_024);
+        let engine = Engine::new(&config(instances)).map_err(EngineError::Wasmtime)?;
+        start_clock(engine.weak()).map_err(EngineError::Clock)?;
+        let mut linker = Linker::new(&engine);
+        crate::bindings::svc::policy::facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
+            .map_err(EngineError::Wasmtime)?;
+        Ok(Self { engine, linker })
+    }
+
+    pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, BundleError> {
+        Component::from_binary(&self.engine, wasm).map_err(BundleError::Component)
+    }
+
+    /// What a component asks of its host, sorted.
+    pub(crate) fn imports(&self, component: &Component) -> Vec<String> {
+        let mut names: Vec<_> =
+            component.component_type().imports(&self.engine).map(|(name, _)| name.to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) const fn wasmtime(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) const fn linker(&self) -> &Linker<State> {
+        &self.linker
+    }
+}
+
+/// Why each: `policy-host.md` (Evaluation) and the measured table in [`crate::limits`].
+fn config(instances: u32) -> Config {
+    let mut config = Config::new();
+    config
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(STACK_BYTES_MAX)
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .wasm_multi_memory(false)
+        .wasm_memory64(false)
+        .wasm_tail_call(false)
+        .gc_support(false)
+        .concurrency_support(false)
+        .wasm_backtrace_max_frames(None)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(instances)));
+    config
+}
+
+fn pool(instances: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(instances)
+        .total_core_instances(instances.saturating_mul(CORE_INSTANCES_PER_COMPONENT_MAX))
+        .total_memories(instances)
+        .total_tables(instances.saturating_mul(TABLES_PER_COMPONENT_MAX))
+        .max_core_instances_per_component(CORE_INSTANCES_PER_COMPONENT_MAX)
+        .max_memories_per_component(1)
+        .max_tables_per_component(TABLES_PER_COMPONENT_MAX)
+        .max_memory_size(MEMORY_BYTES_MAX)
+        .table_elements(TABLE_ELEMENTS_MAX)
+        .linear_memory_keep_resident(MEMORY_BYTES_KEPT)
+        .table_keep_resident(TABLE_BYTES_KEPT);
+    pool
+}
+
+/// One tick a wake-up, so that a stalled machine never sees a burst of them; it ends with the engine.
+fn start_clock(engine: EngineWeak) -> std::io::Result<()> {
+    let run = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            thread::sleep(TICK);
+        }
+    };
+    thread::Builder::new().name("policy-clock".into()).spawn(run).map(drop)
+}

@@ -1,0 +1,227 @@
+//! One loaded bundle, ready to judge: linked once, then a fresh store and instance for every evaluation.
+
+use crate::bindings::svc::policy::types as wit;
+use crate::bindings::{Policy, PolicyPre};
+use crate::bundle::{Bundle, BundleError, Declaration};
+use crate::convert::{self, Owned};
+use crate::fault::EvaluationFault;
+use crate::limits::{
+    DEADLINE_TICKS, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
+};
+use crate::state::State;
+use crate::{PolicyEngine, outcome};
+use gateway_domain::ids::Hex32;
+use gateway_domain::policy::{FactRead, Facts, Outcome, Request};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use wasmtime::Store;
+
+/// What one evaluation gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluation {
+    /// The outcome; a DENY when `fault` is set.
+    pub outcome: Outcome,
+    /// Why there is no verdict.
+    pub fault: Option<EvaluationFault>,
+}
+
+/// A bundle's component, compiled and linked.
+pub struct Evaluator {
+    engine: PolicyEngine,
+    pre: PolicyPre<State>,
+    bundle_id: String,
+    bundle_hash: Hex32,
+    sequence: u64,
+    reasons: BTreeSet<String>,
+    obligations: BTreeSet<String>,
+    fuel_max: u64,
+    memory_bytes_max: usize,
+}
+
+impl std::fmt::Debug for Evaluator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { bundle_id, bundle_hash, sequence, .. } = self;
+        write!(f, "Evaluator({bundle_id} {sequence} {bundle_hash})")
+    }
+}
+
+impl Evaluator {
+    /// Compiles and links a verified bundle, holds its imports to its manifest, and runs its own vectors under the
+    /// limits of production.
+    ///
+    /// # Errors
+    /// [`BundleError`]: the component, an import, or the first vector that does not hold.
+    pub fn load(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
+        let component = engine.compile(bundle.component()?)?;
+        check_imports(&engine.imports(&component), &bundle.manifest().capabilities)?;
+        let linked = engine.linker().instantiate_pre(&component).map_err(BundleError::Component)?;
+        let limits = bundle.manifest().limits;
+        let loaded = Self {
+            engine: engine.clone(),
+            pre: PolicyPre::new(linked).map_err(BundleError::Component)?,
+            bundle_id: bundle.manifest().bundle_id.clone(),
+            bundle_hash: bundle.hash(),
+            sequence: bundle.manifest().sequence,
+            reasons: codes(&bundle.manifest().reasons),
+            obligations: codes(&bundle.manifest().obligations),
+            fuel_max: limits.fuel,
+            memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+        };
+        loaded.describe().map_err(BundleError::Describe)?;
+        crate::self_test::run(&loaded, bundle)?;
+        Ok(loaded)
+    }
+
+    /// The bundle's name.
+    #[must_use]
+    pub fn bundle_id(&self) -> &str {
+        &self.bundle_id
+    }
+
+    /// SHA-256 of its canonical manifest.
+    #[must_use]
+    pub const fn bundle_hash(&self) -> Hex32 {
+        self.bundle_hash
+    }
+
+    /// Its sequence, for the high-water mark.
+    #[must_use]
+    pub const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The fuel its manifest asks for: what an evaluation has when nothing shorter is asked.
+    #[must_use]
+    pub const fn fuel_max(&self) -> u64 {
+        self.fuel_max
+    }
+
+    /// Judges a request on the calling thread, with at most `fuel` and never more than the manifest's.
+    ///
+    /// Pure: the same request and facts give the same outcome, and the same fuel used, as long as `fuel` suffices.
+    #[must_use]
+    pub fn evaluate(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Evaluation {
+        let judged = self.judge(request, facts, fuel);
+        outcome::complete(request, &self.bundle_id, self.bundle_hash, judged)
+    }
+
+    /// As [`Evaluator::evaluate`], before the digests of the record are computed.
+    #[must_use]
+    pub fn judge(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Judged {
+        let run = || {
+            let mut store = self.store(facts.clone(), fuel);
+            let verdict = self.call(&mut store, request);
+            let fuel_used = fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
+            (verdict, fuel_used, store.into_data().into_read())
+        };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok((verdict, fuel_used, facts)) => {
+                let verdict = verdict.and_then(|verdict| self.check(verdict, request));
+                Judged { verdict, fuel_used, facts }
+            }
+            Err(_) => Judged { verdict: Err(EvaluationFault::Panicked), fuel_used: 0, facts: Vec::new() },
+        }
+    }
+
+    /// What the policy says of itself.
+    ///
+    /// # Errors
+    /// [`EvaluationFault`], as any evaluation.
+    pub fn describe(&self) -> Result<String, EvaluationFault> {
+        let mut store = self.store(Facts::default(), self.fuel_max);
+        let described = self.instantiate(&mut store)?.call_describe(&mut store);
+        described.map_err(|error| EvaluationFault::of(&error))
+    }
+
+    /// Limits are set before anything of the guest runs: a start function is held to them too.
+    fn store(&self, facts: Facts, fuel: u64) -> Store<State> {
+        let mut store = Store::new(self.engine.wasmtime(), State::new(facts, self.memory_bytes_max));
+        store.limiter(|state| state);
+        // Fuel is on in the engine's configuration; without it the store has none, and the guest traps at once.
+        let _ = store.set_fuel(fuel.min(self.fuel_max));
+        store.set_epoch_deadline(DEADLINE_TICKS);
+        store.set_hostcall_fuel(HOSTCALL_BYTES_MAX);
+        store
+    }
+
+    fn instantiate(&self, store: &mut Store<State>) -> Result<Policy, EvaluationFault> {
+        self.pre.instantiate(store).map_err(|error| EvaluationFault::of(&error))
+    }
+
+    fn call(&self, store: &mut Store<State>, request: &Request<'_>) -> Result<wit::Verdict, EvaluationFault> {
+        let owned = Owned::of(request);
+        let approvals = owned.approvals(request.approvals);
+        let instance = self.instantiate(store)?;
+        let verdict = instance.call_evaluate(store, owned.request(request, &approvals));
+        verdict.map_err(|error| EvaluationFault::of(&error))
+    }
+
+    /// A verdict that is too large, undeclared or impossible is none.
+    fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<wit::Verdict, EvaluationFault> {
+        let wit::Verdict { reasons, obligations, quorum, .. } = &verdict;
+        if is_too_large(&verdict) {
+            return Err(EvaluationFault::OutputTooLarge);
+        }
+        let declared = reasons.iter().all(|reason| self.reasons.contains(&reason.code))
+            && obligations.iter().all(|obligation| self.obligations.contains(&obligation.code));
+        if !declared {
+            return Err(EvaluationFault::UndeclaredCode);
+        }
+        if is_possible(quorum, request) { Ok(verdict) } else { Err(EvaluationFault::BadOutput) }
+    }
+}
+
+/// An evaluation before the digests of its record are computed.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub(crate) verdict: Result<wit::Verdict, EvaluationFault>,
+    pub(crate) fuel_used: u64,
+    pub(crate) facts: Vec<FactRead>,
+}
+
+impl Judged {
+    /// Why there is no verdict.
+    #[must_use]
+    pub fn fault(&self) -> Option<EvaluationFault> {
+        self.verdict.as_ref().err().copied()
+    }
+}
+
+fn codes(declarations: &[Declaration]) -> BTreeSet<String> {
+    declarations.iter().map(|declaration| declaration.code.clone()).collect()
+}
+
+/// Capabilities are the component's type: exactly the imports declared, and each one that a policy is given.
+fn check_imports(imports: &[String], declared: &[String]) -> Result<(), BundleError> {
+    if let Some(import) = imports.iter().find(|import| !declared.contains(import)) {
+        return Err(BundleError::UndeclaredImport(import.clone()));
+    }
+    if let Some(capability) = declared.iter().find(|capability| !imports.contains(capability)) {
+        return Err(BundleError::UnusedCapability(capability.clone()));
+    }
+    let given = |import: &&String| {
+        ["svc:policy/facts@1.", "svc:policy/types@1."].iter().any(|interface| import.starts_with(interface))
+    };
+    match imports.iter().find(|import| !given(import)) {
+        Some(import) => Err(BundleError::UnknownCapability(import.clone())),
+        None => Ok(()),
+    }
+}
+
+fn is_too_large(verdict: &wit::Verdict) -> bool {
+    let statements = || verdict.reasons.iter().chain(&verdict.obligations);
+    let text: usize = statements().map(|it| it.code.len().saturating_add(it.detail.len())).sum();
+    let subjects: usize = verdict.quorum.subjects.iter().map(String::len).sum();
+    text.saturating_add(subjects) > OUTPUT_BYTES_MAX
+        || [verdict.reasons.len(), verdict.obligations.len(), verdict.quorum.subjects.len()]
+            .into_iter()
+            .any(|n_items| n_items > OUTPUT_ITEMS_MAX)
+}
+
+/// Only people who approved can count, each once, and enough is at least what the policy itself requires.
+fn is_possible(quorum: &wit::Quorum, request: &Request<'_>) -> bool {
+    let approved = |subject: &String| request.approvals.iter().any(|approval| approval.subject_id == *subject);
+    let distinct = quorum.subjects.iter().collect::<BTreeSet<_>>().len() == quorum.subjects.len();
+    let reached = convert::count(&quorum.subjects) >= quorum.required;
+    distinct && quorum.subjects.iter().all(approved) && (reached || !quorum.satisfied)
+}

@@ -1,0 +1,77 @@
+//! Why an evaluation gave no verdict. Each is a DENY, and never a verdict of the policy.
+
+use wasmtime::{PoolConcurrencyLimitError, Trap};
+
+/// The kind of failure of one evaluation, told apart by type and never by a message's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EvaluationFault {
+    /// The guest trapped: a panic, an access out of bounds, a division by zero.
+    Trap,
+    /// The fuel ran out.
+    OutOfFuel,
+    /// The backstop clock stopped it.
+    Deadline,
+    /// It asked for more memory, or a larger table, than it may have.
+    Memory,
+    /// It recursed too deeply.
+    Stack,
+    /// What it handed over could not be read, exceeded [`crate::limits::HOSTCALL_BYTES_MAX`], or contradicts the
+    /// request: a quorum of people who did not approve.
+    BadOutput,
+    /// A reason or an obligation that the manifest does not declare.
+    UndeclaredCode,
+    /// More text or more items than a verdict may have.
+    OutputTooLarge,
+    /// It asked for too many facts, or for one with an overlong name.
+    TooManyFacts,
+    /// All instances are in use.
+    PoolExhausted,
+    /// The host panicked.
+    Panicked,
+    /// No bundle is active.
+    NoActiveBundle,
+}
+
+impl EvaluationFault {
+    /// The word in `policy_fault:<kind>`, in metrics and in the decision record.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Trap => "trap",
+            Self::OutOfFuel => "out_of_fuel",
+            Self::Deadline => "deadline",
+            Self::Memory => "memory",
+            Self::Stack => "stack",
+            Self::BadOutput => "bad_output",
+            Self::UndeclaredCode => "undeclared_code",
+            Self::OutputTooLarge => "output_too_large",
+            Self::TooManyFacts => "too_many_facts",
+            Self::PoolExhausted => "pool_exhausted",
+            Self::Panicked => "panicked",
+            Self::NoActiveBundle => "no_active_bundle",
+        }
+    }
+
+    /// The kind of an error that wasmtime returned from instantiation or from the call.
+    pub(crate) fn of(error: &wasmtime::Error) -> Self {
+        if let Some(stopped) = error.downcast_ref::<Stopped>() {
+            return stopped.0;
+        }
+        if error.is::<PoolConcurrencyLimitError>() {
+            return Self::PoolExhausted;
+        }
+        match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => Self::OutOfFuel,
+            Some(Trap::Interrupt) => Self::Deadline,
+            Some(Trap::StackOverflow) => Self::Stack,
+            Some(_) => Self::Trap,
+            // Neither the guest's own trap nor a limit: the values it passed could not be lifted.
+            None => Self::BadOutput,
+        }
+    }
+}
+
+/// Raised by the host's own functions to end a guest for a reason that [`EvaluationFault::of`] finds again.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped by the host: {}", .0.kind())]
+pub(crate) struct Stopped(pub(crate) EvaluationFault);

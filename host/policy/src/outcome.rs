@@ -1,0 +1,78 @@
+//! From what the guest said, or failed to say, to the domain's outcome.
+
+use crate::evaluator::{Evaluation, Judged};
+use crate::fault::EvaluationFault;
+use crate::convert;
+use gateway_domain::canonical;
+use gateway_domain::ids::Hex32;
+use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
+use serde::Serialize;
+
+const INPUT_TAG: &str = "svc/policy-input/v1";
+const OUTPUT_TAG: &str = "svc/policy-output/v1";
+
+/// Adds what the record of a decision has besides the verdict.
+pub(crate) fn complete(request: &Request<'_>, bundle_id: &str, bundle_hash: Hex32, judged: Judged) -> Evaluation {
+    let Judged { verdict, fuel_used, facts } = judged;
+    let (fault, judgement) = match verdict {
+        Ok(verdict) => (None, Judgement {
+            decision: convert::decision(verdict.decision),
+            reasons: convert::statements(verdict.reasons),
+            obligations: convert::statements(verdict.obligations),
+            quorum: convert::quorum(verdict.quorum),
+        }),
+        Err(fault) => (Some(fault), Judgement::failed(fault)),
+    };
+    Evaluation { outcome: judgement.into_outcome(request, bundle_id, bundle_hash, facts, fuel_used, fault), fault }
+}
+
+/// The outcome while no bundle is active.
+pub(crate) fn without_bundle(request: &Request<'_>) -> Evaluation {
+    failed(request, EvaluationFault::NoActiveBundle)
+}
+
+/// The outcome of a failure outside of any bundle.
+pub(crate) fn failed(request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
+    complete(request, "", Hex32::ZERO, Judged { verdict: Err(fault), fuel_used: 0, facts: Vec::new() })
+}
+
+/// What `output_hash` is over.
+#[derive(Serialize)]
+struct Judgement {
+    decision: Decision,
+    reasons: Vec<Statement>,
+    obligations: Vec<Statement>,
+    quorum: Quorum,
+}
+
+impl Judgement {
+    fn failed(fault: EvaluationFault) -> Self {
+        let reason = Statement { code: format!("policy_fault:{}", fault.kind()), detail: String::new() };
+        Self { decision: Decision::Deny, reasons: vec![reason], obligations: Vec::new(), quorum: Quorum::default() }
+    }
+
+    fn into_outcome(
+        self,
+        request: &Request<'_>,
+        bundle_id: &str,
+        bundle_hash: Hex32,
+        facts: Vec<FactRead>,
+        fuel_used: u64,
+        fault: Option<EvaluationFault>,
+    ) -> Outcome {
+        Outcome {
+            // Neither has a floating-point number in it, so both have a canonical form.
+            input_hash: canonical::digest(INPUT_TAG, request).unwrap_or(Hex32::ZERO),
+            output_hash: canonical::digest(OUTPUT_TAG, &self).unwrap_or(Hex32::ZERO),
+            decision: self.decision,
+            bundle_id: bundle_id.to_owned(),
+            bundle_hash,
+            reasons: self.reasons,
+            obligations: self.obligations,
+            facts,
+            quorum: self.quorum,
+            fuel_used,
+            fault: fault.map(|fault| fault.kind().to_owned()),
+        }
+    }
+}
