@@ -10,7 +10,7 @@
 //! | binding messages to one ceremony | [`keygen`]: each message opens with a hash of the ceremony and its parameters |
 //! | using a nonce once | [`sign::Nonces`]: consumed by signing, neither `Clone` nor `Serialize` |
 //! | naming every culprit | [`ThresholdError::culprits`] |
-//! | BIP-32 derivation | [`derive`]: one additive tweak for the child key |
+//! | BIP-32 derivation | [`mod@derive`]: one additive tweak for the child key |
 //! | refusing a second encoding of the same value | every decoder: what is read is written again and compared |
 //!
 //! It is deliberately not a transport (messages must reach it authenticated, and round-2 messages confidential), not a

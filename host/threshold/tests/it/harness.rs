@@ -1,0 +1,201 @@
+//! A network of sessions in one process, and verifiers that share no code with FROST.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_threshold::keygen::{KeygenOutput, Params, Session};
+use gateway_threshold::sign::{self, Nonces, Signature, SigningPackage};
+use gateway_threshold::{KeyShare, Message, Progress, PublicKeys, SignatureProfile, ThresholdError, Tweak};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use zeroize::Zeroizing;
+
+pub(crate) use SignatureProfile::{FrostEd25519Sha512 as ED, FrostSecp256k1Sha256Tr as TR};
+
+pub(crate) const CEREMONY: [u8; 32] = [7; 32];
+
+/// Bytes before the payload of every key-generation body.
+pub(crate) const BINDING: usize = 32;
+
+pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(seed)
+}
+
+pub(crate) fn params(profile: SignatureProfile, me: u16, roster: &[u16], threshold: u16) -> Params {
+    Params { profile, me, roster: roster.iter().copied().collect(), threshold, ceremony_id: CEREMONY }
+}
+
+pub(crate) fn copy(message: &Message) -> Message {
+    let Message { from, to, round, ref body } = *message;
+    Message { from, to, round, body: Zeroizing::new(body.to_vec()) }
+}
+
+/// One message on its way to one participant.
+pub(crate) struct InFlight {
+    pub(crate) recipient: u16,
+    pub(crate) message: Message,
+}
+
+/// All participants of one ceremony and what is on its way between them.
+pub(crate) struct Network {
+    pub(crate) roster: Vec<u16>,
+    pub(crate) sessions: BTreeMap<u16, Session>,
+    pub(crate) in_flight: Vec<InFlight>,
+    pub(crate) outputs: BTreeMap<u16, KeygenOutput>,
+    pub(crate) failures: BTreeMap<u16, ThresholdError>,
+    rng: ChaCha20Rng,
+}
+
+impl Network {
+    pub(crate) fn start(profile: SignatureProfile, roster: &[u16], threshold: u16, seed: u64) -> Self {
+        let mut network = Self {
+            roster: roster.to_vec(),
+            sessions: BTreeMap::new(),
+            in_flight: Vec::new(),
+            outputs: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            rng: rng(seed),
+        };
+        for &me in roster {
+            let (session, messages) =
+                Session::start(params(profile, me, roster, threshold), &mut network.rng).unwrap();
+            network.sessions.insert(me, session);
+            network.post(messages);
+        }
+        network
+    }
+
+    pub(crate) fn post(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            for &recipient in self.roster.iter().filter(|peer| **peer != message.from) {
+                if message.to.is_none_or(|to| to == recipient) {
+                    self.in_flight.push(InFlight { recipient, message: copy(&message) });
+                }
+            }
+        }
+    }
+
+    /// Hands one message over and posts what it leads to.
+    pub(crate) fn deliver(&mut self, InFlight { recipient, message }: InFlight) {
+        match self.sessions.get_mut(&recipient).unwrap().handle(message) {
+            Ok(Progress::Wait) => {}
+            Ok(Progress::Send(messages)) => self.post(messages),
+            Ok(Progress::Done { send, output }) => {
+                self.post(send);
+                assert!(self.outputs.insert(recipient, *output).is_none(), "{recipient} is done twice");
+            }
+            Err(error) => _ = self.failures.entry(recipient).or_insert(error),
+        }
+    }
+
+    /// Delivers everything in random order; `tap` may change a message, or keep it by answering false.
+    pub(crate) fn run(&mut self, mut tap: impl FnMut(&mut InFlight) -> bool) {
+        while !self.in_flight.is_empty() {
+            let next = usize::try_from(self.rng.next_u64()).unwrap() % self.in_flight.len();
+            let mut flight = self.in_flight.swap_remove(next);
+            if tap(&mut flight) {
+                self.deliver(flight);
+            }
+        }
+    }
+
+    /// The key, if everybody finished and agrees on it.
+    pub(crate) fn key(self) -> Key {
+        assert_eq!(self.failures, BTreeMap::new());
+        assert_eq!(self.outputs.len(), self.roster.len());
+        let first = self.outputs.values().next().unwrap();
+        let keys = first.keys.clone();
+        let transcript = first.transcript;
+        let agree = |output: &KeygenOutput| output.keys == keys && output.transcript == transcript;
+        assert!(self.outputs.values().all(agree));
+        let shares = self.outputs.into_iter().map(|(i, output)| (i, output.share)).collect();
+        Key { keys, shares, transcript }
+    }
+}
+
+/// A finished key with all of its shares.
+pub(crate) struct Key {
+    pub(crate) keys: PublicKeys,
+    pub(crate) shares: BTreeMap<u16, KeyShare>,
+    pub(crate) transcript: [u8; 32],
+}
+
+/// A signature between its rounds.
+pub(crate) struct Signing {
+    pub(crate) nonces: BTreeMap<u16, Nonces>,
+    pub(crate) package: SigningPackage,
+}
+
+impl Key {
+    pub(crate) fn generate(profile: SignatureProfile, roster: &[u16], threshold: u16, seed: u64) -> Self {
+        let mut network = Network::start(profile, roster, threshold, seed);
+        network.run(|_| true);
+        network.key()
+    }
+
+    pub(crate) fn commit(&self, signers: &[u16], message: &[u8], tweak: Option<Tweak>, seed: u64) -> Signing {
+        let mut rng = rng(seed);
+        let mut commitments = BTreeMap::new();
+        let mut nonces = BTreeMap::new();
+        for signer in signers {
+            let (secret, public) = sign::commit(&self.shares[signer], &mut rng).unwrap();
+            nonces.insert(*signer, secret);
+            commitments.insert(*signer, public);
+        }
+        Signing { nonces, package: SigningPackage { message: message.to_vec(), commitments, tweak } }
+    }
+
+    pub(crate) fn shares_for(&self, signing: Signing) -> BTreeMap<u16, Vec<u8>> {
+        let Signing { nonces, package } = signing;
+        let sign =
+            |(i, nonces): (u16, Nonces)| (i, nonces.sign(&package, &self.shares[&i], &self.keys).unwrap());
+        nonces.into_iter().map(sign).collect()
+    }
+
+    pub(crate) fn sign(&self, signers: &[u16], message: &[u8], tweak: Option<Tweak>, seed: u64) -> Signature {
+        let signing = self.commit(signers, message, tweak, seed);
+        let package = signing.package.clone();
+        sign::aggregate(&package, &self.shares_for(signing), &self.keys).unwrap()
+    }
+}
+
+/// Whether a verifier unrelated to FROST accepts; ours has to say the same.
+pub(crate) fn verifies(
+    profile: SignatureProfile,
+    public_key: &[u8],
+    message: &[u8],
+    signature: &[u8; 64],
+) -> bool {
+    let independent = match profile {
+        ED => ed25519_dalek::VerifyingKey::from_bytes(public_key.try_into().unwrap())
+            .unwrap()
+            .verify_strict(message, &ed25519_dalek::Signature::from_bytes(signature))
+            .is_ok(),
+        TR => secp256k1::Secp256k1::verification_only()
+            .verify_schnorr(
+                &secp256k1::schnorr::Signature::from_byte_array(*signature),
+                message,
+                &secp256k1::XOnlyPublicKey::from_byte_array(public_key.try_into().unwrap()).unwrap(),
+            )
+            .is_ok(),
+    };
+    let ours = sign::verify(profile, public_key, message, signature).is_ok();
+    assert_eq!(independent, ours, "verifiers disagree");
+    independent
+}
+
+/// All ways to take `size` out of `roster`, ascending.
+pub(crate) fn subsets(roster: &[u16], size: usize) -> Vec<Vec<u16>> {
+    let all = (0_u32..1 << roster.len()).filter(|bits| bits.count_ones() as usize == size);
+    all.map(|bits| roster.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, p)| *p).collect())
+        .collect()
+}
+
+/// `size` different participants, indexes up to 65534.
+pub(crate) fn random_roster(size: usize, seed: u64) -> Vec<u16> {
+    let mut rng = rng(seed);
+    let mut roster = BTreeSet::new();
+    while roster.len() < size {
+        roster.insert(u16::try_from(rng.next_u32() % 65535).unwrap());
+    }
+    roster.into_iter().collect()
+}

@@ -1,0 +1,158 @@
+//! Key generation among honest participants: any roster, any order, any repetition.
+
+use gateway_threshold::keygen::{Params, Session};
+use gateway_threshold::{Progress, SignatureProfile, ThresholdError};
+use proptest::prelude::*;
+
+use crate::harness::{ED, InFlight, Key, Network, TR, copy, params, random_roster, rng, subsets, verifies};
+
+fn every_quorum_signs(profile: SignatureProfile, roster: &[u16], threshold: u16) {
+    let key = Key::generate(profile, roster, threshold, 1);
+    for signers in (usize::from(threshold)..=roster.len()).flat_map(|size| subsets(roster, size)) {
+        let signature = key.sign(&signers, b"to be signed", None, 2);
+        assert!(verifies(profile, &key.keys.public_key(), b"to be signed", &signature), "{signers:?}");
+        assert!(!verifies(profile, &key.keys.public_key(), b"another", &signature));
+    }
+}
+
+#[test]
+fn every_quorum_of_2_of_3_signs() {
+    SignatureProfile::ALL.into_iter().for_each(|profile| every_quorum_signs(profile, &[0, 1, 2], 2));
+}
+
+#[test]
+fn every_quorum_of_3_of_5_signs() {
+    SignatureProfile::ALL
+        .into_iter()
+        .for_each(|profile| every_quorum_signs(profile, &[0, 3, 4, 9, 65534], 3));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Delivery order is random and follows the seed.
+    #[test]
+    fn any_roster_makes_a_key(size in 2_usize..=16, t in 0_usize..16, tr: bool, seed: u64) {
+        let profile = if tr { TR } else { ED };
+        let threshold = u16::try_from(2 + t % (size - 1)).unwrap();
+        let roster = random_roster(size, seed);
+        let key = Key::generate(profile, &roster, threshold, seed);
+        let signers = &roster[size - usize::from(threshold)..];
+        let signature = key.sign(signers, &seed.to_be_bytes(), None, seed);
+        prop_assert!(verifies(profile, &key.keys.public_key(), &seed.to_be_bytes(), &signature));
+        prop_assert_eq!(key.keys.verifying_shares().keys().copied().collect::<Vec<_>>(), roster);
+    }
+}
+
+#[test]
+fn repeated_messages_change_nothing() {
+    for profile in SignatureProfile::ALL {
+        let mut network = Network::start(profile, &[0, 1, 2], 2, 3);
+        let mut delivered = Vec::new();
+        network.run(|flight| {
+            delivered.push(InFlight { recipient: flight.recipient, message: copy(&flight.message) });
+            true
+        });
+        for InFlight { recipient, message } in delivered {
+            let progress = network.sessions.get_mut(&recipient).unwrap().handle(message).unwrap();
+            assert!(matches!(progress, Progress::Wait));
+        }
+        network.key();
+    }
+}
+
+#[test]
+fn immediate_repeats_change_nothing() {
+    let mut network = Network::start(TR, &[0, 1, 2], 2, 4);
+    let mut repeated = Network::start(TR, &[0, 1, 2], 2, 4);
+    network.run(|_| true);
+    while let Some(flight) = repeated.in_flight.pop() {
+        repeated.deliver(InFlight { recipient: flight.recipient, message: copy(&flight.message) });
+        let done = repeated.outputs.len();
+        let again = repeated.sessions.get_mut(&flight.recipient).unwrap().handle(flight.message).unwrap();
+        assert!(matches!(again, Progress::Wait) && repeated.outputs.len() == done);
+    }
+    // The order of delivery has no part in the result.
+    assert_eq!(network.key().keys, repeated.key().keys);
+}
+
+/// A participant that hears the others late takes several steps at one message.
+#[test]
+fn early_rounds_are_kept() {
+    for profile in SignatureProfile::ALL {
+        let mut network = Network::start(profile, &[0, 1], 2, 5);
+        let to_1 = network.in_flight.iter().position(|flight| flight.recipient == 1).unwrap();
+        let to_1 = network.in_flight.remove(to_1);
+        network.deliver(to_1);
+        let round_2 = network.in_flight.pop().unwrap();
+        let round_1 = network.in_flight.pop().unwrap();
+        assert_eq!((round_1.message.round, round_2.message.round), (1, 2));
+        let session = network.sessions.get_mut(&0).unwrap();
+        assert!(matches!(session.handle(round_2.message).unwrap(), Progress::Wait));
+        match session.handle(round_1.message).unwrap() {
+            Progress::Send(messages) => {
+                assert_eq!(messages.iter().map(|message| message.round).collect::<Vec<_>>(), [2, 3]);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A participant that hears everything but one round 1 finishes at that message, and still sends what it owes.
+#[test]
+fn the_last_message_may_be_of_round_1() {
+    let mut network = Network::start(TR, &[0, 1, 2], 2, 6);
+    // 0's round 2 and 3 come out of a twin that hears all, so that 1 and 2 can finish while 0 waits.
+    let (mut twin, _) = Session::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
+    let mut late = None;
+    while let Some(flight) = network.in_flight.pop() {
+        if flight.recipient != 0 {
+            network.deliver(flight);
+            continue;
+        }
+        match twin.handle(copy(&flight.message)).unwrap() {
+            Progress::Wait => {}
+            Progress::Send(messages) => network.post(messages),
+            Progress::Done { send, .. } => network.post(send),
+        }
+        if (flight.message.from, flight.message.round) == (1, 1) {
+            late = Some(flight.message);
+        } else {
+            let early = network.sessions.get_mut(&0).unwrap().handle(flight.message).unwrap();
+            assert!(matches!(early, Progress::Wait));
+        }
+    }
+    match network.sessions.get_mut(&0).unwrap().handle(late.unwrap()).unwrap() {
+        Progress::Done { send, output } => {
+            let rounds: Vec<_> = send.iter().map(|message| (message.round, message.to)).collect();
+            assert_eq!(rounds, [(2, Some(1)), (2, Some(2)), (3, None)]);
+            assert_eq!(output.keys, network.outputs[&1].keys);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn senseless_parameters_are_refused() {
+    let start = |params: Params| Session::start(params, &mut rng(0)).map(drop).unwrap_err();
+    for threshold in [0, 1, 4, u16::MAX] {
+        let refused = start(params(ED, 0, &[0, 1, 2], threshold));
+        assert_eq!(refused, ThresholdError::Threshold { threshold, participants: 3 });
+    }
+    assert_eq!(start(params(ED, 0, &[0], 2)), ThresholdError::Threshold { threshold: 2, participants: 1 });
+    assert_eq!(start(params(ED, 3, &[0, 1, 2], 2)), ThresholdError::NotInRoster { participant: 3 });
+    let crowd: Vec<u16> = (0..65).collect();
+    assert_eq!(start(params(ED, 0, &crowd, 2)), ThresholdError::TooManyParticipants { participants: 65 });
+    let no_identifier = start(params(TR, u16::MAX, &[0, 1, u16::MAX], 2));
+    assert_eq!(no_identifier, ThresholdError::NotInRoster { participant: u16::MAX });
+}
+
+#[test]
+fn keys_of_two_ceremonies_differ() {
+    for profile in SignatureProfile::ALL {
+        let one = Key::generate(profile, &[0, 1, 2], 2, 1).keys;
+        let two = Key::generate(profile, &[0, 1, 2], 2, 2).keys;
+        assert_ne!(one.public_key(), two.public_key());
+        assert_ne!(one.chain_code(), two.chain_code());
+    }
+}

@@ -1,0 +1,267 @@
+//! Key generation with somebody who does not follow it, or a relay that meddles.
+
+use gateway_threshold::keygen::Session;
+use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
+
+use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, params, rng};
+
+/// Runs 2 of 3 with `tamper` applied to what participant 1 says; answers how participant 0 fails.
+fn blamed(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> ThresholdError {
+    let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
+    network.run(|InFlight { recipient, message }| {
+        if *recipient == 0 && message.from == 1 {
+            tamper(message);
+        }
+        true
+    });
+    assert!(!network.outputs.contains_key(&0), "participant 0 has a key all the same");
+    network.failures.remove(&0).expect("participant 0 noticed")
+}
+
+#[test]
+fn a_wrong_round_2_share_names_its_sender() {
+    for profile in SignatureProfile::ALL {
+        // The least significant byte of the scalar, so that it stays below the order.
+        let low = if profile == ED { BINDING } else { BINDING + 31 };
+        let error = blamed(profile, |message| {
+            if message.round == 2 {
+                message.body[low] ^= 1;
+            }
+        });
+        assert_eq!(error, ThresholdError::SecretShare { from: 1 });
+        assert_eq!(error.culprits(), [1]);
+    }
+}
+
+#[test]
+fn a_wrong_proof_of_knowledge_names_its_sender() {
+    for profile in SignatureProfile::ALL {
+        let error = blamed(profile, |message| {
+            let low = if profile == ED { message.body.len() - 32 } else { message.body.len() - 1 };
+            if message.round == 1 {
+                message.body[low] ^= 1;
+            }
+        });
+        assert_eq!(error, ThresholdError::ProofOfKnowledge { from: 1 });
+        assert_eq!(error.culprits(), [1]);
+    }
+}
+
+/// A copied commitment with its proof is no proof for the copier: the challenge covers the identifier.
+#[test]
+fn a_copied_commitment_is_refused() {
+    for profile in SignatureProfile::ALL {
+        let network = Network::start(profile, &[0, 1, 2], 2, 1);
+        let of = |from| network.in_flight.iter().find(|flight| flight.message.from == from).unwrap();
+        let stolen = of(2).message.body.clone();
+        let error = blamed(profile, |message| {
+            if message.round == 1 {
+                message.body = stolen.clone();
+            }
+        });
+        assert_eq!(error, ThresholdError::ProofOfKnowledge { from: 1 });
+    }
+}
+
+#[test]
+fn values_that_do_not_decode_name_their_sender() {
+    for profile in SignatureProfile::ALL {
+        for round in [1, 2] {
+            let error = blamed(profile, |message| {
+                if message.round == round {
+                    message.body[BINDING..].fill(0xff);
+                }
+            });
+            assert_eq!(error, ThresholdError::MalformedMessage { from: 1, round });
+            assert_eq!(error.culprits(), [1]);
+        }
+    }
+}
+
+/// SEC 1 "compact" points have 33 bytes, too, and the curve crate reads them: the same key under two encodings.
+#[test]
+fn a_second_encoding_of_a_commitment_is_refused() {
+    let error = blamed(TR, |message| {
+        if message.round == 1 {
+            message.body[BINDING] = 0x05;
+        }
+    });
+    assert_eq!(error, ThresholdError::MalformedMessage { from: 1, round: 1 });
+}
+
+/// Participant 0 shows participant 1 one polynomial and participant 2 another, consistently to the end. Without the
+/// echo round both would finish, with different keys.
+#[test]
+fn equivocation_is_caught() {
+    for profile in SignatureProfile::ALL {
+        let roster = [0, 1, 2];
+        let mut network = Network::start(profile, &roster, 2, 1);
+        let (mut other_face, other_round_1) =
+            Session::start(params(profile, 0, &roster, 2), &mut rng(99)).unwrap();
+        let mut from_other_face: Vec<Message> = other_round_1;
+        while !network.in_flight.is_empty() || !from_other_face.is_empty() {
+            for message in from_other_face.drain(..).filter(|message| message.to != Some(1)) {
+                network.deliver(InFlight { recipient: 2, message });
+            }
+            if network.in_flight.is_empty() {
+                continue;
+            }
+            // In the order sent, so that everybody's echo is out before the first is compared.
+            let flight = network.in_flight.remove(0);
+            if flight.recipient == 2 && flight.message.from == 0 {
+                continue;
+            }
+            if flight.recipient == 0
+                && let Ok(Progress::Send(messages)) = other_face.handle(copy(&flight.message))
+            {
+                from_other_face.extend(messages);
+            }
+            network.deliver(flight);
+        }
+        assert!(!network.outputs.contains_key(&1) && !network.outputs.contains_key(&2));
+        let seen_by_1 = &network.failures[&1];
+        assert_eq!(*seen_by_1, ThresholdError::TranscriptDiffers { participants: vec![2] });
+        assert_eq!(network.failures[&2], ThresholdError::TranscriptDiffers { participants: vec![1] });
+        // The other victim is named as differing, not as guilty.
+        assert_eq!(seen_by_1.culprits(), Vec::<u16>::new());
+    }
+}
+
+#[test]
+fn a_differing_echo_names_who_differs() {
+    for profile in SignatureProfile::ALL {
+        for byte in [BINDING, BINDING + 31] {
+            let error = blamed(profile, |message| {
+                if message.round == 3 {
+                    message.body[byte] ^= 0x80;
+                }
+            });
+            assert_eq!(error, ThresholdError::TranscriptDiffers { participants: vec![1] });
+        }
+    }
+}
+
+#[test]
+fn nobody_is_done_before_every_echo() {
+    let mut network = Network::start(ED, &[0, 1, 2], 2, 1);
+    network.run(|flight| (flight.recipient, flight.message.from, flight.message.round) != (0, 1, 3));
+    assert_eq!(network.outputs.keys().copied().collect::<Vec<_>>(), [1, 2]);
+    assert!(network.failures.is_empty());
+}
+
+#[test]
+fn a_conflicting_message_ends_the_session() {
+    for (profile, round) in [(ED, 1), (TR, 1), (ED, 2), (TR, 2), (ED, 3), (TR, 3)] {
+        let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
+        let mut last = None;
+        network.run(|InFlight { recipient, message }| {
+            if (*recipient, message.from, message.round) == (0, 1, round) {
+                last = Some(copy(message));
+            }
+            // Keeps the session open: 2 stays silent to 0 from here on.
+            !(*recipient == 0 && message.from == 2 && message.round >= round)
+        });
+        let session = network.sessions.get_mut(&0).unwrap();
+        let mut other = copy(last.as_ref().unwrap());
+        other.body[BINDING] ^= 1;
+        let error = session.handle(other).unwrap_err();
+        assert_eq!(error, ThresholdError::ConflictingMessages { from: 1, round });
+        assert_eq!(error.culprits(), [1]);
+        assert_eq!(session.handle(last.unwrap()).unwrap_err(), ThresholdError::SessionOver);
+    }
+}
+
+/// Every field of every message, changed on the way: refused, the sender named, and the ceremony none the worse.
+#[test]
+fn meddling_with_any_field_is_refused_and_harmless() {
+    type Meddle = (fn(&mut Message), fn(&Message) -> ThresholdError);
+    let meddling: [Meddle; 10] = [
+        (|m| m.from = 0, |_| ThresholdError::UnknownSender { from: 0 }),
+        (|m| m.from = 77, |_| ThresholdError::UnknownSender { from: 77 }),
+        (|m| m.to = Some(2), |m| ThresholdError::Misaddressed { from: m.from, round: m.round }),
+        (
+            |m| m.to = if m.to.is_some() { None } else { Some(0) },
+            |m| ThresholdError::Misaddressed { from: m.from, round: m.round },
+        ),
+        (|m| m.round = 0, |m| ThresholdError::UnknownRound { from: m.from, round: 0 }),
+        (|m| m.round = 4, |m| ThresholdError::UnknownRound { from: m.from, round: 4 }),
+        (|m| m.body[0] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
+        (|m| m.body[BINDING - 1] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
+        (
+            |m| _ = m.body.pop(),
+            |m| ThresholdError::WrongLength { from: m.from, round: m.round, bytes: m.body.len() - 1 },
+        ),
+        (
+            |m| m.body.push(0),
+            |m| ThresholdError::WrongLength { from: m.from, round: m.round, bytes: m.body.len() + 1 },
+        ),
+    ];
+    for profile in SignatureProfile::ALL {
+        let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
+        while let Some(flight) = network.in_flight.pop() {
+            if flight.recipient == 0 {
+                for (meddle, refusal) in meddling {
+                    let mut message = copy(&flight.message);
+                    meddle(&mut message);
+                    let error = network.sessions.get_mut(&0).unwrap().handle(message).unwrap_err();
+                    assert_eq!(error, refusal(&flight.message));
+                }
+            }
+            network.deliver(flight);
+        }
+        network.key();
+    }
+}
+
+/// A message whose round is changed to another known one has the wrong length or address there.
+#[test]
+fn a_message_of_one_round_is_none_of_another() {
+    for profile in SignatureProfile::ALL {
+        let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
+        while let Some(flight) = network.in_flight.pop() {
+            for round in (1..=3).filter(|round| *round != flight.message.round) {
+                let mut message = copy(&flight.message);
+                message.round = round;
+                let session = network.sessions.get_mut(&flight.recipient).unwrap();
+                assert!(session.handle(message).is_err());
+            }
+            network.deliver(flight);
+        }
+        network.key();
+    }
+}
+
+/// Whoever runs with other parameters, though of the same lengths, is told so.
+#[test]
+fn a_foreign_ceremony_is_refused_by_name() {
+    for profile in SignatureProfile::ALL {
+        let ours = params(profile, 0, &[0, 1, 2], 2);
+        let foreign_id =
+            gateway_threshold::keygen::Params { ceremony_id: [8; 32], ..params(profile, 1, &[0, 1, 2], 2) };
+        let foreign_roster = params(profile, 1, &[0, 1, 3], 2);
+        let larger_roster = params(profile, 1, &[0, 1, 2, 3], 2);
+        for foreign in [foreign_id, foreign_roster, larger_roster] {
+            let (mut session, _) = Session::start(ours.clone(), &mut rng(1)).unwrap();
+            let (_, mut messages) = Session::start(foreign, &mut rng(2)).unwrap();
+            let error = session.handle(messages.remove(0)).unwrap_err();
+            assert_eq!(error, ThresholdError::ForeignCeremony { from: 1, round: 1 });
+            assert_eq!(error.culprits(), [1]);
+        }
+        let (mut session, _) = Session::start(ours.clone(), &mut rng(1)).unwrap();
+        let (_, mut messages) = Session::start(params(profile, 1, &[0, 1, 2], 3), &mut rng(2)).unwrap();
+        let error = session.handle(messages.remove(0)).unwrap_err();
+        assert!(matches!(error, ThresholdError::WrongLength { from: 1, round: 1, .. }));
+    }
+}
+
+/// Round 3 has the same length under both profiles and any threshold: there only the binding tells.
+#[test]
+fn the_binding_covers_profile_and_threshold() {
+    let binding = |profile, threshold| {
+        let (_, messages) = Session::start(params(profile, 1, &[0, 1, 2], threshold), &mut rng(1)).unwrap();
+        messages[0].body[..BINDING].to_vec()
+    };
+    assert_ne!(binding(ED, 2), binding(TR, 2));
+    assert_ne!(binding(ED, 2), binding(ED, 3));
+    assert_eq!(binding(ED, 2), binding(ED, 2));
+}

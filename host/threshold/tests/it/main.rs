@@ -1,0 +1,18 @@
+//! The crate from outside: only its public border, every result checked by somebody else's code.
+
+#[cfg(test)]
+mod derive;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod keygen;
+#[cfg(test)]
+mod keygen_attacks;
+#[cfg(test)]
+mod material;
+#[cfg(test)]
+mod sign;
+#[cfg(test)]
+mod sign_attacks;
+#[cfg(test)]
+mod vectors;
