@@ -113,8 +113,8 @@ pub enum WriteError {
     /// The writer could not begin a transaction. Nothing was written; trying again later may help.
     #[error("the database is not available for writing")]
     Unavailable(#[source] Arc<sqlx::Error>),
-    /// The COMMIT failed. It is rolled back now, but might reappear if the process dies before the next commit:
-    /// read before trying again.
+    /// The COMMIT failed. It is rolled back, but may be found in the log if the process dies before the next
+    /// commit: read before trying again.
     #[error("the commit failed")]
     Commit(#[source] Arc<sqlx::Error>),
     /// The database was closed before the job was queued. Nothing was written.

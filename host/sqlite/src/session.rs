@@ -78,10 +78,7 @@ impl<S: State> Session<S> {
                 Outcome::Poisoned(Failure::Error(error))
             }
             Err(error) => {
-                // What SQLite holds in memory is in doubt too: connect anew and load the state from the file.
-                self.state = saved;
-                self.tally.rolled_back();
-                disconnect(conn).await;
+                self.undo(conn, saved).await;
                 Outcome::InDoubt(error)
             }
         }
@@ -132,15 +129,33 @@ impl<S: State> Session<S> {
         Ok(conn)
     }
 
-    /// Rolls back and puts the state back; gives the connection up if even that fails.
+    /// Rolls back and puts the state back; gives the connection up if it can not be trusted any more.
     async fn undo(&mut self, mut conn: SqliteConnection, saved: S) {
         self.state = saved;
         self.tally.rolled_back();
-        match execute(&mut conn, "ROLLBACK").await {
-            Ok(()) => self.conn = Some(conn),
+        if execute(&mut conn, "ROLLBACK").await.is_ok() {
+            self.conn = Some(conn);
+            return;
+        }
+        // After a full disk or an I/O error SQLite has rolled back by itself and refuses to do it again. The
+        // connection is worth keeping then: it overwrites the frames of a failed commit, where a new one might
+        // find them in the log and take them for committed.
+        match renewed(&mut conn).await {
+            Ok(state) => {
+                self.state = state;
+                self.conn = Some(conn);
+            }
             Err(_) => disconnect(conn).await,
         }
     }
+}
+
+/// Loads the state from the rows, provided that no transaction is left open.
+async fn renewed<S: State>(conn: &mut SqliteConnection) -> Result<S, sqlx::Error> {
+    execute(conn, "BEGIN IMMEDIATE").await?;
+    let state = S::load(conn).await?;
+    execute(conn, "ROLLBACK").await?;
+    Ok(state)
 }
 
 async fn execute(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {

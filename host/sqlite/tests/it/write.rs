@@ -1,8 +1,11 @@
 //! Group commit: right answers, few commits, and one bad job harms nobody else.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gateway_sqlite::{Database, WriteError};
+use sqlx::ConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
 use tokio::task::JoinSet;
 
 use crate::support::{Add, Run, Spoil, Total, fresh, open, options, totals};
@@ -70,13 +73,31 @@ async fn a_failed_commit_fails_its_jobs_and_the_writer_goes_on() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
-    let (neighbour, bad) = tokio::join!(database.write(Add(2)), database.write(Spoil::Rollback));
-    for error in [neighbour.unwrap_err(), bad.unwrap_err()] {
+    let (before, bad, after) =
+        tokio::join!(database.write(Add(2)), database.write(Spoil::Rollback), database.write(Add(3)));
+    for error in [before.unwrap_err(), bad.unwrap_err(), after.unwrap_err()] {
         assert!(matches!(error, WriteError::Commit(_)), "{error:?}");
         assert!(!error.wrote_nothing());
     }
-    assert_eq!(totals(&database).await, (1, 1));
-    assert_eq!(database.write(Add(3)).await.unwrap(), 2);
+    // The spoiler ended the transaction, so the last job wrote outside any: the state must know even that.
+    assert_eq!(totals(&database).await, (2, 2));
+    assert_eq!(database.write(Add(4)).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_locked_out_writer_recovers_with_the_state_of_the_file() {
+    let (_folder, path) = fresh();
+    let impatient = options(&path).busy_timeout(Duration::from_millis(1));
+    let database = Database::<Total>::open(impatient).await.unwrap();
+    assert_eq!(database.write(Add(1)).await.unwrap(), 1);
+    let mut shell = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE; INSERT INTO entry (id) VALUES (2)").execute(&mut shell).await.unwrap();
+    let error = database.write(Add(3)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Unavailable(_)), "{error:?}");
+    assert!(error.wrote_nothing());
+    sqlx::raw_sql("COMMIT").execute(&mut shell).await.unwrap();
+    assert_eq!(database.write(Add(3)).await.unwrap(), 3);
+    assert_eq!(totals(&database).await, (3, 3));
 }
 
 #[tokio::test]
