@@ -1,0 +1,146 @@
+//! From a request to the decision that is signed: what is refused, and what each field is.
+
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::approval::{approvals_root, n_distinct_subjects};
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::ids::{EpochName, Hex32};
+use gateway_domain::intent::Intent;
+use gateway_domain::key::{CustodyKey, Epoch};
+use gateway_domain::operation::Operation;
+use gateway_domain::policy;
+use gateway_domain::roster::{Roster, Threshold};
+use gateway_engine::ports::AdmissionRequest;
+
+/// Why the authority states nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The policy did not allow it.
+    #[error("the policy outcome is not `ALLOW`")]
+    NotAllowed,
+    /// The policy says that too few count.
+    #[error("the quorum is not satisfied: {counted} of {required} approvals count")]
+    Quorum { counted: usize, required: u32 },
+    /// The quorum names more people than approved.
+    #[error("the quorum counts `{subject_id}`, who has not approved")]
+    NotApproved { subject_id: String },
+    /// The operation's hash is not that of its intent.
+    #[error("the operation's intent does not have its intent hash")]
+    IntentHash,
+    /// Only key creation goes without a key that has shares.
+    #[error("the key has no shares yet")]
+    NoKey,
+    /// The key given is not the operation's.
+    #[error("the key is not the one the operation is about")]
+    OtherKey,
+    /// Old and new participants together are more than a decision can name.
+    #[error("the operation names more participants than one decision can")]
+    Roster,
+    /// A value has no canonical form.
+    #[error("the operation has no canonical form")]
+    Canonical(#[from] CanonicalError),
+}
+
+/// What the authority states for this request.
+pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision, Refusal> {
+    let operation = request.operation;
+    check_quorum(operation, request.policy)?;
+    if operation.intent.hash()? != operation.intent_hash {
+        return Err(Refusal::IntentHash);
+    }
+    if request.key.is_some_and(|key| key.key_id != operation.key.key_id) {
+        return Err(Refusal::OtherKey);
+    }
+    let epoch = epoch(&operation.intent, request.key)?;
+    let (participants, threshold) = actors(&operation.intent, request.key)?;
+    Ok(AdmissionDecision {
+        operation_id: operation.id,
+        operation_type: operation.intent.operation_type(),
+        intent_hash: operation.intent_hash,
+        request_digest: operation.intent.request_digest()?,
+        key_id: operation.key.key_id,
+        epoch: epoch.name,
+        epoch_root: epoch.root,
+        participants,
+        threshold,
+        derivation: request.derivation.cloned(),
+        bundle_hash: request.policy.bundle_hash,
+        policy_input_hash: request.policy.input_hash,
+        policy_output_hash: request.policy.output_hash,
+        approvals_root: approvals_root(operation.intent_hash, &operation.approvals)?,
+        not_before_ms: request.not_before_ms,
+        not_after_ms: request.not_after_ms,
+    })
+}
+
+/// The quorum is believed only as far as the approvals bear it out.
+fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), Refusal> {
+    if !policy.is_allowed() {
+        return Err(Refusal::NotAllowed);
+    }
+    let quorum = &policy.quorum;
+    let approved = |subject: &&String| operation.approvals.iter().any(|by| by.subject_id == **subject);
+    if let Some(subject) = quorum.subjects.iter().find(|subject| !approved(subject)) {
+        return Err(Refusal::NotApproved { subject_id: subject.clone() });
+    }
+    let counted = quorum.subjects.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let counted = counted.min(n_distinct_subjects(&operation.approvals));
+    if !quorum.satisfied || u32::try_from(counted).unwrap_or(u32::MAX) < quorum.required {
+        return Err(Refusal::Quorum { counted, required: quorum.required });
+    }
+    Ok(())
+}
+
+/// The generation of shares that may act; for key creation the one that will be made, without a root yet.
+fn epoch(intent: &Intent, key: Option<&CustodyKey>) -> Result<Epoch, Refusal> {
+    match intent {
+        Intent::KeyCreate(_) => Ok(Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO }),
+        Intent::Payment(_)
+        | Intent::AssetAction(_)
+        | Intent::Refresh(_)
+        | Intent::Reshare(_)
+        | Intent::Rotate(_)
+        | Intent::Recover(_) => {
+            let active = key.filter(|key| key.public.is_some());
+            active.map(|key| key.epoch.clone()).ok_or(Refusal::NoKey)
+        }
+    }
+}
+
+/// Who may act, and how many of them must.
+fn actors(intent: &Intent, key: Option<&CustodyKey>) -> Result<(Roster, Threshold), Refusal> {
+    if let Intent::KeyCreate(create) = intent {
+        return Ok((create.participants.clone(), create.threshold));
+    }
+    let key = key.ok_or(Refusal::NoKey)?;
+    match intent {
+        Intent::Payment(payment) => Ok(signers(&payment.terms, key)),
+        Intent::AssetAction(action) => Ok(signers(&action.terms, key)),
+        Intent::KeyCreate(create) => Ok((create.participants.clone(), create.threshold)),
+        Intent::Refresh(_) => Ok((key.participants.clone(), key.threshold)),
+        Intent::Reshare(reshare) => {
+            Ok((union(&key.participants, &reshare.new_participants)?, reshare.threshold))
+        }
+        Intent::Rotate(rotate) => Ok((union(&key.participants, &rotate.participants)?, rotate.threshold)),
+        Intent::Recover(recover) => {
+            let indices: Vec<u16> = recover
+                .helper_participants
+                .iter()
+                .chain([recover.recovering_participant])
+                .map(|participant| participant.0)
+                .collect();
+            Ok((Roster::parse(&indices).map_err(|_| Refusal::Roster)?, key.threshold))
+        }
+    }
+}
+
+/// The signers asked for; a threshold may be raised, never lowered (decisions.md 5).
+fn signers(terms: &gateway_domain::intent::SigningTerms, key: &CustodyKey) -> (Roster, Threshold) {
+    let threshold = terms.threshold.map_or(key.threshold, |asked| asked.max(key.threshold));
+    (terms.requested_participants.clone(), threshold)
+}
+
+fn union(old: &Roster, new: &Roster) -> Result<Roster, Refusal> {
+    let indices: std::collections::BTreeSet<u16> =
+        old.iter().chain(new.iter()).map(|index| index.0).collect();
+    Roster::parse(&indices.into_iter().collect::<Vec<_>>()).map_err(|_| Refusal::Roster)
+}

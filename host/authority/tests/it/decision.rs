@@ -1,0 +1,112 @@
+//! What is stated, and when nothing is.
+
+use crate::support::{
+    NOT_AFTER, NOT_BEFORE, asset_action, authority, hex32, key, key_create, operation, policy, roster, sign,
+};
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::approval::approvals_root;
+use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
+use gateway_domain::intent::OperationType;
+use gateway_domain::policy::Decision;
+use gateway_domain::roster::Threshold;
+use gateway_engine::Dependency;
+
+#[tokio::test]
+async fn a_signature_is_admitted_with_every_field_of_the_contract() {
+    let operation = operation(asset_action(None), &["alice", "bob"]);
+    let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap();
+    let expected = AdmissionDecision {
+        operation_id: OperationId(hex32(1)),
+        operation_type: OperationType::Sign,
+        intent_hash: operation.intent_hash,
+        request_digest: hex32(7),
+        key_id: KeyId(hex32(2)),
+        epoch: EpochName("1".into()),
+        epoch_root: hex32(9),
+        participants: roster(&[0, 1, 2]),
+        threshold: Threshold(2),
+        derivation: None,
+        bundle_hash: hex32(3),
+        policy_input_hash: hex32(4),
+        policy_output_hash: hex32(5),
+        approvals_root: approvals_root(operation.intent_hash, &operation.approvals).unwrap(),
+        not_before_ms: NOT_BEFORE,
+        not_after_ms: NOT_AFTER,
+    };
+    assert_eq!(admission.decision, expected);
+}
+
+#[tokio::test]
+async fn a_threshold_is_raised_and_never_lowered() {
+    let mut key = key();
+    for (asked, own, stated) in [(None, 2, 2), (Some(3), 2, 3), (Some(2), 3, 3)] {
+        key.threshold = Threshold(own);
+        let operation = operation(asset_action(asked), &["alice", "bob"]);
+        let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).await.unwrap();
+        assert_eq!(admission.decision.threshold, Threshold(stated));
+    }
+}
+
+#[tokio::test]
+async fn key_creation_names_its_own_participants_and_no_root() {
+    let operation = operation(key_create(), &["alice", "bob"]);
+    let decision = sign(&operation, &policy(&["alice", "bob"], 2), None).await.unwrap().decision;
+    assert_eq!(decision.participants, roster(&[0, 1, 2, 3, 4]));
+    assert_eq!((decision.threshold, decision.epoch_root), (Threshold(3), Hex32::ZERO));
+    assert_eq!(decision.epoch, EpochName("1".into()));
+}
+
+#[tokio::test]
+async fn what_does_not_hang_together_is_not_stated() {
+    let sound = operation(asset_action(None), &["alice", "bob"]);
+    let allow = policy(&["alice", "bob"], 2);
+    let mut denied = allow.clone();
+    denied.decision = Decision::Deny;
+    let mut unsatisfied = allow.clone();
+    unsatisfied.quorum.satisfied = false;
+    let mut without_shares = key();
+    without_shares.public = None;
+    let mut other_key = key();
+    other_key.key_id = KeyId(hex32(99));
+    let mut changed = sound.clone();
+    changed.intent = asset_action(Some(3));
+    let one = operation(asset_action(None), &["alice", "alice"]);
+    let key = key();
+    let cases = [
+        (&sound, denied, Some(&key), "the policy outcome is not `ALLOW`"),
+        (&sound, unsatisfied, Some(&key), "the quorum is not satisfied: 2 of 2 approvals count"),
+        (
+            &sound,
+            policy(&["alice", "bob"], 3),
+            Some(&key),
+            "the quorum is not satisfied: 2 of 3 approvals count",
+        ),
+        (
+            &one,
+            policy(&["alice", "alice"], 2),
+            Some(&key),
+            "the quorum is not satisfied: 1 of 2 approvals count",
+        ),
+        (
+            &sound,
+            policy(&["alice", "mallory"], 2),
+            Some(&key),
+            "the quorum counts `mallory`, who has not approved",
+        ),
+        (&sound, allow.clone(), None, "the key has no shares yet"),
+        (&sound, allow.clone(), Some(&without_shares), "the key has no shares yet"),
+        (&sound, allow.clone(), Some(&other_key), "the key is not the one the operation is about"),
+        (&changed, allow.clone(), Some(&key), "the operation's intent does not have its intent hash"),
+    ];
+    for (operation, policy, key, detail) in cases {
+        let refused = sign(operation, &policy, key).await.unwrap_err();
+        assert_eq!((refused.dependency, refused.detail.as_str()), (Dependency::Authority, detail));
+    }
+}
+
+#[test]
+fn debug_shows_no_secret() {
+    let shown = format!("{:?}", authority(0xab));
+    assert!(!shown.contains("abab") && !shown.contains("171"), "{shown}");
+    assert!(shown.starts_with("EmbeddedAuthority { key_id: \""), "{shown}");
+}

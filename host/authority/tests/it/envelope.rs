@@ -1,0 +1,64 @@
+//! Anyone with the public key can check a decision, and nobody can change it.
+
+use crate::support::{NOT_AFTER, NOT_BEFORE, asset_action, authority, key, operation, policy, sign};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gateway_domain::admission::{Admission, DecisionError, PAYLOAD_TYPE, verify};
+use gateway_domain::dsse::{Envelope, EnvelopeError, KeySet};
+use gateway_domain::time::EpochMs;
+
+fn keys(byte: u8) -> KeySet {
+    KeySet::new([authority(byte).public_key()]).unwrap()
+}
+
+async fn admitted() -> Admission {
+    let operation = operation(asset_action(None), &["alice", "bob"]);
+    sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_decision_verifies_under_the_pinned_key() {
+    let admission = admitted().await;
+    assert_eq!(verify(&admission.envelope, &keys(1), NOT_BEFORE).unwrap(), admission);
+}
+
+#[tokio::test]
+async fn another_key_is_not_believed() {
+    let envelope = admitted().await.envelope;
+    let refused = verify(&envelope, &keys(2), NOT_BEFORE).unwrap_err();
+    assert!(matches!(refused, DecisionError::Envelope(EnvelopeError::UnknownSigner)));
+}
+
+#[tokio::test]
+async fn a_decision_holds_from_its_first_instant_to_before_its_last() {
+    let envelope = admitted().await.envelope;
+    for now in [EpochMs(NOT_BEFORE.0 - 1), NOT_AFTER, EpochMs(u64::MAX)] {
+        assert!(matches!(verify(&envelope, &keys(1), now), Err(DecisionError::Expired { .. })), "{now:?}");
+    }
+    assert!(verify(&envelope, &keys(1), EpochMs(NOT_AFTER.0 - 1)).is_ok());
+}
+
+/// The envelope with one byte of a base64 field flipped.
+fn flipped(field: &str, at: usize) -> String {
+    let mut bytes = STANDARD.decode(field).unwrap();
+    bytes[at] ^= 1;
+    STANDARD.encode(bytes)
+}
+
+#[tokio::test]
+async fn every_byte_of_payload_and_signature_counts() {
+    let envelope = admitted().await.envelope;
+    let n_bytes = STANDARD.decode(&envelope.payload).unwrap().len();
+    assert!(n_bytes > 500);
+    for at in 0..n_bytes {
+        let changed = Envelope { payload: flipped(&envelope.payload, at), ..envelope.clone() };
+        assert!(verify(&changed, &keys(1), NOT_BEFORE).is_err(), "payload byte {at}");
+    }
+    for at in 0..64 {
+        let mut changed = envelope.clone();
+        changed.signatures[0].sig = flipped(&envelope.signatures[0].sig, at);
+        assert!(verify(&changed, &keys(1), NOT_BEFORE).is_err(), "signature byte {at}");
+    }
+    let retyped = Envelope { payload_type: format!("{PAYLOAD_TYPE}x"), ..envelope };
+    assert!(verify(&retyped, &keys(1), NOT_BEFORE).is_err());
+}

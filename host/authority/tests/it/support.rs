@@ -1,0 +1,145 @@
+//! An operation with its quorum reached, and the key it is about.
+
+use gateway_authority::EmbeddedAuthority;
+use gateway_domain::admission::Admission;
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{AssetAction, Intent, KeyCreate, PublicationMode, SigningTerms};
+use gateway_domain::key::{CustodyKey, Epoch, KeyState, PublicKey};
+use gateway_domain::operation::{KeySlot, Operation, Submission, open, replay};
+use gateway_domain::policy::{Decision, Outcome, Quorum};
+use gateway_domain::roster::{Roster, Threshold};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{AdmissionRequest, SignAdmission};
+use zeroize::Zeroizing;
+
+pub(crate) const NOT_BEFORE: EpochMs = EpochMs(1_000);
+pub(crate) const NOT_AFTER: EpochMs = EpochMs(2_000);
+
+pub(crate) fn hex32(byte: u8) -> Hex32 {
+    Hex32::new([byte; 32])
+}
+
+pub(crate) fn roster(indices: &[u16]) -> Roster {
+    Roster::parse(indices).unwrap()
+}
+
+pub(crate) fn authority(byte: u8) -> EmbeddedAuthority {
+    EmbeddedAuthority::new(&Zeroizing::new([byte; 32]))
+}
+
+pub(crate) fn asset_action(threshold: Option<u16>) -> Intent {
+    Intent::AssetAction(AssetAction {
+        asset_id: "btc".into(),
+        action: "transfer".into(),
+        chain_id: "bitcoin".into(),
+        request_digest: hex32(7),
+        typed_data_root: hex32(8),
+        public_fields: Default::default(),
+        terms: SigningTerms {
+            requested_participants: roster(&[0, 1, 2]),
+            threshold: threshold.map(Threshold),
+            epoch_fence_token_hex: None,
+            publication_mode: PublicationMode::Manual,
+        },
+    })
+}
+
+pub(crate) fn key_create() -> Intent {
+    Intent::KeyCreate(KeyCreate {
+        asset_id: "btc".into(),
+        purpose: "cold".into(),
+        participants: roster(&[0, 1, 2, 3, 4]),
+        threshold: Threshold(3),
+        signature_profile: "frost-ed25519-sha512".into(),
+        chains: vec![],
+    })
+}
+
+pub(crate) fn policy(subjects: &[&str], required: u32) -> Outcome {
+    let quorum =
+        Quorum { subjects: subjects.iter().map(ToString::to_string).collect(), required, satisfied: true };
+    Outcome {
+        decision: Decision::Allow,
+        bundle_id: "payment-guard".into(),
+        bundle_hash: hex32(3),
+        reasons: vec![],
+        obligations: vec![],
+        facts: vec![],
+        quorum,
+        input_hash: hex32(4),
+        output_hash: hex32(5),
+        fuel_used: 1,
+        fault: None,
+    }
+}
+
+pub(crate) fn operation(intent: Intent, approvers: &[&str]) -> Operation {
+    let submission = Submission {
+        operation_id: OperationId(hex32(1)),
+        tenant: Tenant("default".into()),
+        submitter: ClientBinding {
+            client_id: "desk".into(),
+            subject_id: "carol".into(),
+            roles: vec![],
+            scopes: vec![],
+            cert_sha256: None,
+            token_jti: None,
+            tenant: None,
+        },
+        intent_hash: intent.hash().unwrap(),
+        intent,
+        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
+        body_digest: hex32(6),
+        unknown_fields: vec![],
+        policy: policy(&[], 2),
+    };
+    let mut operation = replay(&open(submission, EpochMs(1))).unwrap();
+    operation.approvals = approvers.iter().map(|subject| approval(subject)).collect();
+    operation
+}
+
+fn approval(subject: &str) -> Approval {
+    Approval {
+        subject_id: subject.into(),
+        roles: vec!["approver".into()],
+        claimed_at_ms: 0,
+        approved_at_ms: EpochMs(500),
+    }
+}
+
+pub(crate) fn key() -> CustodyKey {
+    CustodyKey {
+        key_id: KeyId(hex32(2)),
+        key_ref: KeyRef("treasury".into()),
+        tenant: Tenant("default".into()),
+        asset_id: "btc".into(),
+        purpose: "cold".into(),
+        signature_profile: "frost-ed25519-sha512".into(),
+        state: KeyState::Active,
+        threshold: Threshold(2),
+        participants: roster(&[0, 1, 2]),
+        epoch: Epoch { name: EpochName("1".into()), root: hex32(9) },
+        public: Some(PublicKey { public_key_hex: hex32(10).to_string(), package_hex: "00".into() }),
+        busy_with: None,
+        revision: 3,
+    }
+}
+
+pub(crate) async fn sign(
+    operation: &Operation,
+    policy: &Outcome,
+    key: Option<&CustodyKey>,
+) -> Result<Admission, Unavailable> {
+    let request = AdmissionRequest {
+        operation,
+        policy,
+        key,
+        derivation: None,
+        not_before_ms: NOT_BEFORE,
+        not_after_ms: NOT_AFTER,
+    };
+    authority(1).sign(request).await
+}
