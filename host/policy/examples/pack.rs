@@ -29,7 +29,9 @@ struct KeyFile {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, key_file] = arguments.as_slice() else { return Err("usage: pack <bundle folder> <key file>".into()) };
+    let [folder, key_file] = arguments.as_slice() else {
+        return Err("usage: pack <bundle folder> <key file>".into());
+    };
     let (folder, key_file) = (Path::new(folder), Path::new(key_file));
     if !key_file.exists() {
         make_key(key_file)?;
@@ -69,16 +71,21 @@ fn trust_in(role: String, key: gateway_domain::ids::Hex32) -> TrustPolicy {
 
 fn make_key(key_file: &Path) -> Result<(), Box<dyn Error>> {
     let seed: [u8; 32] = random()?;
-    let public_key = gateway_domain::ids::Hex32::new(SigningKey::from_bytes(&seed).verifying_key().to_bytes());
+    let public_key =
+        gateway_domain::ids::Hex32::new(SigningKey::from_bytes(&seed).verifying_key().to_bytes());
     let key = KeyFile {
-        warning: "DEVELOPMENT ONLY. This private key is public. Trusting it lets anybody write your policy.".into(),
+        warning: "DEVELOPMENT ONLY. This private key is public. Trusting it lets anybody write your policy."
+            .into(),
         role: DEVELOPMENT_ROLE.into(),
         public_key,
         private_seed: gateway_domain::ids::Hex32::new(seed),
     };
     fs::write(key_file, serde_json::to_string_pretty(&key)? + "\n")?;
     let trust = trust_in(key.role, public_key);
-    fs::write(key_file.with_file_name("trust-development.json"), serde_json::to_string_pretty(&trust)? + "\n")?;
+    fs::write(
+        key_file.with_file_name("trust-development.json"),
+        serde_json::to_string_pretty(&trust)? + "\n",
+    )?;
     Ok(())
 }
 

@@ -37,7 +37,12 @@ impl Bundle {
     ///
     /// # Errors
     /// [`BundleError`]: the first thing that does not hold.
-    pub fn verify(files: BundleFiles, trust: &TrustPolicy, pins: &Pins, now: EpochMs) -> Result<Self, BundleError> {
+    pub fn verify(
+        files: BundleFiles,
+        trust: &TrustPolicy,
+        pins: &Pins,
+        now: EpochMs,
+    ) -> Result<Self, BundleError> {
         let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;
         let canonical = manifest.canonical_bytes()?;
         let hash = canonical::digest_bytes("", &canonical);
@@ -93,7 +98,12 @@ impl Bundle {
     /// # Errors
     /// [`BundleError::Rollback`] for a lower sequence, or for another bundle with the same one.
     pub fn check_follows(&self, sequence: u64, hash: Hex32) -> Result<(), BundleError> {
-        let follows = self.manifest.sequence > sequence || (self.manifest.sequence == sequence && self.hash == hash);
-        if follows { Ok(()) } else { Err(BundleError::Rollback { offered: self.manifest.sequence, reached: sequence }) }
+        let follows =
+            self.manifest.sequence > sequence || (self.manifest.sequence == sequence && self.hash == hash);
+        if follows {
+            Ok(())
+        } else {
+            Err(BundleError::Rollback { offered: self.manifest.sequence, reached: sequence })
+        }
     }
 }

@@ -56,7 +56,11 @@ impl<'a> Owned<'a> {
             .collect()
     }
 
-    pub(crate) fn request<'b>(&'b self, request: &Request<'b>, approvals: &'b [wit::Approval<'b>]) -> wit::Request<'b> {
+    pub(crate) fn request<'b>(
+        &'b self,
+        request: &Request<'b>,
+        approvals: &'b [wit::Approval<'b>],
+    ) -> wit::Request<'b> {
         wit::Request {
             moment: moment(request.moment),
             intent_hash: &self.intent_hash,
@@ -92,8 +96,12 @@ impl<'a> Owned<'a> {
             Intent::Payment(payment) => wit::Intent::Payment(payment_record(payment)),
             Intent::AssetAction(action) => wit::Intent::AssetAction(self.asset_action(action)),
             Intent::KeyCreate(create) => wit::Intent::KeyChange(key_create(create)),
-            Intent::Refresh(refresh) => wit::Intent::KeyChange(key_change(OperationType::Refresh, &refresh.change)),
-            Intent::Reshare(reshare) => wit::Intent::KeyChange(key_change(OperationType::Reshare, &reshare.change)),
+            Intent::Refresh(refresh) => {
+                wit::Intent::KeyChange(key_change(OperationType::Refresh, &refresh.change))
+            }
+            Intent::Reshare(reshare) => {
+                wit::Intent::KeyChange(key_change(OperationType::Reshare, &reshare.change))
+            }
             Intent::Rotate(rotate) => wit::Intent::KeyChange(wit::KeyChange {
                 new_key_ref: Some(&rotate.new_key_ref.0),
                 ..key_change(OperationType::Rotate, &rotate.change)

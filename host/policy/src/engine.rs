@@ -49,12 +49,15 @@ impl PolicyEngine {
     /// [`EngineError`].
     pub fn new() -> Result<Self, EngineError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let instances = u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).clamp(INSTANCES_MIN, 1_024);
+        let instances =
+            u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).clamp(INSTANCES_MIN, 1_024);
         let engine = Engine::new(&config(instances)).map_err(EngineError::Wasmtime)?;
         start_clock(engine.weak()).map_err(EngineError::Clock)?;
         let mut linker = Linker::new(&engine);
-        crate::bindings::svc::policy::facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
-            .map_err(EngineError::Wasmtime)?;
+        crate::bindings::svc::policy::facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| {
+            state
+        })
+        .map_err(EngineError::Wasmtime)?;
         Ok(Self { engine, linker })
     }
 

@@ -5,9 +5,7 @@ use crate::bindings::{Policy, PolicyPre};
 use crate::bundle::{Bundle, BundleError, Declaration};
 use crate::convert::{self, Owned};
 use crate::fault::EvaluationFault;
-use crate::limits::{
-    DEADLINE_TICKS, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
-};
+use crate::limits::{DEADLINE_TICKS, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
 use crate::state::State;
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
@@ -123,6 +121,11 @@ impl Evaluator {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn unlimited_fuel_for_tests(&mut self) {
+        self.fuel_max = u64::MAX;
+    }
+
     /// What the policy says of itself.
     ///
     /// # Errors
@@ -220,7 +223,8 @@ fn is_too_large(verdict: &wit::Verdict) -> bool {
 
 /// Only people who approved can count, each once, and enough is at least what the policy itself requires.
 fn is_possible(quorum: &wit::Quorum, request: &Request<'_>) -> bool {
-    let approved = |subject: &String| request.approvals.iter().any(|approval| approval.subject_id == *subject);
+    let approved =
+        |subject: &String| request.approvals.iter().any(|approval| approval.subject_id == *subject);
     let distinct = quorum.subjects.iter().collect::<BTreeSet<_>>().len() == quorum.subjects.len();
     let reached = convert::count(&quorum.subjects) >= quorum.required;
     distinct && quorum.subjects.iter().all(approved) && (reached || !quorum.satisfied)

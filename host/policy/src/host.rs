@@ -61,7 +61,12 @@ impl PolicyHost {
         outcome::complete(request, evaluator.bundle_id(), evaluator.bundle_hash(), first)
     }
 
-    async fn judge_apart(&self, evaluator: Arc<Evaluator>, request: OwnedRequest, facts: Facts) -> Evaluation {
+    async fn judge_apart(
+        &self,
+        evaluator: Arc<Evaluator>,
+        request: OwnedRequest,
+        facts: Facts,
+    ) -> Evaluation {
         // The semaphore is never closed; without a permit the evaluation would only be less orderly.
         let permit = Arc::clone(&self.heavy).acquire_owned().await;
         let spare = request.clone();

@@ -25,3 +25,5 @@ pub use engine::{EngineError, PolicyEngine};
 pub use evaluator::{Evaluation, Evaluator, Judged};
 pub use fault::EvaluationFault;
 pub use host::PolicyHost;
+#[cfg(test)]
+mod tests;

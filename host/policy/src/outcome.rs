@@ -1,8 +1,8 @@
 //! From what the guest said, or failed to say, to the domain's outcome.
 
+use crate::convert;
 use crate::evaluator::{Evaluation, Judged};
 use crate::fault::EvaluationFault;
-use crate::convert;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
@@ -12,18 +12,29 @@ const INPUT_TAG: &str = "svc/policy-input/v1";
 const OUTPUT_TAG: &str = "svc/policy-output/v1";
 
 /// Adds what the record of a decision has besides the verdict.
-pub(crate) fn complete(request: &Request<'_>, bundle_id: &str, bundle_hash: Hex32, judged: Judged) -> Evaluation {
+pub(crate) fn complete(
+    request: &Request<'_>,
+    bundle_id: &str,
+    bundle_hash: Hex32,
+    judged: Judged,
+) -> Evaluation {
     let Judged { verdict, fuel_used, facts } = judged;
     let (fault, judgement) = match verdict {
-        Ok(verdict) => (None, Judgement {
-            decision: convert::decision(verdict.decision),
-            reasons: convert::statements(verdict.reasons),
-            obligations: convert::statements(verdict.obligations),
-            quorum: convert::quorum(verdict.quorum),
-        }),
+        Ok(verdict) => (
+            None,
+            Judgement {
+                decision: convert::decision(verdict.decision),
+                reasons: convert::statements(verdict.reasons),
+                obligations: convert::statements(verdict.obligations),
+                quorum: convert::quorum(verdict.quorum),
+            },
+        ),
         Err(fault) => (Some(fault), Judgement::failed(fault)),
     };
-    Evaluation { outcome: judgement.into_outcome(request, bundle_id, bundle_hash, facts, fuel_used, fault), fault }
+    Evaluation {
+        outcome: judgement.into_outcome(request, bundle_id, bundle_hash, facts, fuel_used, fault),
+        fault,
+    }
 }
 
 /// The outcome while no bundle is active.
@@ -48,7 +59,12 @@ struct Judgement {
 impl Judgement {
     fn failed(fault: EvaluationFault) -> Self {
         let reason = Statement { code: format!("policy_fault:{}", fault.kind()), detail: String::new() };
-        Self { decision: Decision::Deny, reasons: vec![reason], obligations: Vec::new(), quorum: Quorum::default() }
+        Self {
+            decision: Decision::Deny,
+            reasons: vec![reason],
+            obligations: Vec::new(),
+            quorum: Quorum::default(),
+        }
     }
 
     fn into_outcome(

@@ -39,7 +39,12 @@ impl Host for State {
 /// A guest that outgrows its limits ends at once: a refused growth that it may shrug off would make a verdict depend
 /// on the host's settings.
 impl ResourceLimiter for State {
-    fn memory_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         if desired > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());
         }
@@ -50,7 +55,12 @@ impl ResourceLimiter for State {
         Err(Stopped(EvaluationFault::Memory).into())
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         if desired > TABLE_ELEMENTS_MAX {
             return Err(Stopped(EvaluationFault::Memory).into());
         }

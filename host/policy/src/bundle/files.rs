@@ -93,7 +93,11 @@ impl BundleFiles {
         for (name, expected) in listed {
             let Some(actual) = present.get(name) else { return Err(BundleError::MissingFile(name.clone())) };
             if actual != expected {
-                return Err(BundleError::Tampered { file: name.clone(), expected: *expected, actual: *actual });
+                return Err(BundleError::Tampered {
+                    file: name.clone(),
+                    expected: *expected,
+                    actual: *actual,
+                });
             }
         }
         Ok(())
@@ -135,8 +139,8 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) 
         if files.len() >= BUNDLE_FILES_MAX {
             return Err(BundleError::TooManyFiles(BUNDLE_FILES_MAX));
         }
-        let bytes = read_limited(&entry.path())
-            .map_err(|source| BundleError::Read { path: name.clone(), source })?;
+        let bytes =
+            read_limited(&entry.path()).map_err(|source| BundleError::Read { path: name.clone(), source })?;
         files.push((name, bytes));
     }
     Ok(())

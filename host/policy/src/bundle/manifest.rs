@@ -133,7 +133,8 @@ impl Manifest {
 fn check_codes(declarations: &[Declaration]) -> Result<(), BundleError> {
     let mut seen = BTreeSet::new();
     for Declaration { code, .. } in declarations {
-        let plain = code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        let plain =
+            code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if !plain || !(1..=64).contains(&code.len()) || code.starts_with("policy_fault") {
             return Err(BundleError::Code(code.clone()));
         }

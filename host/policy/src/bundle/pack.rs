@@ -16,7 +16,8 @@ pub fn complete(engine: &PolicyEngine, files: &BundleFiles) -> Result<BundleFile
     manifest.capabilities = engine.imports(&engine.compile(files.get(COMPONENT_FILE)?)?);
     let bytes = pretty(&manifest)?;
     let manifest = Manifest::parse(&bytes)?;
-    let unchanged = manifest.canonical_bytes()? == Manifest::parse(files.get(MANIFEST_FILE)?)?.canonical_bytes()?;
+    let unchanged =
+        manifest.canonical_bytes()? == Manifest::parse(files.get(MANIFEST_FILE)?)?.canonical_bytes()?;
     let kept = files
         .iter()
         .filter(|(name, _)| *name != MANIFEST_FILE && (unchanged || !name.starts_with("signatures/")))

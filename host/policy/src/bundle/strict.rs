@@ -16,7 +16,8 @@ use std::fmt;
 /// # Errors
 /// [`BundleError::Json`], [`BundleError::DuplicateKey`], [`BundleError::NotStrict`], each naming `file`.
 pub(super) fn parse<T: DeserializeOwned + Serialize>(file: &str, bytes: &[u8]) -> Result<T, BundleError> {
-    let json = |fault: serde_json::Error| BundleError::Json { file: file.to_owned(), fault: fault.to_string() };
+    let json =
+        |fault: serde_json::Error| BundleError::Json { file: file.to_owned(), fault: fault.to_string() };
     let canonical = |source| BundleError::Canonical { file: file.to_owned(), source };
     let value = parse_unique(file, bytes)?;
     let typed: T = serde_json::from_value(value.clone()).map_err(json)?;

@@ -40,7 +40,9 @@ impl TrustPolicy {
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let policy: Self = strict::parse("trust roots", bytes)?;
         if policy.roles.is_empty() {
-            return Err(BundleError::TrustRoots("no role is named, so nothing would have to be signed".to_owned()));
+            return Err(BundleError::TrustRoots(
+                "no role is named, so nothing would have to be signed".to_owned(),
+            ));
         }
         let mut seen = BTreeSet::new();
         for role in &policy.roles {
@@ -64,7 +66,8 @@ impl TrustPolicy {
         manifest: &[u8],
         signatures: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<Vec<String>, BundleError> {
-        let believed = self.roles.iter().flat_map(|role| role.believed(&self.revoked)).map(|key| *key.as_bytes());
+        let believed =
+            self.roles.iter().flat_map(|role| role.believed(&self.revoked)).map(|key| *key.as_bytes());
         let keys = KeySet::new(believed).map_err(|fault| BundleError::TrustRoots(fault.to_string()))?;
         let (mut signers, mut ignored) = (BTreeSet::new(), Vec::new());
         for (file, bytes) in signatures {
@@ -74,9 +77,15 @@ impl TrustPolicy {
             }
         }
         for role in &self.roles {
-            let have = role.believed(&self.revoked).filter(|key| signers.contains(&key_id(key.as_bytes()))).count();
+            let have =
+                role.believed(&self.revoked).filter(|key| signers.contains(&key_id(key.as_bytes()))).count();
             if have < role.threshold {
-                return Err(BundleError::RoleUnmet { role: role.role.clone(), have, need: role.threshold, ignored });
+                return Err(BundleError::RoleUnmet {
+                    role: role.role.clone(),
+                    have,
+                    need: role.threshold,
+                    ignored,
+                });
             }
         }
         Ok(signers.into_iter().collect())
@@ -101,11 +110,18 @@ impl Role {
 }
 
 /// The believed keys that signed `manifest` in this envelope; none when only unknown or revoked keys did.
-fn signers_of(file: &str, bytes: &[u8], manifest: &[u8], keys: &KeySet) -> Result<Option<Vec<String>>, BundleError> {
+fn signers_of(
+    file: &str,
+    bytes: &[u8],
+    manifest: &[u8],
+    keys: &KeySet,
+) -> Result<Option<Vec<String>>, BundleError> {
     use gateway_domain::dsse::EnvelopeError;
     let envelope: Envelope = strict::parse(file, bytes)?;
     match envelope.verify(PAYLOAD_TYPE, keys) {
-        Ok((payload, _)) if payload != manifest => Err(BundleError::ManifestChanged { file: file.to_owned() }),
+        Ok((payload, _)) if payload != manifest => {
+            Err(BundleError::ManifestChanged { file: file.to_owned() })
+        }
         Ok((_, signers)) => Ok(Some(signers)),
         Err(EnvelopeError::UnknownSigner) => Ok(None),
         Err(source) => Err(BundleError::Signature { file: file.to_owned(), source }),

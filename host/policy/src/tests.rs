@@ -1,0 +1,7 @@
+//! Signed bundles of real and of hostile guests.
+
+mod bundles;
+mod default_policy;
+mod host;
+mod hostile;
+mod support;

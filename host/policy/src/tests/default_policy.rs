@@ -1,0 +1,85 @@
+//! The committed bundle judges, and what the host records of it.
+
+use super::support::{committed, committed_trust, engine, facts, payment, verify};
+use crate::{BundleError, Evaluator, PolicyEngine};
+use gateway_domain::policy::{Decision, Moment};
+
+fn load(engine: &PolicyEngine) -> Evaluator {
+    Evaluator::load(engine, &verify(committed(), &committed_trust()).unwrap()).unwrap()
+}
+
+#[test]
+fn the_committed_bundle_loads_under_the_development_roots_and_describes_itself() {
+    assert!(committed_trust().trusts_development());
+    let evaluator = load(&engine());
+    assert_eq!(evaluator.describe().unwrap(), "payment-guard 1.0.0");
+    assert_eq!((evaluator.bundle_id(), evaluator.sequence()), ("payment-guard", 1));
+    let component = committed();
+    let component = component.get("policy.wasm").unwrap();
+    for path in ["/root", "/home", "/work", ".cargo/registry"] {
+        assert!(!component.windows(path.len()).any(|window| window == path.as_bytes()), "{path}");
+    }
+}
+
+#[test]
+fn an_outcome_says_what_was_read_and_who_counts() {
+    let asked = payment("acct-2", &["alice", "bob", "carol"]);
+    let outcome = load(&engine()).evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+    assert_eq!(outcome.decision, Decision::Allow);
+    assert_eq!(
+        outcome.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["recipient_permitted: account `acct-2`", "amount_positive", "quorum_reached: 2 of 2 approvals"]
+    );
+    assert_eq!(
+        outcome.facts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "deployment.permitted_recipients=acct-2,acct-3",
+            "deployment.required_approvals=2",
+            "deployment.separation_of_duties=true"
+        ]
+    );
+    assert_eq!(
+        (outcome.quorum.subjects, outcome.quorum.satisfied),
+        (vec!["bob".into(), "carol".into()], true)
+    );
+    assert!(outcome.fault.is_none() && outcome.fuel_used > 0);
+}
+
+#[test]
+fn facts_that_are_absent_are_recorded_as_asked_for() {
+    let asked = payment("acct-2", &[]);
+    let none = gateway_domain::policy::Facts::default();
+    let outcome = load(&engine()).evaluate(&asked.request(Moment::Submit), &none, u64::MAX).outcome;
+    assert_eq!(outcome.decision, Decision::Deny);
+    assert_eq!(outcome.facts[0].to_string(), "deployment.permitted_recipients=(none)");
+}
+
+#[test]
+fn the_same_question_gives_the_same_bytes_and_fuel_on_two_engines() {
+    let asked = payment("acct-9", &["bob"]);
+    let answer =
+        |evaluator: &Evaluator| evaluator.evaluate(&asked.request(Moment::Preview), &facts("2"), u64::MAX);
+    let (first, second) = (load(&engine()), load(&engine()));
+    let reference = answer(&first);
+    for evaluation in [answer(&first), answer(&second), answer(&second)] {
+        assert_eq!(evaluation, reference);
+    }
+    let other = first.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX).outcome;
+    assert_ne!(other.input_hash, reference.outcome.input_hash);
+    assert_ne!(other.output_hash, reference.outcome.output_hash);
+}
+
+#[test]
+fn a_bundle_that_breaks_its_own_promise_is_not_loaded() {
+    use super::support::{author, key, signed, with};
+    let vectors = committed();
+    let vectors = String::from_utf8(vectors.get("tests/quorum.json").unwrap().to_vec()).unwrap();
+    let broken = vectors.replacen("\"satisfied\": true", "\"satisfied\": false", 1);
+    let files = with(&committed(), &[("tests/quorum.json", broken.as_bytes())]).unwrap();
+    let hash = gateway_domain::canonical::digest_bytes("", broken.as_bytes());
+    let files = signed(&files, &[&key(1)], |manifest| {
+        manifest.files.insert("tests/quorum.json".into(), hash);
+    });
+    let refused = Evaluator::load(&engine(), &verify(files, &author()).unwrap()).unwrap_err();
+    assert!(matches!(&refused, BundleError::Vector { file, .. } if file == "tests/quorum.json"), "{refused}");
+}

@@ -1,0 +1,226 @@
+//! Guests that want more than to decide. Each ends in a DENY of its own kind, and harms nobody else.
+
+use super::support::{bundle_of, component, engine, facts, guest, load, payment};
+use crate::limits::{FUEL_MAX, OUTPUT_BYTES_MAX};
+use crate::{BundleError, EvaluationFault, Evaluator, PolicyEngine};
+use gateway_domain::policy::{Decision, Moment};
+
+fn evaluate(engine: &PolicyEngine, wasm: &[u8]) -> crate::Evaluation {
+    let evaluator = load(engine, wasm).unwrap();
+    let asked = payment("acct-2", &["bob"]);
+    let evaluation = evaluator.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX);
+    // Whatever a guest did, the next one finds everything as it should be.
+    let harmless = load(engine, &guest(1, "", "i32.const 0")).unwrap();
+    let after = harmless.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX);
+    assert_eq!((after.outcome.decision, after.fault), (Decision::Allow, None));
+    evaluation
+}
+
+#[track_caller]
+fn check(pages: u32, extra: &str, body: &str, fault: EvaluationFault) {
+    let evaluation = evaluate(&engine(), &guest(pages, extra, body));
+    assert_eq!(evaluation.fault, Some(fault), "{evaluation:?}");
+    assert_eq!(evaluation.outcome.decision, Decision::Deny);
+    assert_eq!(evaluation.outcome.reasons[0].code, format!("policy_fault:{}", fault.kind()));
+    assert_eq!(evaluation.outcome.fault.as_deref(), Some(fault.kind()));
+    assert!(!evaluation.outcome.quorum.satisfied);
+}
+
+/// Writes a verdict with one reason, and returns it. Strings are (address, length).
+fn verdict(code: (u32, u32), detail: (u32, u32)) -> String {
+    let store = |at: u32, value: u32| format!("(i32.store (i32.const {at}) (i32.const {value}))\n");
+    let fields = [(64, code.0), (68, code.1), (72, detail.0), (76, detail.1), (4, 64), (8, 1)];
+    fields.iter().map(|(at, value)| store(*at, *value)).collect::<String>() + "i32.const 0"
+}
+
+const CODE: &str = r#"(data (i32.const 256) "amount_positive")"#;
+const DECLARED: (u32, u32) = (256, 15);
+
+#[test]
+fn a_verdict_by_hand_is_a_verdict() {
+    let evaluation = evaluate(&engine(), &guest(1, CODE, &verdict(DECLARED, (0, 0))));
+    assert_eq!((evaluation.outcome.reasons[0].code.as_str(), evaluation.fault), ("amount_positive", None));
+}
+
+#[test]
+fn an_endless_loop_runs_out_of_fuel() {
+    check(1, "", "(loop $l (br $l)) unreachable", EvaluationFault::OutOfFuel);
+}
+
+#[test]
+fn a_memory_bomb_is_stopped_at_its_limit() {
+    check(1, "", "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable", EvaluationFault::Memory);
+    check(1, "", "(drop (memory.grow (i32.const 65535))) i32.const 0", EvaluationFault::Memory);
+}
+
+#[test]
+fn a_table_bomb_is_stopped_at_its_limit() {
+    let table = "(table $t 1 funcref)";
+    let grow = "(drop (table.grow $t (ref.null func) (i32.const 100000))) i32.const 0";
+    check(1, table, grow, EvaluationFault::Memory);
+}
+
+#[test]
+fn deep_recursion_exhausts_its_own_stack_only() {
+    let recurse = "(func $r (param i32) (result i32) (i32.add (call $r (local.get 0)) (i32.const 1)))";
+    check(1, recurse, "(call $r (i32.const 1))", EvaluationFault::Stack);
+}
+
+#[test]
+fn a_trap_is_a_trap() {
+    check(1, "", "unreachable", EvaluationFault::Trap);
+    check(1, "", "(i32.div_u (i32.const 1) (i32.const 0))", EvaluationFault::Trap);
+    check(1, "", "(i32.load (i32.const 65536))", EvaluationFault::Trap);
+}
+
+#[test]
+fn an_undeclared_code_is_no_verdict() {
+    let code = r#"(data (i32.const 256) "always_right")"#;
+    check(1, code, &verdict((256, 12), (0, 0)), EvaluationFault::UndeclaredCode);
+}
+
+#[test]
+fn a_giant_output_is_refused() {
+    let most = u32::try_from(OUTPUT_BYTES_MAX).unwrap() - DECLARED.1;
+    let fault = |bytes| evaluate(&engine(), &guest(16, CODE, &verdict(DECLARED, (65_536, bytes)))).fault;
+    assert_eq!(fault(most), None);
+    assert_eq!(fault(most + 1), Some(EvaluationFault::OutputTooLarge));
+    assert_eq!(fault(900_000), Some(EvaluationFault::OutputTooLarge));
+}
+
+#[test]
+fn a_small_output_that_reads_as_a_giant_one_is_never_copied() {
+    // Every statement is the same 30 000 bytes: 3 000 of them would be 90 MB on the host.
+    let statements = |n: u32| {
+        format!(
+            "(local.set $i (i32.const 64))
+            (loop $l
+                (i32.store offset=8 (local.get $i) (i32.const 65536))
+                (i32.store offset=12 (local.get $i) (i32.const 30000))
+                (local.set $i (i32.add (local.get $i) (i32.const 16)))
+                (br_if $l (i32.lt_u (local.get $i) (i32.const 48064))))
+            (i32.store (i32.const 4) (i32.const 64))
+            (i32.store (i32.const 8) (i32.const {n}))
+            i32.const 0"
+        )
+    };
+    let fault = |n| evaluate(&engine(), &guest(2, "", &statements(n))).fault;
+    assert_eq!(fault(2), Some(EvaluationFault::UndeclaredCode));
+    assert_eq!(fault(3_000), Some(EvaluationFault::BadOutput));
+}
+
+#[test]
+fn output_that_cannot_be_read_is_no_verdict() {
+    check(1, "", "i32.const 65530", EvaluationFault::BadOutput);
+    check(1, "", "i32.const 2", EvaluationFault::BadOutput);
+    check(1, "", "(i32.store8 (i32.const 0) (i32.const 7)) i32.const 0", EvaluationFault::BadOutput);
+    check(1, CODE, &verdict((65_530, 20), (0, 0)), EvaluationFault::BadOutput);
+    let not_utf8 = r#"(data (i32.const 256) "\ff\fe")"#;
+    check(1, not_utf8, &verdict((256, 2), (0, 0)), EvaluationFault::BadOutput);
+}
+
+/// Claims that the subject at (address, length) counts, `n` times, and that `required` are enough.
+fn quorum(subject: (u32, u32), n: u32, required: u32, satisfied: u32) -> String {
+    let list: Vec<(u32, u32)> =
+        (0..n).flat_map(|nth| [(64 + nth * 8, subject.0), (68 + nth * 8, subject.1)]).collect();
+    let fields = [(20, 64), (24, n), (28, required), (32, satisfied)];
+    let all = list.iter().chain(&fields);
+    all.map(|(at, value)| format!("(i32.store (i32.const {at}) (i32.const {value}))\n")).collect::<String>()
+        + "i32.const 0"
+}
+
+#[test]
+fn a_quorum_of_people_who_did_not_approve_is_no_verdict() {
+    let people = r#"(data (i32.const 256) "bob") (data (i32.const 272) "eve")"#;
+    let fault = |body: &str| evaluate(&engine(), &guest(1, people, body)).fault;
+    assert_eq!(fault(&quorum((256, 3), 1, 1, 1)), None);
+    assert_eq!(fault(&quorum((272, 3), 1, 1, 1)), Some(EvaluationFault::BadOutput));
+    assert_eq!(fault(&quorum((256, 3), 2, 2, 1)), Some(EvaluationFault::BadOutput));
+    assert_eq!(fault(&quorum((256, 3), 1, 2, 1)), Some(EvaluationFault::BadOutput));
+    assert_eq!(fault(&quorum((256, 3), 1, 2, 0)), None);
+}
+
+#[test]
+fn asking_for_facts_has_a_limit() {
+    let ask = "(loop $l
+        (call $get (i32.const 1024) (local.get $i) (i32.const 512))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br $l))
+        unreachable";
+    check(1, "", ask, EvaluationFault::TooManyFacts);
+    check(
+        1,
+        "",
+        "(call $get (i32.const 1024) (i32.const 257) (i32.const 512)) i32.const 0",
+        EvaluationFault::TooManyFacts,
+    );
+    check(
+        1,
+        "",
+        "(call $get (i32.const 65535) (i32.const 2) (i32.const 512)) i32.const 0",
+        EvaluationFault::BadOutput,
+    );
+}
+
+#[test]
+fn a_start_function_is_held_to_the_same_limits() {
+    let endless = "(func $s (loop $l (br $l))) (start $s)";
+    let refused = load(&engine(), &guest(1, endless, "i32.const 0")).unwrap_err();
+    assert!(matches!(refused, BundleError::Describe(EvaluationFault::OutOfFuel)), "{refused}");
+    let trapping = "(func $s unreachable) (start $s)";
+    let refused = load(&engine(), &guest(1, trapping, "i32.const 0")).unwrap_err();
+    assert!(matches!(refused, BundleError::Describe(EvaluationFault::Trap)), "{refused}");
+}
+
+#[test]
+fn a_guest_that_starts_with_too_much_memory_is_not_loaded() {
+    let refused = load(&engine(), &guest(17, "", "i32.const 0")).unwrap_err();
+    assert!(matches!(refused, BundleError::Describe(EvaluationFault::Memory)), "{refused}");
+    let engine = engine();
+    assert!(matches!(engine.compile(&guest(300, "", "i32.const 0")), Err(BundleError::Component(_))));
+}
+
+#[test]
+fn the_backstop_clock_stops_what_fuel_does_not() {
+    let engine = engine();
+    let bundle = bundle_of(&engine, &guest(1, "", "(loop $l (br $l)) unreachable"), |_| ());
+    let mut evaluator = Evaluator::load(&engine, &bundle).unwrap();
+    evaluator.unlimited_fuel_for_tests();
+    let asked = payment("acct-2", &[]);
+    let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
+    assert_eq!(evaluation.fault, Some(EvaluationFault::Deadline));
+}
+
+#[test]
+fn fuel_asked_for_is_never_more_than_the_manifests() {
+    let engine = engine();
+    let wasm = guest(1, "", "(loop $l (br $l)) unreachable");
+    let bundle = bundle_of(&engine, &wasm, |manifest| manifest.limits.fuel = 5_000);
+    let evaluator = Evaluator::load(&engine, &bundle).unwrap();
+    let asked = payment("acct-2", &[]);
+    let used = |fuel| evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), fuel).outcome.fuel_used;
+    assert_eq!((used(u64::MAX), used(5_000)), (5_000, 5_000));
+    assert!(used(1_000) == 1_000 && FUEL_MAX > 5_000);
+}
+
+#[test]
+fn an_import_that_no_policy_is_given_is_refused_whatever_the_manifest_says() {
+    let module = r#"(module
+        (import "$root" "exfiltrate" (func))
+        (memory (export "memory") 1)
+        (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
+        (func (export "describe") (result i32) (i32.const 0))
+        (func (export "evaluate") (param i32) (result i32) (i32.const 0)))"#;
+    let wasm = component(wat::parse_str(module).unwrap(), &["exfiltrate: func()"]);
+    let engine = engine();
+    let undeclared =
+        bundle_of(&engine, &wasm, |manifest| manifest.capabilities.retain(|it| it != "exfiltrate"));
+    let refused = Evaluator::load(&engine, &undeclared).unwrap_err();
+    assert!(matches!(&refused, BundleError::UndeclaredImport(name) if name == "exfiltrate"), "{refused}");
+    let refused = load(&engine, &wasm).unwrap_err();
+    assert!(matches!(&refused, BundleError::UnknownCapability(name) if name == "exfiltrate"), "{refused}");
+    let unused =
+        bundle_of(&engine, &guest(1, "", "i32.const 0"), |manifest| manifest.capabilities.push("net".into()));
+    let refused = Evaluator::load(&engine, &unused).unwrap_err();
+    assert!(matches!(&refused, BundleError::UnusedCapability(name) if name == "net"), "{refused}");
+}

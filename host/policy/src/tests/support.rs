@@ -1,0 +1,206 @@
+//! Bundles, requests and guests to test with.
+
+use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, pack};
+use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
+use ed25519_dalek::SigningKey;
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{Hex32, KeyRef, Tenant};
+use gateway_domain::intent::{Intent, Payment, PublicationMode, SigningTerms};
+use gateway_domain::policy::{Facts, Moment, Request};
+use gateway_domain::roster::Roster;
+use gateway_domain::time::EpochMs;
+use std::collections::BTreeMap;
+use std::path::Path;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+pub(super) const NOW: EpochMs = EpochMs(1_700_000_000_000);
+
+pub(super) fn engine() -> PolicyEngine {
+    PolicyEngine::new().unwrap()
+}
+
+pub(super) fn key(seed: u8) -> SigningKey {
+    SigningKey::from_bytes(&[seed; 32])
+}
+
+pub(super) fn public(key: &SigningKey) -> Hex32 {
+    Hex32::new(key.verifying_key().to_bytes())
+}
+
+pub(super) fn role(role: &str, threshold: usize, keys: &[&SigningKey]) -> Role {
+    Role { role: role.into(), threshold, keys: keys.iter().map(|key| public(key)).collect() }
+}
+
+pub(super) fn trust(roles: Vec<Role>, revoked: &[&SigningKey]) -> TrustPolicy {
+    TrustPolicy { roles, revoked: revoked.iter().map(|key| public(key)).collect() }
+}
+
+pub(super) fn author() -> TrustPolicy {
+    trust(vec![role("author", 1, &[&key(1)])], &[])
+}
+
+/// The committed bundle, as in the repository.
+pub(super) fn committed() -> BundleFiles {
+    BundleFiles::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/payment-guard")).unwrap()
+}
+
+pub(super) fn committed_trust() -> TrustPolicy {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/trust-development.json");
+    TrustPolicy::parse(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// The files with some exchanged or added.
+pub(super) fn with(files: &BundleFiles, changes: &[(&str, &[u8])]) -> Result<BundleFiles, BundleError> {
+    let mut all: BTreeMap<String, Vec<u8>> =
+        files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
+    all.extend(changes.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())));
+    BundleFiles::new(all)
+}
+
+pub(super) fn without(files: &BundleFiles, name: &str) -> BundleFiles {
+    let rest = files.iter().filter(|(other, _)| *other != name);
+    BundleFiles::new(rest.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))).unwrap()
+}
+
+/// The manifest after a change, with the bundle's signatures by these keys.
+pub(super) fn signed(
+    files: &BundleFiles,
+    keys: &[&SigningKey],
+    change: impl FnOnce(&mut Manifest),
+) -> BundleFiles {
+    let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
+    change(&mut manifest);
+    let unsigned: Vec<_> = files
+        .iter()
+        .filter(|(name, _)| !name.starts_with("signatures/") && *name != MANIFEST_FILE)
+        .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
+        .chain([(MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap())])
+        .collect();
+    let unsigned = BundleFiles::new(unsigned).unwrap();
+    let signatures: Vec<_> = keys.iter().map(|key| pack::sign(&unsigned, key).unwrap()).collect();
+    let changes: Vec<_> = signatures.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    with(&unsigned, &changes).unwrap()
+}
+
+pub(super) fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, BundleError> {
+    Bundle::verify(files, trust, &Pins::default(), NOW)
+}
+
+/// A guest of the contract's world. `body` is the function `evaluate`; `0` is a verdict that allows, for no reason.
+pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(module
+            (import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))
+            (memory (export "memory") {pages})
+            (global $next (mut i32) (i32.const 32768))
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                (local $at i32)
+                (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
+                (global.set $next (i32.add (local.get $at) (local.get 3)))
+                (local.get $at))
+            (func (export "describe") (result i32) (i32.const 0))
+            {extra}
+            (func (export "evaluate") (param i32) (result i32) (local $i i32)
+                {body}))"#
+    );
+    component(wat::parse_str(text).unwrap(), &[])
+}
+
+/// Wraps a core module as a component of the contract's world, with more imports if any are given.
+pub(super) fn component(mut module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
+    let contract = include_str!("../../../../wit/policy.wit");
+    let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
+    let contract = contract.replace("import facts;", &format!("import facts;\n{imports}"));
+    let mut resolve = wit_parser::Resolve::default();
+    let package = resolve.push_str("policy.wit", &contract).unwrap();
+    let world = resolve.select_world(&[package], Some("policy")).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
+}
+
+/// A signed bundle around a component; the codes of payment-guard are its own.
+pub(super) fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(&mut Manifest)) -> Bundle {
+    let files = without(
+        &without(&without(&committed(), "tests/payments.json"), "tests/quorum.json"),
+        "tests/custody.json",
+    );
+    let files = pack::complete(engine, &with(&files, &[(COMPONENT_FILE, wasm)]).unwrap()).unwrap();
+    let files = signed(&files, &[&key(1)], change);
+    verify(files, &author()).unwrap()
+}
+
+pub(super) fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, BundleError> {
+    Evaluator::load(engine, &bundle_of(engine, wasm, |_| ()))
+}
+
+/// What a request borrows from.
+pub(super) struct Asked {
+    tenant: Tenant,
+    key_ref: KeyRef,
+    submitter: ClientBinding,
+    intent: Intent,
+    approvals: Vec<Approval>,
+}
+
+impl Asked {
+    pub(super) fn request(&self, moment: Moment) -> Request<'_> {
+        Request {
+            moment,
+            intent_hash: self.intent.hash().unwrap(),
+            tenant: &self.tenant,
+            key_ref: &self.key_ref,
+            submitter: &self.submitter,
+            intent: &self.intent,
+            approvals: &self.approvals,
+        }
+    }
+}
+
+/// A payment to `to`, submitted by alice.
+pub(super) fn payment(to: &str, approvers: &[&str]) -> Asked {
+    let approval = |subject: &&str| Approval {
+        subject_id: (*subject).into(),
+        roles: vec!["approver".into()],
+        claimed_at_ms: 1,
+        approved_at_ms: NOW,
+    };
+    Asked {
+        tenant: Tenant("default".into()),
+        key_ref: KeyRef("treasury".into()),
+        submitter: ClientBinding {
+            client_id: "client-1".into(),
+            subject_id: "alice".into(),
+            roles: vec!["submitter".into()],
+            scopes: vec!["operations.sign".into()],
+            cert_sha256: None,
+            token_jti: None,
+            tenant: None,
+        },
+        intent: Intent::Payment(Payment {
+            key_ref: None,
+            from_account: "acct-1".into(),
+            to_account: to.into(),
+            amount_minor: 12_500,
+            currency: "EUR".into(),
+            reference: Some("invoice 17".into()),
+            bip32: None,
+            terms: SigningTerms {
+                requested_participants: Roster::parse(&[0, 1, 2]).unwrap(),
+                threshold: None,
+                epoch_fence_token_hex: None,
+                publication_mode: PublicationMode::Manual,
+            },
+        }),
+        approvals: approvers.iter().map(approval).collect(),
+    }
+}
+
+pub(super) fn facts(required: &str) -> Facts {
+    Facts::from_pairs([
+        ("deployment.permitted_recipients", "acct-2,acct-3".to_owned()),
+        ("deployment.required_approvals", required.to_owned()),
+        ("deployment.separation_of_duties", "true".to_owned()),
+        ("time.now_ms", NOW.0.to_string()),
+    ])
+}
