@@ -18,5 +18,6 @@ pub mod intent;
 pub mod key;
 pub mod operation;
 pub mod policy;
+pub mod redaction;
 pub mod roster;
 pub mod time;

@@ -1,0 +1,229 @@
+//! Errors as the contract has them: `{ "error": code, "message": text }`. [`Code`] is the single list.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
+use gateway_domain::operation::Refusal;
+use gateway_engine::{Dependency, EngineError, Unavailable};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+macro_rules! codes {
+    ($($name:ident = $text:literal, $status:ident;)*) => {
+        /// Every error code there is (decisions.md 2).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[expect(missing_docs, reason = "the contract's own words; README lists when each is given")]
+        pub enum Code { $($name,)* }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The word on the wire.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// The HTTP status it always has.
+            #[must_use]
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$name => StatusCode::$status,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidJson = "invalid_json", BAD_REQUEST;
+    InvalidOperationId = "invalid_operation_id", BAD_REQUEST;
+    InvalidExecuteRequest = "invalid_execute_request", BAD_REQUEST;
+    InvalidRequest = "invalid_request", BAD_REQUEST;
+    AuthenticationRequired = "authentication_required", UNAUTHORIZED;
+    InvalidToken = "invalid_token", UNAUTHORIZED;
+    PolicyRejected = "policy_rejected", FORBIDDEN;
+    AuditReplayForbidden = "audit_replay_forbidden", FORBIDDEN;
+    InsufficientScope = "insufficient_scope", FORBIDDEN;
+    ClientBindingMismatch = "client_binding_mismatch", FORBIDDEN;
+    ApproverNotPermitted = "approver_not_permitted", FORBIDDEN;
+    OperationNotFound = "operation_not_found", NOT_FOUND;
+    CustodyKeyNotFound = "custody_key_not_found", NOT_FOUND;
+    NotFound = "not_found", NOT_FOUND;
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
+    OperationNotExecuted = "operation_not_executed", CONFLICT;
+    ResultRefMismatch = "result_ref_mismatch", CONFLICT;
+    PublicationReceiptMismatch = "publication_receipt_mismatch", CONFLICT;
+    CustodyKeyExists = "custody_key_exists", CONFLICT;
+    CustodyKeyNotActive = "custody_key_not_active", CONFLICT;
+    CustodyKeyBusy = "custody_key_busy", CONFLICT;
+    EpochConflict = "epoch_conflict", CONFLICT;
+    OperationFailed = "operation_failed", CONFLICT;
+    EpochFenceMismatch = "epoch_fence_mismatch", CONFLICT;
+    RecoveryConflict = "recovery_conflict", CONFLICT;
+    ExternalExportConflict = "external_export_conflict", CONFLICT;
+    ConcurrentUpdate = "concurrent_update", CONFLICT;
+    PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE;
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE;
+    PolicyAdmissionRateLimited = "policy_admission_rate_limited", TOO_MANY_REQUESTS;
+    InternalError = "internal_error", INTERNAL_SERVER_ERROR;
+    RuntimeUnavailable = "runtime_unavailable", SERVICE_UNAVAILABLE;
+    PolicyUnavailable = "policy_unavailable", SERVICE_UNAVAILABLE;
+    StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
+}
+
+/// The body of every error.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// Stable code.
+    pub error: Code,
+    /// What was wrong, where, and what to do.
+    pub message: String,
+}
+
+/// An answer that is an error.
+#[derive(Debug)]
+pub struct ApiError {
+    code: Code,
+    message: String,
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl ApiError {
+    /// An error with this code.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), headers: Vec::new() }
+    }
+
+    fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// A caller without the scope an endpoint needs.
+    #[must_use]
+    pub fn insufficient_scope(scope: Scope) -> Self {
+        let code =
+            if scope == Scope::AuditRead { Code::AuditReplayForbidden } else { Code::InsufficientScope };
+        Self::new(code, format!("the caller needs the scope `{}`", scope.name()))
+    }
+
+    /// The same fault of a body, by the code this endpoint has for it.
+    #[must_use]
+    pub fn for_execute(mut self) -> Self {
+        if self.code == Code::InvalidJson {
+            self.code = Code::InvalidExecuteRequest;
+        }
+        self
+    }
+
+    /// Its code.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = axum::Json(ErrorBody { error: self.code, message: self.message });
+        let mut response = (self.code.status(), body).into_response();
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+        response
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::OperationNotFound => Self::new(
+                Code::OperationNotFound,
+                "no such operation; check the id and the family of the path",
+            ),
+            EngineError::KeyNotFound(_) => Self::new(Code::CustodyKeyNotFound, message),
+            EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
+            EngineError::Refused(refusal) => Self::from(refusal),
+            EngineError::PolicyRejected(_) => Self::new(Code::PolicyRejected, message),
+            EngineError::RateLimited { retry_after_ms, limit } => rate_limited(retry_after_ms, limit),
+            EngineError::Invalid { pointer, .. } => {
+                Self::new(Code::InvalidJson, format!("`{pointer}` {message}"))
+            }
+            EngineError::Raced => {
+                Self::new(Code::ConcurrentUpdate, format!("{message}; send the request again"))
+            }
+            EngineError::Unavailable(unavailable) => Self::from(unavailable),
+            EngineError::Internal(detail) => {
+                tracing::error!(detail, "internal error");
+                Self::new(
+                    Code::InternalError,
+                    "the gateway failed; nothing was lost, the request may be sent again",
+                )
+            }
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::NotExecuted { .. } => Code::OperationNotExecuted,
+            Refusal::ResultRefMismatch { .. } => Code::ResultRefMismatch,
+            Refusal::PublicationScope { .. } => Code::InvalidJson,
+            Refusal::ApproverNotPermitted { .. } => Code::ApproverNotPermitted,
+            Refusal::PolicyRejected { .. } => Code::PolicyRejected,
+            Refusal::Failed(_) => Code::OperationFailed,
+            Refusal::EpochFenceMismatch { .. } => Code::EpochFenceMismatch,
+            Refusal::KeyNotActive { .. } => Code::CustodyKeyNotActive,
+            Refusal::KeyBusy => Code::CustodyKeyBusy,
+            Refusal::RecoveryConflict { .. } => Code::RecoveryConflict,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+impl From<Unavailable> for ApiError {
+    fn from(unavailable: Unavailable) -> Self {
+        let code = match unavailable.dependency {
+            Dependency::Store => Code::StoreUnavailable,
+            Dependency::Policy | Dependency::Authority => Code::PolicyUnavailable,
+            Dependency::Runtime => Code::RuntimeUnavailable,
+        };
+        tracing::warn!(
+            dependency = unavailable.dependency.as_str(),
+            detail = unavailable.detail,
+            "unavailable"
+        );
+        Self::new(code, format!("{unavailable}; nothing was lost, send the request again"))
+            .with(header::RETRY_AFTER, "1")
+    }
+}
+
+impl From<Unauthenticated> for ApiError {
+    fn from(unauthenticated: Unauthenticated) -> Self {
+        Self::new(Code::AuthenticationRequired, unauthenticated.to_string())
+            .with(header::WWW_AUTHENTICATE, "Bearer realm=\"operation-gateway\"")
+    }
+}
+
+impl From<BindingMismatch> for ApiError {
+    fn from(mismatch: BindingMismatch) -> Self {
+        Self::new(Code::ClientBindingMismatch, mismatch.to_string())
+    }
+}
+
+/// Headers as in the IETF draft on rate-limit headers, version 3, whole seconds.
+fn rate_limited(retry_after_ms: u64, limit: u32) -> ApiError {
+    let seconds = retry_after_ms.div_ceil(1000).max(1).to_string();
+    let message = format!("this client may submit {limit} operations a second; retry in {retry_after_ms} ms");
+    ApiError::new(Code::PolicyAdmissionRateLimited, message)
+        .with(header::RETRY_AFTER, seconds.clone())
+        .with(HeaderName::from_static("ratelimit-limit"), limit.to_string())
+        .with(HeaderName::from_static("ratelimit-remaining"), "0")
+        .with(HeaderName::from_static("ratelimit-reset"), seconds)
+}

@@ -1,0 +1,12 @@
+//! From a request to values that need no further checking. A handler's signature shows what it takes and who may call.
+
+mod body;
+mod caller;
+mod path;
+
+pub use body::{Body, OptionalBody, SecretBody};
+pub use caller::{
+    AuditRead, Caller, Needs, OperationsAny, OperationsApprove, OperationsExecute, OperationsPublish,
+    OperationsRead, OperationsRecover, OperationsSign,
+};
+pub use path::PathOperationId;

@@ -1,0 +1,78 @@
+//! `Caller<Scope>`: authenticated and holding the scope that the handler's signature names.
+
+use crate::error::ApiError;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use gateway_auth::{Principal, Scope, bypass};
+use gateway_domain::binding::TENANT_DEFAULT;
+use gateway_domain::ids::Tenant;
+use gateway_engine::Visibility;
+use std::marker::PhantomData;
+
+/// A scope as a type.
+pub trait Needs {
+    /// The scope.
+    const SCOPE: Scope;
+}
+
+macro_rules! needs {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        pub struct $name;
+
+        impl Needs for $name {
+            const SCOPE: Scope = Scope::$name;
+        }
+    )*};
+}
+
+needs! {
+    /// Any scope of the product family.
+    OperationsAny;
+    /// Submit.
+    OperationsSign;
+    /// Read.
+    OperationsRead;
+    /// Approve.
+    OperationsApprove;
+    /// Execute.
+    OperationsExecute;
+    /// Publish.
+    OperationsPublish;
+    /// Recover.
+    OperationsRecover;
+    /// Read the audit exports.
+    AuditRead;
+}
+
+/// A caller that holds the scope `N`.
+pub struct Caller<N> {
+    /// Who.
+    pub principal: Principal,
+    needs: PhantomData<N>,
+}
+
+impl<N> Caller<N> {
+    /// What the caller can see.
+    #[must_use]
+    pub fn visibility(&self) -> Visibility {
+        match &self.principal {
+            Principal::Unrestricted => Visibility::Everything,
+            Principal::Identified(identity) => Visibility::Tenant(
+                identity.tenant.clone().unwrap_or_else(|| Tenant(TENANT_DEFAULT.to_owned())),
+            ),
+        }
+    }
+}
+
+impl<N: Needs, S: Send + Sync> FromRequestParts<S> for Caller<N> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let principal = bypass(|name| parts.headers.get(name).and_then(|value| value.to_str().ok()))?;
+        if !principal.holds(N::SCOPE) {
+            return Err(ApiError::insufficient_scope(N::SCOPE));
+        }
+        Ok(Self { principal, needs: PhantomData })
+    }
+}

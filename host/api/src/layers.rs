@@ -1,0 +1,69 @@
+//! What every request goes through: a request id, a log line, no caching, and an error body when a handler panics.
+
+use crate::error::{ApiError, Code};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use tracing::Instrument;
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Longest request id taken from a client.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// Names the request, logs it, and forbids caching of the answer.
+pub async fn observe(request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let request_id = request_id(request.headers().get(&REQUEST_ID));
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let id = request_id.to_str().unwrap_or_default().to_owned();
+    let span = tracing::info_span!("request", request_id = id);
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let status = response.status().as_u16();
+    let route = route.as_deref().unwrap_or("(unmatched)");
+    let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    span.in_scope(|| tracing::info!(%method, route, status, elapsed_us, "answered"));
+    response.headers_mut().insert(REQUEST_ID.clone(), request_id);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The client's id when it is short and plain, else one that this process never gave before.
+fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
+    let is_plain = |text: &str| {
+        !text.is_empty()
+            && text.len() <= REQUEST_ID_BYTES_MAX
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
+    };
+    match given {
+        Some(value) if value.to_str().is_ok_and(is_plain) => value.clone(),
+        Some(_) | None => fresh_request_id(),
+    }
+}
+
+fn fresh_request_id() -> HeaderValue {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    HeaderValue::from_str(&format!("{:x}-{number:x}", std::process::id()))
+        .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
+}
+
+/// The answer to a request whose handler panicked. What it panicked with goes to the log by the panic hook.
+pub fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    ApiError::new(Code::InternalError, "the gateway failed; nothing was lost, the request may be sent again")
+        .into_response()
+}
+
+/// No such path.
+pub async fn not_found() -> ApiError {
+    ApiError::new(Code::NotFound, "no such path; GET /v1/openapi.json lists them")
+}
+
+/// The path exists, the method does not; the `Allow` header lists those that do.
+pub async fn method_not_allowed() -> ApiError {
+    ApiError::new(Code::MethodNotAllowed, "this path does not have this method; see the `Allow` header")
+}

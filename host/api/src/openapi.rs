@@ -1,0 +1,38 @@
+//! The OpenAPI 3.1 document, generated from the handlers and shapes.
+
+use crate::error::{Code, ErrorBody};
+use crate::routes::{audit, health, operations, policy};
+use crate::wire::policy::PolicyDecision;
+use crate::wire::view::OperationState;
+use serde_json::Value;
+use utoipa::OpenApi;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "operation-gateway",
+        version = "1.0",
+        description = "Signing operations with approvals, policy and threshold keys."
+    ),
+    paths(
+        operations::sign,
+        operations::show,
+        operations::approve,
+        operations::execute,
+        operations::publish,
+        operations::node_recovery,
+        audit::operation_audit_replay,
+        policy::preview,
+        health::healthz,
+        health::readyz,
+        health::openapi_json,
+    ),
+    components(schemas(ErrorBody, Code, OperationState, PolicyDecision))
+)]
+struct Document;
+
+/// The document as JSON.
+#[must_use]
+pub fn document() -> Value {
+    serde_json::to_value(Document::openapi()).unwrap_or_default()
+}

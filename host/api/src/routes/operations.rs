@@ -1,0 +1,264 @@
+//! `/v1/operations`.
+
+use super::lifecycle;
+use crate::error::{ApiError, Code, ErrorBody};
+use crate::extract::{
+    Body, Caller, OperationsApprove, OperationsExecute, OperationsPublish, OperationsRead, OperationsRecover,
+    OperationsSign, PathOperationId,
+};
+use crate::state::App;
+use crate::wire::operations::{
+    ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
+    PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
+};
+use crate::wire::view::OperationView;
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use gateway_domain::canonical;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::Family;
+use gateway_domain::operation::{Recovery, RecoveryOutcome};
+use gateway_engine::Submit;
+
+type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
+
+/// Creates the operation, or replays the existing one for the same `idempotency_key`.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/operations/sign", tag = "operations", request_body = SignOperationRequest, responses(
+    (status = 200, body = SignOperationResponse),
+    (status = 400, description = "`invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
+    (status = 409, description = "`concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 429, description = "`policy_admission_rate_limited`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn sign(
+    State(app): State<App>,
+    caller: Caller<OperationsSign>,
+    body: Body<SignOperationRequest>,
+) -> Answer<SignOperationResponse> {
+    let mut headers = warn_unknown(&body.unknown);
+    let submitted = app.engine().submit(submit(&caller, body)?).await?;
+    if submitted.replayed {
+        headers.insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
+    }
+    if submitted.body_differs {
+        headers.append(
+            header::WARNING,
+            HeaderValue::from_static("299 - \"this idempotency key was first used with another body\""),
+        );
+    }
+    Ok((headers, Json(SignOperationResponse { operation: OperationView::from(&submitted.record) })))
+}
+
+fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
+    let request = body.value;
+    if request.idempotency_key.is_empty() {
+        return Err(ApiError::new(Code::InvalidJson, "`/idempotency_key` must not be empty"));
+    }
+    let intent = request.intent()?;
+    let claimed = request.client.parse()?;
+    let body_digest = body_digest(&intent, &claimed)?;
+    let submitter = caller.principal.bind(claimed)?;
+    Ok(Submit {
+        tenant: submitter.tenant(),
+        submitter,
+        idempotency_key: request.idempotency_key,
+        intent,
+        body_digest,
+        unknown_fields: body.unknown,
+    })
+}
+
+/// Tells two bodies of one idempotency key apart: what was asked, and by whom.
+fn body_digest(
+    intent: &gateway_domain::intent::Intent,
+    client: &gateway_domain::binding::ClientBinding,
+) -> Result<Hex32, ApiError> {
+    canonical::digest("svc/body/v1", &(intent, client))
+        .map_err(|error| gateway_engine::EngineError::from(error).into())
+}
+
+/// The operation.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/operations/{operationId}", tag = "operations", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), responses(
+    (status = 200, body = OperationView),
+    (status = 400, description = "`invalid_operation_id`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn show(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<OperationsRead>,
+    State(app): State<App>,
+) -> Result<Json<OperationView>, ApiError> {
+    let record = app.engine().operation(&lifecycle::target(Family::Product, &caller, id)).await?;
+    Ok(Json(OperationView::from(&record)))
+}
+
+/// Records an approval; reaching the quorum triggers admission.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/operations/{operationId}/approve", tag = "operations", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = ApproveOperationRequest, responses(
+    (status = 200, body = OperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`, `approver_not_permitted`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`operation_failed`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn approve(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<OperationsApprove>,
+    State(app): State<App>,
+    body: Body<ApproveOperationRequest>,
+) -> Answer<OperationView> {
+    let target = lifecycle::target(Family::Product, &caller, id);
+    let (headers, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
+    Ok((headers, Json(OperationView::from(&record))))
+}
+
+/// Sequences the policy receipt and the execution; safe to repeat.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/operations/{operationId}/execute", tag = "operations", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = Option<ExecuteOperationRequest>, responses(
+    (status = 200, body = OperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_execute_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `custody_key_not_active`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn execute(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<OperationsExecute>,
+    State(app): State<App>,
+    request: Request,
+) -> Answer<OperationView> {
+    let target = lifecycle::target(Family::Product, &caller, id);
+    let executed = lifecycle::execute(&app, &caller.principal, target, request).await;
+    let (headers, record) = executed.map_err(ApiError::for_execute)?;
+    Ok((headers, Json(OperationView::from(&record))))
+}
+
+/// Drives the publication gate; safe to repeat.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/operations/{operationId}/publish", tag = "operations", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = PublishOperationRequest, responses(
+    (status = 200, body = OperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn publish(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<OperationsPublish>,
+    State(app): State<App>,
+    body: Body<PublishOperationRequest>,
+) -> Answer<OperationView> {
+    let target = lifecycle::target(Family::Product, &caller, id);
+    let (headers, record) = lifecycle::publish(&app, &caller.principal, target, body).await?;
+    Ok((headers, Json(OperationView::from(&record))))
+}
+
+/// Recovers one runtime effect; idempotent by `effect_id`.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/operations/{operationId}/node-recovery", tag = "operations", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = NodeRecoveryRequest, responses(
+    (status = 200, body = OperationNodeRecoveryResponse),
+    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`recovery_conflict`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn node_recovery(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<OperationsRecover>,
+    State(app): State<App>,
+    request: Request,
+) -> Answer<OperationNodeRecoveryResponse> {
+    let target = lifecycle::target(Family::Product, &caller, id);
+    let (headers, recovery, record) =
+        lifecycle::node_recovery(&app, &caller.principal, target, request).await?;
+    let answer = OperationNodeRecoveryResponse {
+        recovery: recovery_view(recovery),
+        operation: OperationView::from(&record),
+    };
+    Ok((headers, Json(answer)))
+}
+
+fn recovery_view(recovery: Recovery) -> RecoveryView {
+    let outcome = match recovery.outcome {
+        RecoveryOutcome::Complete => "complete",
+        RecoveryOutcome::UnknownEffect => "unknown_effect",
+    };
+    RecoveryView {
+        effect_id: recovery.effect_id,
+        outcome: outcome.to_owned(),
+        result_root: recovery.result_root,
+        recovered_at_ms: recovery.recovered_at_ms.0,
+        participants: recovery.participants.into_iter().map(|participant| participant.0).collect(),
+    }
+}
+
+/// A `Warning` that names the members nobody read. Only visible ASCII gets into a header.
+pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if unknown.is_empty() {
+        return headers;
+    }
+    let visible = |name: &String| {
+        name.chars().filter(|c| c.is_ascii_graphic() && *c != '"').take(64).collect::<String>()
+    };
+    let names = unknown.iter().map(visible).collect::<Vec<_>>().join(" ");
+    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"ignored unknown members: {names}\"")) {
+        headers.insert(header::WARNING, value);
+    }
+    headers
+}

@@ -1,0 +1,52 @@
+//! `/v1/policy`.
+
+use super::operations::warn_unknown;
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{Body, Caller, OperationsAny};
+use crate::state::App;
+use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use gateway_domain::approval::Approval;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Preview;
+
+/// Evaluates the policy without creating an operation.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/policy/preview", tag = "policy", request_body = PolicyPreviewRequest, responses(
+    (status = 200, body = PolicyPreview),
+    (status = 400, description = "`invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn preview(
+    State(app): State<App>,
+    caller: Caller<OperationsAny>,
+    body: Body<PolicyPreviewRequest>,
+) -> Result<(HeaderMap, Json<PolicyPreview>), ApiError> {
+    let PolicyPreviewRequest { intent: request, approvals } = body.value;
+    let intent = request.intent()?;
+    let submitter = caller.principal.bind(request.client.parse()?)?;
+    let approvals = approvals.into_iter().map(|approval| Ok(claimed(approval.vote()?)));
+    let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
+    let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };
+    let outcome = app.engine().preview(&preview).await?;
+    Ok((warn_unknown(&body.unknown), Json(PolicyPreview::from(&outcome))))
+}
+
+/// Nothing happened yet, so the claimed instant stands for the gateway's.
+fn claimed(vote: gateway_engine::Vote) -> Approval {
+    Approval {
+        approved_at_ms: EpochMs(u64::try_from(vote.claimed_at_ms).unwrap_or_default()),
+        subject_id: vote.subject_id,
+        roles: vote.roles,
+        claimed_at_ms: vote.claimed_at_ms,
+    }
+}

@@ -1,0 +1,81 @@
+//! Shapes that several endpoints share.
+
+use crate::strict::Fault;
+use gateway_domain::binding::ClientBinding as Binding;
+use gateway_domain::ids::Tenant;
+use gateway_domain::intent::PublicationMode as Mode;
+use gateway_domain::roster::Roster;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The caller binding recorded into the operation's evidence.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct ClientBinding {
+    /// The calling system.
+    pub client_id: String,
+    /// The person or service account behind the call.
+    pub subject_id: String,
+    /// Roles.
+    pub roles: Vec<String>,
+    /// Scopes.
+    pub scopes: Vec<String>,
+    /// Hash of the client certificate.
+    pub cert_sha256: Option<String>,
+    /// Token id.
+    pub token_jti: Option<String>,
+    /// Tenant.
+    pub tenant: Option<String>,
+}
+
+impl ClientBinding {
+    /// Checks what the shape cannot say.
+    ///
+    /// # Errors
+    /// [`Fault`] for an empty name.
+    pub fn parse(self) -> Result<Binding, Fault> {
+        Ok(Binding {
+            client_id: not_empty("/client/client_id", self.client_id)?,
+            subject_id: not_empty("/client/subject_id", self.subject_id)?,
+            roles: self.roles,
+            scopes: self.scopes,
+            cert_sha256: self.cert_sha256,
+            token_jti: self.token_jti,
+            tenant: self.tenant.map(|tenant| not_empty("/client/tenant", tenant)).transpose()?.map(Tenant),
+        })
+    }
+}
+
+/// Who publishes an executed operation.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PublicationMode {
+    /// An explicit publish call is needed.
+    Manual,
+    /// The gateway publishes right after execution.
+    Automatic,
+}
+
+impl From<PublicationMode> for Mode {
+    fn from(mode: PublicationMode) -> Self {
+        match mode {
+            PublicationMode::Manual => Self::Manual,
+            PublicationMode::Automatic => Self::Automatic,
+        }
+    }
+}
+
+/// A string that must say something.
+///
+/// # Errors
+/// [`Fault`] when it is empty.
+pub fn not_empty(pointer: &str, text: String) -> Result<String, Fault> {
+    if text.is_empty() { Err(Fault::at(pointer, "must not be empty")) } else { Ok(text) }
+}
+
+/// A list of participants.
+///
+/// # Errors
+/// [`Fault`] when it is impossible.
+pub fn roster(pointer: &str, indices: &[u16]) -> Result<Roster, Fault> {
+    Roster::parse(indices).map_err(|impossible| Fault::at(pointer, impossible.to_string()))
+}

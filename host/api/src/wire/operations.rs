@@ -1,0 +1,235 @@
+//! Shapes of the signing operations.
+
+use super::common::{ClientBinding, PublicationMode, not_empty, roster};
+use super::view::OperationView;
+use crate::strict::Fault;
+use gateway_domain::ids::{Hex32, KeyRef};
+use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
+use gateway_engine::{Publish, Recover, Vote};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Longest `epoch_fence_token_hex`, characters: twice a Hex32.
+const FENCE_CHARACTERS_MAX: usize = 128;
+
+/// A payment.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct PaymentIntent {
+    /// The account that pays.
+    pub from_account: String,
+    /// The account that is paid.
+    pub to_account: String,
+    /// Minor currency units, a signed 64-bit integer.
+    pub amount_minor: i64,
+    /// Currency.
+    pub currency: String,
+    /// Free text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+}
+
+/// A non-hardened child key.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Bip32 {
+    /// Recorded and bound, not interpreted.
+    pub network: String,
+    /// `digits/digits`, each below 2^31.
+    #[schema(pattern = "^[0-9]+/[0-9]+$")]
+    pub path: String,
+}
+
+/// Body of `POST /v1/operations/sign`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct SignOperationRequest {
+    /// Product request id: resubmission returns the existing operation.
+    pub idempotency_key: String,
+    /// Key identifier.
+    pub key_ref: Option<String>,
+    /// The payment.
+    pub payment: PaymentIntent,
+    /// Optional derivation.
+    pub bip32: Option<Bip32>,
+    /// 0-based signer indices, each once.
+    #[schema(min_items = 2, max_items = 64)]
+    pub requested_participants: Vec<u16>,
+    /// Raises the key's threshold.
+    pub threshold: Option<u16>,
+    /// Fence that rejects execution across an epoch change.
+    pub epoch_fence_token_hex: Option<String>,
+    /// Who publishes.
+    pub publication_mode: PublicationMode,
+    /// The caller.
+    pub client: ClientBinding,
+}
+
+impl SignOperationRequest {
+    /// The intent, checked. Client and idempotency key are no part of it.
+    ///
+    /// # Errors
+    /// [`Fault`] at what is impossible.
+    pub fn intent(&self) -> Result<Intent, Fault> {
+        let requested_participants = roster("/requested_participants", &self.requested_participants)?;
+        let threshold =
+            self.threshold.map(|threshold| requested_participants.threshold(threshold)).transpose();
+        let terms = SigningTerms {
+            threshold: threshold.map_err(|impossible| Fault::at("/threshold", impossible.to_string()))?,
+            requested_participants,
+            epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(fence).transpose()?,
+            publication_mode: self.publication_mode.into(),
+        };
+        let key_ref = self.key_ref.clone().map(|key_ref| not_empty("/key_ref", key_ref)).transpose()?;
+        Ok(Intent::Payment(Payment {
+            key_ref: key_ref.map(KeyRef),
+            from_account: not_empty("/payment/from_account", self.payment.from_account.clone())?,
+            to_account: not_empty("/payment/to_account", self.payment.to_account.clone())?,
+            amount_minor: self.payment.amount_minor,
+            currency: not_empty("/payment/currency", self.payment.currency.clone())?,
+            reference: self.payment.reference.clone(),
+            bip32: self.bip32.as_ref().map(Bip32::parse).transpose()?,
+            terms,
+        }))
+    }
+}
+
+impl Bip32 {
+    fn parse(&self) -> Result<DomainBip32, Fault> {
+        let network = not_empty("/bip32/network", self.network.clone())?;
+        let bip32 = DomainBip32 { network, path: self.path.clone() };
+        bip32.indices().map_err(|invalid| Fault::at("/bip32/path", invalid.to_string()))?;
+        Ok(bip32)
+    }
+}
+
+fn fence(token: String) -> Result<String, Fault> {
+    let is_hex = token.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if token.is_empty() || token.len() > FENCE_CHARACTERS_MAX || !is_hex {
+        let message = format!("must be 1 to {FENCE_CHARACTERS_MAX} lowercase hexadecimal characters");
+        return Err(Fault::at("/epoch_fence_token_hex", message));
+    }
+    Ok(token)
+}
+
+/// Answer of `POST /v1/operations/sign`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignOperationResponse {
+    /// The operation.
+    pub operation: OperationView,
+}
+
+/// Body of `POST .../approve`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct ApproveOperationRequest {
+    /// Who approves.
+    pub subject_id: String,
+    /// In which roles.
+    pub roles: Vec<String>,
+    /// The approver's clock, epoch milliseconds: a claim.
+    pub approved_at_ms: i64,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+impl ApproveOperationRequest {
+    /// The vote, checked.
+    ///
+    /// # Errors
+    /// [`Fault`] for an empty subject.
+    pub fn vote(self) -> Result<Vote, Fault> {
+        let subject_id = not_empty("/subject_id", self.subject_id)?;
+        Ok(Vote { subject_id, roles: self.roles, claimed_at_ms: self.approved_at_ms })
+    }
+}
+
+/// Where a secret object was: [`crate::extract::SecretBody::take`] has it.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Taken;
+
+/// Body of `POST .../execute`; optional as a whole.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct ExecuteOperationRequest {
+    /// The caller's clock, epoch milliseconds: a claim.
+    pub requested_at_ms: Option<i64>,
+    /// Secret for the nodes; taken out of the body before it is read.
+    #[schema(value_type = Option<Object>)]
+    pub signing_share_mul: Option<Taken>,
+    /// Secret for the nodes; taken out of the body before it is read.
+    #[schema(value_type = Option<Object>)]
+    pub recovery_helper_shares: Option<Taken>,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+/// Body of `POST .../publish`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct PublishOperationRequest {
+    /// `signature` for a signing operation.
+    pub scope: String,
+    /// The caller's clock, epoch milliseconds: a claim.
+    pub requested_at_ms: i64,
+    /// The result the caller means to publish.
+    pub expected_result_ref: Option<String>,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+impl PublishOperationRequest {
+    /// The request in the engine's terms.
+    #[must_use]
+    pub fn publish(self) -> Publish {
+        Publish {
+            scope: self.scope,
+            expected_result_ref: self.expected_result_ref,
+            requested_at_ms: self.requested_at_ms,
+        }
+    }
+}
+
+/// Body of `POST .../node-recovery`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct NodeRecoveryRequest {
+    /// One runtime effect of the operation.
+    pub effect_id: String,
+    /// The result the caller expects.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub result_root: Hex32,
+    /// Secret for the nodes; taken out of the body before it is read.
+    #[schema(value_type = Option<Object>)]
+    pub secret_kernel_payload: Option<Taken>,
+    /// The caller.
+    pub client: Option<ClientBinding>,
+}
+
+impl NodeRecoveryRequest {
+    /// The request in the engine's terms, checked.
+    ///
+    /// # Errors
+    /// [`Fault`] for an empty effect id.
+    pub fn recover(self) -> Result<Recover, Fault> {
+        Ok(Recover { effect_id: not_empty("/effect_id", self.effect_id)?, result_root: self.result_root })
+    }
+}
+
+/// Answer of `POST .../node-recovery`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationNodeRecoveryResponse {
+    /// What became of the effect.
+    pub recovery: RecoveryView,
+    /// The operation.
+    pub operation: OperationView,
+}
+
+/// What became of an effect (decisions.md 6).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecoveryView {
+    /// The effect as the caller named it.
+    pub effect_id: String,
+    /// `complete` or `unknown_effect`.
+    pub outcome: String,
+    /// Its result.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub result_root: Hex32,
+    /// When it was first answered, epoch milliseconds.
+    pub recovered_at_ms: u64,
+    /// The operation's nodes.
+    pub participants: Vec<u16>,
+}

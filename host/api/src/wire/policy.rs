@@ -1,0 +1,59 @@
+//! Shapes of the policy preview.
+
+use super::operations::{ApproveOperationRequest, SignOperationRequest};
+use gateway_domain::ids::Hex32;
+use gateway_domain::policy::{Decision, Outcome};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Body of `POST /v1/policy/preview`.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct PolicyPreviewRequest {
+    /// The operation it would be.
+    pub intent: SignOperationRequest,
+    /// The approvals it would have, oldest first.
+    #[serde(default)]
+    pub approvals: Vec<ApproveOperationRequest>,
+}
+
+/// What the policy says.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PolicyPreview {
+    /// `ALLOW` or `DENY`.
+    #[schema(value_type = PolicyDecision)]
+    pub decision: Decision,
+    /// Id of the active bundle.
+    pub bundle_id: String,
+    /// SHA-256 of its canonical manifest.
+    #[schema(value_type = String)]
+    pub bundle_hash: Hex32,
+    /// `code: operands`.
+    pub reasons: Vec<String>,
+    /// `code: operands`.
+    pub obligations: Vec<String>,
+    /// `name=value` of every fact the policy asked for, in that order.
+    pub facts: Vec<String>,
+}
+
+/// The decision.
+#[derive(ToSchema)]
+#[schema(rename_all = "UPPERCASE")]
+pub enum PolicyDecision {
+    /// The operation may go on.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+impl From<&Outcome> for PolicyPreview {
+    fn from(outcome: &Outcome) -> Self {
+        Self {
+            decision: outcome.decision,
+            bundle_id: outcome.bundle_id.clone(),
+            bundle_hash: outcome.bundle_hash,
+            reasons: outcome.reasons.iter().map(ToString::to_string).collect(),
+            obligations: outcome.obligations.iter().map(ToString::to_string).collect(),
+            facts: outcome.facts.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! `OperationView`: an operation as callers see it.
+
+use super::policy::PolicyPreview;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::{Family, Intent};
+use gateway_domain::operation::{Operation, Phase, State};
+use gateway_engine::ports::Record;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// An operation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationView {
+    /// Its id.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub operation_id: Hex32,
+    /// Where it is.
+    #[schema(value_type = OperationState)]
+    pub state: State,
+    /// Intent summary.
+    #[schema(value_type = Object)]
+    pub intent: Value,
+    /// Who approved.
+    pub approvals: ApprovalsView,
+    /// The latest evaluation.
+    pub policy: PolicyPreview,
+    /// Runtime references.
+    pub runtime: RuntimeView,
+    /// The published signature; empty until publication.
+    #[schema(value_type = Object)]
+    pub result: Value,
+    /// The endpoints that advance it, by the last segment of their path.
+    pub next_actions: Vec<String>,
+    /// Method and path of each of them.
+    pub links: BTreeMap<String, Link>,
+}
+
+/// The states of an operation.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the contract's own words")]
+pub enum OperationState {
+    Submitted,
+    PendingApproval,
+    Admitted,
+    ReceiptMaterialized,
+    Executing,
+    Executed,
+    Published,
+    Failed,
+}
+
+/// Approvals so far.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApprovalsView {
+    /// How many count.
+    pub approved: usize,
+    /// How many must.
+    pub required: u32,
+    /// Whose count.
+    pub subjects: Vec<String>,
+}
+
+/// Runtime references: 64 zeros or an empty string until they exist.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RuntimeView {
+    /// Phase.
+    pub phase: String,
+    /// Head of the operation's own hash chain.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub record_root: Hex32,
+    /// Root of the log of all events right after the operation's last.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub ledger_root: Hex32,
+    /// Hash of the signed admission decision.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub admission_hash: Hex32,
+    /// The nodes' policy receipt.
+    pub policy_receipt_id: String,
+    /// Binding of the permit, where the runtime has one.
+    pub permit_binding_id: Option<String>,
+    /// Hash of the result.
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    pub result_ref: Option<Hex32>,
+    /// The nodes' publication receipt.
+    pub publication_receipt: Option<String>,
+}
+
+/// How to call an endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Link {
+    /// HTTP method.
+    pub method: &'static str,
+    /// Path.
+    pub href: String,
+}
+
+impl From<&Record> for OperationView {
+    fn from(record: &Record) -> Self {
+        let operation = &record.operation;
+        let next_actions = operation.next_actions().iter().map(|action| action.as_str().to_owned());
+        let next_actions: Vec<String> = next_actions.collect();
+        Self {
+            operation_id: operation.id.0,
+            state: operation.state(),
+            intent: intent(operation),
+            approvals: approvals(operation),
+            policy: PolicyPreview::from(&operation.policy),
+            runtime: runtime(record),
+            result: result(operation),
+            links: next_actions.iter().map(|action| (action.clone(), link(operation, action))).collect(),
+            next_actions,
+        }
+    }
+}
+
+fn approvals(operation: &Operation) -> ApprovalsView {
+    let quorum = &operation.policy.quorum;
+    ApprovalsView {
+        approved: quorum.subjects.len(),
+        required: quorum.required,
+        subjects: quorum.subjects.clone(),
+    }
+}
+
+fn runtime(record: &Record) -> RuntimeView {
+    let operation = &record.operation;
+    RuntimeView {
+        phase: operation.state().runtime_phase().to_owned(),
+        record_root: record.record_root,
+        ledger_root: record.ledger_root,
+        admission_hash: operation
+            .admission
+            .as_ref()
+            .map_or(Hex32::ZERO, |admission| admission.admission_hash),
+        policy_receipt_id: operation.policy_receipt_id.clone(),
+        permit_binding_id: None,
+        result_ref: operation.result_ref,
+        publication_receipt: operation.publication_receipt.clone(),
+    }
+}
+
+/// What was asked, and what it is bound to.
+fn intent(operation: &Operation) -> Value {
+    let mut summary = match serde_json::to_value(&operation.intent) {
+        Ok(Value::Object(members)) => members,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    let add =
+        |summary: &mut Map<String, Value>, name: &str, value: Value| summary.insert(name.to_owned(), value);
+    add(&mut summary, "operation_type", json!(operation.intent.operation_type()));
+    add(&mut summary, "intent_hash", json!(operation.intent_hash));
+    add(&mut summary, "key_ref", json!(operation.key.key_ref));
+    add(&mut summary, "key_id", json!(operation.key.key_id));
+    add(&mut summary, "created_at_ms", json!(operation.created_at_ms));
+    add(&mut summary, "updated_at_ms", json!(operation.updated_at_ms));
+    if let Intent::Payment(payment) = &operation.intent {
+        add(&mut summary, "recipient", json!(payment.to_account));
+    }
+    if let Some(failure) = &operation.failure {
+        add(&mut summary, "failure", json!(failure));
+    }
+    Value::Object(summary)
+}
+
+/// The signature leaves through the publication gate only.
+fn result(operation: &Operation) -> Value {
+    match (&operation.phase, &operation.signature) {
+        (Phase::Published, Some(signature)) => json!(signature),
+        (_, Some(_) | None) => json!({}),
+    }
+}
+
+fn link(operation: &Operation, action: &str) -> Link {
+    let family = match operation.intent.family() {
+        Family::Product => "/v1/operations",
+        Family::Custody => "/v1/custody/operations",
+    };
+    Link { method: "POST", href: format!("{family}/{}/{action}", operation.id) }
+}
