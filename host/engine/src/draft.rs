@@ -49,9 +49,11 @@ impl Draft {
         if self.pending.is_empty() {
             return Ok(());
         }
+        let (key, key_revision_before) = self.key_change(inner).await?;
         let commit = Commit {
             operation: self.operation.clone(),
-            key: self.key_change(inner).await?,
+            key,
+            key_revision_before,
             events: std::mem::take(&mut self.pending),
             previous_record_root: self.record_root,
             claim: self.claim.take(),
@@ -67,15 +69,21 @@ impl Draft {
         }
     }
 
-    /// The key after the pending events, when they change it.
-    async fn key_change(&self, inner: &Inner) -> Result<Option<CustodyKey>, EngineError> {
+    /// The key after the pending events, when they change it, and the revision it was made from.
+    async fn key_change(&self, inner: &Inner) -> Result<(Option<CustodyKey>, Option<u64>), EngineError> {
         if self.operation.intent.operation_type() == OperationType::Sign {
-            return Ok(None);
+            return Ok((None, None));
         }
         let before = inner.ports.reads.key_load(self.operation.key.key_id).await?;
         let fold = |key, event: &Event| key::after(key, &self.operation, &event.change);
         let after = self.pending.iter().fold(before.clone(), fold);
-        Ok(after.filter(|after| Some(after) != before.as_ref()))
+        let after = after.filter(|after| Some(after) != before.as_ref());
+        let holder = before.as_ref().and_then(|key| key.busy_with);
+        // Taken since the events were decided: the store would compare with the holder's revision and see no race.
+        if after.is_some() && holder.is_some_and(|holder| holder != self.operation.id) {
+            return Err(EngineError::Raced);
+        }
+        Ok((after, before.map(|key| key.revision)))
     }
 
     /// The operation as stored; everything decided must be durable.
