@@ -1,1 +1,24 @@
-//! Durable commits and reads.
+//! Durable commits and reads: the engine's [`CommitOperations`] and [`ReadOperations`] on a database.
+//!
+//! Deliberately absent: rules. What a commit holds was decided before it came here; this crate compares revisions, adds
+//! events to the log of all events, and writes everything or nothing. It looks into an operation only for the columns
+//! that are searched.
+//!
+//! Start at [`Store::open`]. `encode` makes rows and `decode` reads them, the same for every backend; `ledger` is the
+//! arithmetic of the log. A backend is one module (`sqlite`), one folder of migrations, one arm of each match in
+//! `store`, and one line that runs the contract suite (`contract`).
+//!
+//! [`CommitOperations`]: gateway_engine::ports::CommitOperations
+//! [`ReadOperations`]: gateway_engine::ports::ReadOperations
+
+#[cfg(test)]
+mod contract;
+mod decode;
+mod encode;
+mod error;
+mod ledger;
+mod sqlite;
+mod store;
+
+pub use error::OpenError;
+pub use store::{Counters, Store};

@@ -1,0 +1,65 @@
+//! What every backend must keep to, whatever it is made of.
+//!
+//! A backend's tests implement [`Deployment`] and run every case with `contract_cases!`.
+
+pub(crate) mod commits;
+pub(crate) mod evidence;
+pub(crate) mod keys;
+pub(crate) mod queries;
+pub(crate) mod samples;
+
+use gateway_engine::ports::{CommitOperations, ReadOperations};
+use std::sync::Arc;
+
+/// Both ports at once.
+pub(crate) trait Ports: CommitOperations + ReadOperations + 'static {}
+
+impl<T: CommitOperations + ReadOperations + 'static> Ports for T {}
+
+/// A database of a test's own, empty when first opened.
+pub(crate) trait Deployment {
+    type Store: Ports;
+
+    async fn open(&self) -> Arc<Self::Store>;
+
+    /// Ends the process as far as the database can tell.
+    async fn close(&self, store: Arc<Self::Store>);
+}
+
+/// Makes a test of every case. `$deployment` is evaluated once for each.
+macro_rules! contract_cases {
+    ($deployment:expr) => {
+        crate::contract::contract_cases! { $deployment;
+            commits::a_new_operation_is_read_back
+            commits::a_commit_follows_a_commit
+            commits::a_replayed_claim_is_raced
+            commits::claims_of_other_scopes_are_other_claims
+            commits::a_stale_revision_is_raced_and_writes_nothing
+            commits::an_operation_is_not_made_twice
+            commits::an_event_hashed_onto_another_is_raced
+            commits::of_32_concurrent_commits_one_wins_each_revision
+            commits::a_commit_that_does_not_add_up_is_an_error
+            keys::a_key_is_made_with_its_operation
+            keys::one_commit_may_move_a_key_by_several_revisions
+            keys::a_stale_key_is_raced_and_moves_no_operation
+            keys::a_key_is_not_made_twice
+            keys::of_two_operations_that_saw_the_key_free_one_executes
+            evidence::ledger_roots_are_rfc_6962
+            evidence::ledger_roots_survive_reopening
+            evidence::events_chain_to_the_record_root
+            queries::owing_operations_longest_untouched_first
+            queries::pending_operations_submitted_before
+            queries::what_is_unknown_is_none
+            queries::decisions_that_moved_nothing_are_kept
+        }
+    };
+    ($deployment:expr; $($module:ident :: $case:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $case() {
+                crate::contract::$module::$case(&$deployment).await;
+            }
+        )*
+    };
+}
+pub(crate) use contract_cases;

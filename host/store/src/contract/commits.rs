@@ -1,0 +1,145 @@
+//! Conditions of a commit: revision, chain, claim.
+
+use super::Deployment;
+use super::samples::{
+    assert_raced, following, hex32, id, key_create, note, on_key, opening, opening_payment,
+};
+use super::samples::{payment, submission, written};
+use gateway_domain::ids::{KeyId, KeyRef, Tenant};
+use gateway_domain::operation::Change;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Dependency;
+use gateway_engine::ports::{CommitOperations, Committed, ReadOperations};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+pub(crate) async fn a_new_operation_is_read_back(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let commit = opening_payment(1);
+    let record = written(&*store, commit.clone()).await;
+    assert_eq!(record.operation, commit.operation);
+    assert_eq!(store.operation_load(id(1)).await.unwrap(), Some(record));
+    let events = store.operation_events(id(1)).await.unwrap();
+    assert_eq!(events.into_iter().map(|(event, _)| event).collect::<Vec<_>>(), commit.events);
+}
+
+pub(crate) async fn a_commit_follows_a_commit(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let mut record = written(&*store, opening_payment(1)).await;
+    for byte in 1..=10 {
+        let changes = (0..byte % 4 + 1).map(note).collect();
+        record = written(&*store, following(&record, EpochMs(u64::from(byte)), changes)).await;
+        assert_eq!(store.operation_load(id(1)).await.unwrap().as_ref(), Some(&record));
+    }
+    let n_events = store.operation_events(id(1)).await.unwrap().len();
+    assert_eq!(u64::try_from(n_events).unwrap(), record.operation.revision);
+}
+
+pub(crate) async fn a_replayed_claim_is_raced(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let first = opening_payment(1);
+    let mut second = opening_payment(2);
+    second.claim.clone_from(&first.claim);
+    written(&*store, first).await;
+    assert_raced(&*store, second).await;
+}
+
+pub(crate) async fn claims_of_other_scopes_are_other_claims(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let claim = |byte, tenant: &str, key_ref: &str, custody| {
+        let mut submission = submission(byte, if custody { key_create() } else { payment() });
+        submission.tenant = Tenant(tenant.into());
+        submission.key.key_ref = KeyRef(key_ref.into());
+        submission.key.key_id = KeyId(hex32(byte));
+        let mut commit = opening(submission, EpochMs(1));
+        commit.claim = Some("the same".into());
+        commit
+    };
+    written(&*store, claim(1, "a", "treasury", false)).await;
+    written(&*store, claim(2, "b", "treasury", false)).await;
+    written(&*store, claim(3, "a", "treasury", true)).await;
+    written(&*store, claim(4, "a", "payroll", true)).await;
+    // A product claim spans keys; a custody claim does not.
+    assert_raced(&*store, claim(5, "a", "payroll", false)).await;
+    assert_raced(&*store, claim(6, "a", "payroll", true)).await;
+}
+
+pub(crate) async fn a_stale_revision_is_raced_and_writes_nothing(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let record = written(&*store, opening_payment(1)).await;
+    let next = written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    assert_raced(&*store, following(&record, EpochMs(3), vec![note(2)])).await;
+    assert_raced(&*store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
+    let mut ahead = following(&next, EpochMs(4), vec![note(5)]);
+    ahead.operation.revision += 1;
+    assert_raced(&*store, ahead).await;
+    // Whoever raced leaves no trace in the log either: the next root follows from the events that were written.
+    let last = written(&*store, following(&next, EpochMs(5), vec![note(6)])).await;
+    super::evidence::assert_ledger(&*store, &[id(1)], last.ledger_root).await;
+}
+
+pub(crate) async fn an_operation_is_not_made_twice(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    written(&*store, opening_payment(1)).await;
+    let mut again = opening_payment(1);
+    again.claim = Some("another".into());
+    assert_raced(&*store, again).await;
+    let mut unclaimed = opening_payment(1);
+    unclaimed.claim = None;
+    assert_raced(&*store, unclaimed).await;
+}
+
+pub(crate) async fn an_event_hashed_onto_another_is_raced(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let record = written(&*store, opening_payment(1)).await;
+    let mut commit = following(&record, EpochMs(2), vec![note(1)]);
+    commit.previous_record_root = hex32(9);
+    assert_raced(&*store, commit).await;
+}
+
+pub(crate) async fn of_32_concurrent_commits_one_wins_each_revision(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let mut record = written(&*store, opening_payment(1)).await;
+    for round in 0..8_u64 {
+        let mut clients = JoinSet::new();
+        for byte in 0..32 {
+            let commit = following(&record, EpochMs(round), vec![note(byte)]);
+            let store = Arc::clone(&store);
+            clients.spawn(async move { store.commit(commit).await.unwrap() });
+        }
+        let answers = clients.join_all().await;
+        let mut winners = answers.into_iter().filter_map(|answer| match answer {
+            Committed::Written(record) => Some(record),
+            Committed::Raced => None,
+        });
+        record = winners.next().expect("one must win");
+        assert_eq!(winners.next(), None, "only one may win");
+        assert_eq!(store.operation_load(id(1)).await.unwrap().as_ref(), Some(&record));
+    }
+    assert_eq!(store.operation_events(id(1)).await.unwrap().len(), 2 + 8);
+}
+
+pub(crate) async fn a_commit_that_does_not_add_up_is_an_error(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let mut empty = opening_payment(1);
+    empty.events.clear();
+    let mut too_many = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
+    too_many.events.extend([1, 2].map(|byte| too_many.events[0].clone_with(note(byte))));
+    for commit in [empty, too_many] {
+        let id = commit.operation.id;
+        let error = store.commit(commit).await.unwrap_err();
+        assert_eq!(error.dependency, Dependency::Store);
+        assert!(error.detail.contains(&id.to_string()), "{error}");
+        assert_eq!(store.operation_load(id).await.unwrap(), None);
+    }
+}
+
+trait CloneWith {
+    fn clone_with(&self, change: Change) -> Self;
+}
+
+impl CloneWith for gateway_domain::operation::Event {
+    fn clone_with(&self, change: Change) -> Self {
+        Self { change, ..self.clone() }
+    }
+}

@@ -1,0 +1,103 @@
+//! A key changes with the operation that changes it, and from the revision that was read.
+
+use super::samples::{
+    assert_raced, following, hex32, key_create, on_key, opening, refresh, submission, written,
+};
+use super::{Deployment, Ports};
+use gateway_domain::ids::{EpochName, KeyId};
+use gateway_domain::key::{CustodyKey, Epoch, KeyState, PublicKey};
+use gateway_domain::operation::{Change, Staged};
+use gateway_domain::roster::{Roster, Threshold};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations, Record};
+
+const KEY: fn() -> KeyId = || KeyId(hex32(2));
+
+fn requested() -> Change {
+    Change::ExecutionRequested { requested_at_ms: None }
+}
+
+/// The work of a ceremony, in one go: three changes of the key.
+fn executed(epoch: &str) -> Vec<Change> {
+    let staged = Staged {
+        epoch: Epoch { name: EpochName(epoch.into()), root: hex32(12) },
+        public: PublicKey { public_key_hex: "00".repeat(32), package_hex: "01".into() },
+        participants: Roster::parse(&[0, 1, 2]).unwrap(),
+        threshold: Threshold(2),
+    };
+    let done = Change::Executed { result_ref: hex32(13), signature: None };
+    vec![requested(), Change::EpochDecided { staged: Box::new(staged) }, done]
+}
+
+async fn created(store: &impl Ports) -> (Record, CustodyKey) {
+    let record = written(store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    (record, store.key_load(KEY()).await.unwrap().unwrap())
+}
+
+pub(crate) async fn a_key_is_made_with_its_operation(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let commit = on_key(opening(submission(1, key_create()), EpochMs(1)), None);
+    written(&*store, commit.clone()).await;
+    assert_eq!(store.key_load(KEY()).await.unwrap(), commit.key);
+}
+
+pub(crate) async fn one_commit_may_move_a_key_by_several_revisions(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let (record, key) = created(&*store).await;
+    let commit = on_key(following(&record, EpochMs(2), executed("1")), Some(&key));
+    written(&*store, commit.clone()).await;
+    let after = store.key_load(KEY()).await.unwrap();
+    assert_eq!(after, commit.key);
+    assert_eq!(after.map(|key| (key.revision, key.state, key.busy_with)), Some((3, KeyState::Active, None)));
+}
+
+pub(crate) async fn a_stale_key_is_raced_and_moves_no_operation(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let (record, key) = created(&*store).await;
+    let other = written(&*store, opening(submission(3, refresh()), EpochMs(2))).await;
+    let stale = on_key(following(&other, EpochMs(3), vec![requested()]), Some(&key));
+    written(&*store, on_key(following(&record, EpochMs(4), executed("1")), Some(&key))).await;
+    assert_raced(&*store, stale).await;
+    let missing = opening(submission(4, refresh()), EpochMs(2));
+    let mut missing = on_key(missing_key(missing), None);
+    missing.key_revision_before = Some(0);
+    assert_raced(&*store, missing).await;
+}
+
+/// The commit about a key of another name, as if it created it.
+fn missing_key(mut commit: Commit) -> Commit {
+    commit.operation.key.key_id = KeyId(hex32(99));
+    commit.operation.key.key_ref.0 = "elsewhere".into();
+    commit.operation.intent = key_create();
+    commit
+}
+
+pub(crate) async fn a_key_is_not_made_twice(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    created(&*store).await;
+    let twin = on_key(opening(submission(3, key_create()), EpochMs(2)), None);
+    assert_raced(&*store, twin).await;
+}
+
+pub(crate) async fn of_two_operations_that_saw_the_key_free_one_executes(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let (record, key) = created(&*store).await;
+    written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
+    let key = store.key_load(KEY()).await.unwrap().unwrap();
+    let mut commits = Vec::new();
+    for byte in [3, 4] {
+        let record = written(&*store, opening(submission(byte, refresh()), EpochMs(2))).await;
+        commits.push(on_key(following(&record, EpochMs(3), vec![requested()]), Some(&key)));
+    }
+    let holders = commits.iter().map(|commit| Some(commit.operation.id)).collect::<Vec<_>>();
+    let [first, second] = commits.try_into().unwrap();
+    let (first, second) = tokio::join!(store.commit(first), store.commit(second));
+    let is_written = |answer: &_| matches!(answer, Ok(Committed::Written(_)));
+    let winner = match (is_written(&first), is_written(&second)) {
+        (true, false) => 0,
+        (false, true) => 1,
+        answers => panic!("one must win: {answers:?}"),
+    };
+    let key = store.key_load(KEY()).await.unwrap().unwrap();
+    assert_eq!(key.busy_with, holders[winner]);
+}

@@ -1,0 +1,168 @@
+//! Operations to store. None has lived by the rules of the machine: a store does not know them.
+
+use crate::contract::Ports;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Refresh, SigningTerms};
+use gateway_domain::key::{self, CustodyKey};
+use gateway_domain::operation::{Change, Event, KeySlot, Submission, evolve, open, replay};
+use gateway_domain::policy::{Decision, Outcome, Quorum};
+use gateway_domain::roster::{Roster, Threshold};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{Commit, Committed, DecisionRecord, Record};
+
+pub(crate) fn hex32(byte: u8) -> Hex32 {
+    Hex32::new([byte; 32])
+}
+
+pub(crate) fn id(byte: u8) -> OperationId {
+    OperationId(hex32(byte))
+}
+
+pub(crate) fn payment() -> Intent {
+    Intent::Payment(Payment {
+        key_ref: Some(KeyRef("treasury".into())),
+        from_account: "acct-1".into(),
+        to_account: "acct-2".into(),
+        amount_minor: 9_007_199_254_740_993,
+        currency: "EUR".into(),
+        reference: Some("naïve \"quotes\" \u{1F511}".into()),
+        bip32: None,
+        terms: SigningTerms {
+            requested_participants: Roster::parse(&[0, 1, 2]).unwrap(),
+            threshold: None,
+            epoch_fence_token_hex: None,
+            publication_mode: PublicationMode::Manual,
+        },
+    })
+}
+
+pub(crate) fn key_create() -> Intent {
+    Intent::KeyCreate(KeyCreate {
+        asset_id: "btc".into(),
+        purpose: "cold".into(),
+        participants: Roster::parse(&[0, 1, 2]).unwrap(),
+        threshold: Threshold(2),
+        signature_profile: "frost-ed25519-sha512".into(),
+        chains: vec![],
+    })
+}
+
+pub(crate) fn refresh() -> Intent {
+    Intent::Refresh(Refresh {
+        change: Lifecycle {
+            target_epoch: EpochName("2".into()),
+            reason: "drill".into(),
+            publication_mode: PublicationMode::Manual,
+            metadata: Default::default(),
+        },
+    })
+}
+
+pub(crate) fn verdict(required: u32) -> Outcome {
+    Outcome {
+        decision: Decision::Allow,
+        bundle_id: "payment-guard".into(),
+        bundle_hash: hex32(3),
+        reasons: vec![],
+        obligations: vec![],
+        facts: vec![],
+        quorum: Quorum { subjects: vec![], required, satisfied: required == 0 },
+        input_hash: hex32(4),
+        output_hash: hex32(5),
+        fuel_used: 1,
+        fault: None,
+    }
+}
+
+pub(crate) fn submission(byte: u8, intent: Intent) -> Submission {
+    Submission {
+        operation_id: id(byte),
+        tenant: Tenant("default".into()),
+        submitter: submitter(),
+        intent_hash: intent.hash().unwrap(),
+        intent,
+        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
+        body_digest: hex32(6),
+        unknown_fields: vec![],
+        policy: verdict(2),
+    }
+}
+
+fn submitter() -> ClientBinding {
+    ClientBinding {
+        client_id: "desk".into(),
+        subject_id: "carol".into(),
+        roles: vec![],
+        scopes: vec![],
+        cert_sha256: None,
+        token_jti: None,
+        tenant: None,
+    }
+}
+
+pub(crate) fn decision(byte: u8) -> DecisionRecord {
+    DecisionRecord {
+        at_ms: EpochMs(7),
+        tenant: Tenant("default".into()),
+        operation_id: id(byte),
+        submitter: submitter(),
+        intent_hash: hex32(8),
+        outcome: Outcome { decision: Decision::Deny, ..verdict(0) },
+    }
+}
+
+/// The commit that opens an operation: two events, awaiting approvals.
+pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
+    let events = open(submission, at);
+    let operation = replay(&events).unwrap();
+    let claim = Some(format!("claim-{}", operation.id));
+    let (previous_record_root, key, key_revision_before) = (Hex32::ZERO, None, None);
+    Commit { operation, events, previous_record_root, key, key_revision_before, claim }
+}
+
+/// [`opening`] a payment, at the instant 1,000.
+pub(crate) fn opening_payment(byte: u8) -> Commit {
+    opening(submission(byte, payment()), EpochMs(1_000))
+}
+
+/// The commit that follows a record.
+pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> Commit {
+    let event = |change| Event { at_ms: at, change, settles: None };
+    let events: Vec<_> = changes.into_iter().map(event).collect();
+    let operation = events.iter().fold(record.operation.clone(), evolve);
+    let (previous_record_root, key, key_revision_before) = (record.record_root, None, None);
+    Commit { operation, events, previous_record_root, key, key_revision_before, claim: None }
+}
+
+/// The commit with what its events make of a key, which they must change.
+pub(crate) fn on_key(mut commit: Commit, before: Option<&CustodyKey>) -> Commit {
+    let fold = |key, event: &Event| key::after(key, &commit.operation, &event.change);
+    let after = commit.events.iter().fold(before.cloned(), fold);
+    assert_ne!(after.as_ref(), before);
+    commit.key = after;
+    commit.key_revision_before = before.map(|key| key.revision);
+    commit
+}
+
+pub(crate) fn note(byte: u8) -> Change {
+    Change::ReplayNoted { body_digest: hex32(byte) }
+}
+
+pub(crate) async fn written(store: &impl Ports, commit: Commit) -> Record {
+    match store.commit(commit).await.unwrap() {
+        Committed::Written(record) => record,
+        Committed::Raced => panic!("the commit was raced"),
+    }
+}
+
+pub(crate) async fn assert_raced(store: &impl Ports, commit: Commit) {
+    let id = commit.operation.id;
+    let before = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
+    let key_before = store.key_load(commit.operation.key.key_id).await.unwrap();
+    let key_id = commit.operation.key.key_id;
+    assert_eq!(store.commit(commit).await.unwrap(), Committed::Raced);
+    let after = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
+    assert_eq!(after, before, "a raced commit must write nothing");
+    assert_eq!(store.key_load(key_id).await.unwrap(), key_before, "a raced commit must leave the key alone");
+}

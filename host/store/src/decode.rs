@@ -1,0 +1,70 @@
+//! From rows back to what they hold. A row that can not be read is an answer that names it, never a guess.
+
+use crate::encode::FORMAT;
+use crate::error::{failed, unavailable};
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Event, Operation};
+use gateway_engine::Unavailable;
+use gateway_engine::ports::Record;
+use std::fmt::Display;
+
+/// An operation's row, in the order of its columns.
+pub(crate) type StoredOperation = (i64, Vec<u8>, Vec<u8>, String);
+
+/// An event's or a key's row: format, then hash or revision, then body.
+pub(crate) type Stored<T> = (i64, T, String);
+
+pub(crate) fn operation(id: OperationId, row: StoredOperation) -> Result<Record, Unavailable> {
+    let (format, record_root, ledger_root, body) = row;
+    let what = format!("operation `{id}`");
+    let operation: Operation = parsed(&what, format, || serde_json::from_str(&body))?;
+    if operation.id != id {
+        return Err(unavailable(format_args!("{what} is stored under another's name")));
+    }
+    Ok(Record {
+        operation,
+        record_root: hex32(&what, &record_root)?,
+        ledger_root: hex32(&what, &ledger_root)?,
+    })
+}
+
+pub(crate) fn event(id: OperationId, row: Stored<Vec<u8>>) -> Result<(Event, Hex32), Unavailable> {
+    let (format, hash, body) = row;
+    let what = format!("an event of operation `{id}`");
+    let event = parsed(&what, format, || serde_json::from_str(&body))?;
+    Ok((event, hex32(&what, &hash)?))
+}
+
+pub(crate) fn key(id: KeyId, row: Stored<i64>) -> Result<CustodyKey, Unavailable> {
+    let (format, revision, body) = row;
+    let what = format!("key `{id}`");
+    let key: CustodyKey = parsed(&what, format, || serde_json::from_str(&body))?;
+    // The revision of the body is what the engine names when it writes; the column is what it is compared with.
+    if key.key_id != id || i64::try_from(key.revision) != Ok(revision) {
+        return Err(unavailable(format_args!("{what} does not agree with its row")));
+    }
+    Ok(key)
+}
+
+pub(crate) fn operation_id(bytes: &[u8]) -> Result<OperationId, Unavailable> {
+    hex32("an operation's id", bytes).map(OperationId)
+}
+
+fn parsed<T>(
+    what: &str,
+    format: i64,
+    parse: impl FnOnce() -> Result<T, serde_json::Error>,
+) -> Result<T, Unavailable> {
+    if format != FORMAT {
+        return Err(unavailable(format_args!(
+            "{what} is stored in format {format}, which is not known here"
+        )));
+    }
+    parse().map_err(|error| failed(format_args!("{what} is stored in a form that can not be read"), &error))
+}
+
+fn hex32(what: impl Display, bytes: &[u8]) -> Result<Hex32, Unavailable> {
+    let bytes = bytes.try_into();
+    bytes.map(Hex32::new).map_err(|_| unavailable(format_args!("{what} has a hash that is not 32 bytes")))
+}

@@ -1,0 +1,186 @@
+//! From a commit to rows. Everything that needs no database is done here, in the caller's task: the one writer only
+//! writes.
+
+use crate::error::{failed, unavailable};
+use gateway_domain::evidence::event_hash;
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::intent::Family;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Operation, Phase, Step, next};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Commit, DecisionRecord};
+
+/// The form of every body written now. Another number is another form, which [`crate::decode`] must learn to read.
+pub(crate) const FORMAT: i64 = 1;
+
+/// A commit as rows.
+pub(crate) struct Rows {
+    pub(crate) operation: OperationRow,
+    /// Never empty; in order.
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) key: Option<KeyRow>,
+    pub(crate) claim: Option<ClaimRow>,
+}
+
+pub(crate) struct OperationRow {
+    pub(crate) id: OperationId,
+    pub(crate) tenant: String,
+    pub(crate) family: &'static str,
+    pub(crate) key_id: KeyId,
+    pub(crate) state: &'static str,
+    pub(crate) owes: bool,
+    pub(crate) awaits_approvals: bool,
+    /// 0: there must be no such operation.
+    pub(crate) revision_before: i64,
+    pub(crate) revision: i64,
+    pub(crate) record_root_before: Hex32,
+    pub(crate) record_root: Hex32,
+    pub(crate) created_at_ms: i64,
+    pub(crate) updated_at_ms: i64,
+    pub(crate) body: String,
+}
+
+pub(crate) struct EventRow {
+    pub(crate) seq: i64,
+    pub(crate) hash: Hex32,
+    pub(crate) body: String,
+}
+
+pub(crate) struct KeyRow {
+    pub(crate) id: KeyId,
+    pub(crate) tenant: String,
+    pub(crate) key_ref: String,
+    pub(crate) state: &'static str,
+    pub(crate) busy_with: Option<OperationId>,
+    /// None: there must be no such key.
+    pub(crate) revision_before: Option<i64>,
+    pub(crate) revision: i64,
+    pub(crate) body: String,
+}
+
+pub(crate) struct ClaimRow {
+    /// Empty for the product family.
+    pub(crate) key_ref: String,
+    pub(crate) idempotency_key: String,
+}
+
+/// A decision that moved no operation, as a row.
+pub(crate) struct DecisionRow {
+    pub(crate) at_ms: i64,
+    pub(crate) tenant: String,
+    pub(crate) operation_id: OperationId,
+    pub(crate) intent_hash: Hex32,
+    pub(crate) submitter: String,
+    pub(crate) outcome: String,
+}
+
+/// The rows of a commit.
+pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
+    let id = commit.operation.id;
+    let n_events = u64::try_from(commit.events.len()).unwrap_or(u64::MAX);
+    let revision_before = commit.operation.revision.checked_sub(n_events).filter(|_| n_events > 0);
+    let Some(revision_before) = revision_before else {
+        return Err(unavailable(format_args!("a commit of operation `{id}` does not add up")));
+    };
+    let events = events(commit, number(revision_before))?;
+    let record_root = events.last().map_or(commit.previous_record_root, |last| last.hash);
+    let key = commit.key.as_ref().map(|key| key_row(key, commit.key_revision_before)).transpose()?;
+    let operation = operation_row(commit, number(revision_before), record_root)?;
+    Ok(Rows { operation, events, key, claim: commit.claim.as_ref().map(|claim| claim_row(commit, claim)) })
+}
+
+/// The row of a decision.
+pub(crate) fn decision(record: &DecisionRecord) -> Result<DecisionRow, Unavailable> {
+    let lost = |error| failed("a policy decision can not be written as JSON", &error);
+    Ok(DecisionRow {
+        at_ms: instant(record.at_ms),
+        tenant: record.tenant.0.clone(),
+        operation_id: record.operation_id,
+        intent_hash: record.intent_hash,
+        submitter: serde_json::to_string(&record.submitter).map_err(lost)?,
+        outcome: serde_json::to_string(&record.outcome).map_err(lost)?,
+    })
+}
+
+/// An instant as a column: for searching only, so one beyond a database's integers may be the last of them.
+pub(crate) fn instant(at: EpochMs) -> i64 {
+    number(at.0)
+}
+
+fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavailable> {
+    let id = commit.operation.id;
+    let mut rows = Vec::with_capacity(commit.events.len());
+    let mut previous = commit.previous_record_root;
+    for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
+        let hash = event_hash(previous, event).map_err(|error| {
+            failed(format_args!("an event of operation `{id}` can not be hashed"), &error)
+        })?;
+        let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
+        rows.push(EventRow { seq, hash, body });
+        previous = hash;
+    }
+    Ok(rows)
+}
+
+fn operation_row(
+    commit: &Commit,
+    revision_before: i64,
+    record_root: Hex32,
+) -> Result<OperationRow, Unavailable> {
+    let operation = &commit.operation;
+    Ok(OperationRow {
+        id: operation.id,
+        tenant: operation.tenant.0.clone(),
+        family: family(operation),
+        key_id: operation.key.key_id,
+        state: operation.state().as_str(),
+        owes: next(operation) != Step::Rest,
+        awaits_approvals: operation.phase == Phase::PendingApproval,
+        revision_before,
+        revision: number(operation.revision),
+        record_root_before: commit.previous_record_root,
+        record_root,
+        created_at_ms: instant(operation.created_at_ms),
+        updated_at_ms: instant(operation.updated_at_ms),
+        body: serde_json::to_string(operation).map_err(|error| unwritable(operation.id, &error))?,
+    })
+}
+
+fn key_row(key: &CustodyKey, revision_before: Option<u64>) -> Result<KeyRow, Unavailable> {
+    let id = key.key_id;
+    let unwritable = |error| failed(format_args!("key `{id}` can not be written as JSON"), &error);
+    Ok(KeyRow {
+        id,
+        tenant: key.tenant.0.clone(),
+        key_ref: key.key_ref.0.clone(),
+        state: key.state.as_str(),
+        busy_with: key.busy_with,
+        revision_before: revision_before.map(number),
+        revision: number(key.revision),
+        body: serde_json::to_string(key).map_err(unwritable)?,
+    })
+}
+
+fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
+    let key_ref = match commit.operation.intent.family() {
+        Family::Product => String::new(),
+        Family::Custody => commit.operation.key.key_ref.0.clone(),
+    };
+    ClaimRow { key_ref, idempotency_key: idempotency_key.to_owned() }
+}
+
+const fn family(operation: &Operation) -> &'static str {
+    match operation.intent.family() {
+        Family::Product => "product",
+        Family::Custody => "custody",
+    }
+}
+
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unwritable(id: OperationId, error: &serde_json::Error) -> Unavailable {
+    failed(format_args!("operation `{id}` can not be written as JSON"), error)
+}

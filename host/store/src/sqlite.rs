@@ -1,0 +1,74 @@
+//! SQLite: one file, one writer that commits whatever waits together, readers beside it.
+
+mod commit;
+mod decision;
+mod read;
+mod right_edge;
+#[cfg(test)]
+mod tests;
+
+use crate::encode;
+use crate::error::failed;
+use crate::store::Counters;
+use commit::CommitJob;
+use decision::DecisionJob;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Commit, Committed, DecisionRecord, Record};
+use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
+use right_edge::RightEdge;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const OURS: ApplicationId = ApplicationId::new(*b"OpGw");
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "operations",
+    sql: include_str!("../migrations/sqlite/0001_operations.sql"),
+}];
+
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    database: Database<RightEdge>,
+    n_statements: Arc<AtomicU64>,
+}
+
+impl Sqlite {
+    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
+        let options = Options::at(location, OURS, MIGRATIONS)?.create();
+        Ok(Self { database: Database::open(options).await?, n_statements: Arc::default() })
+    }
+
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
+        let rows = encode::commit(&commit)?;
+        let record_root = rows.operation.record_root;
+        let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
+        let operation = commit.operation;
+        let lost = |error| failed(format_args!("operation `{}` could not be written", operation.id), &error);
+        match self.database.write(job).await.map_err(lost)? {
+            Some(ledger_root) => Ok(Committed::Written(Record { operation, record_root, ledger_root })),
+            None => Ok(Committed::Raced),
+        }
+    }
+
+    pub(crate) async fn decision_record(&self, record: &DecisionRecord) -> Result<(), Unavailable> {
+        let job =
+            DecisionJob { row: encode::decision(record)?, n_statements: Arc::clone(&self.n_statements) };
+        let lost = |error| failed("a policy decision could not be written", &error);
+        self.database.write(job).await.map_err(lost)
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let written = self.database.counters();
+        Counters {
+            jobs: written.jobs,
+            transactions: written.commits,
+            rollbacks: written.rollbacks,
+            statements: self.n_statements.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        self.database.close().await;
+    }
+}

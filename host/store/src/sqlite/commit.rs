@@ -1,0 +1,190 @@
+//! One commit, as one text of SQL: each text is a hand-over to SQLite's thread and back, which costs more than the
+//! statements in it.
+//!
+//! The first statement carries every condition. Each of the others asks for `changes() > 0`, that is, for the one
+//! before it to have written something: a commit that lost its race runs through without a write, and needs no rollback.
+
+use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows};
+use crate::ledger::{Appended, append};
+use crate::sqlite::right_edge::RightEdge;
+use gateway_domain::evidence::Completed;
+use gateway_domain::ids::Hex32;
+use gateway_sqlite::Job;
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) struct CommitJob {
+    pub(crate) rows: Rows,
+    pub(crate) n_statements: Arc<AtomicU64>,
+}
+
+impl Job for CommitJob {
+    type State = RightEdge;
+    /// The log's root after the commit; none when it lost its race and wrote nothing.
+    type Output = Option<Hex32>;
+
+    async fn apply(
+        &self,
+        conn: &mut SqliteConnection,
+        edge: &mut RightEdge,
+    ) -> Result<Option<Hex32>, sqlx::Error> {
+        let appended = append(&edge.frontier, self.rows.events.iter().map(|event| event.hash));
+        let mut script = Script { text: QueryBuilder::new(""), n_statements: 0 };
+        script.write(&self.rows, edge.frontier.n_leaves(), &appended);
+        let written = script.text.build().execute(conn).await?.rows_affected();
+        self.n_statements.fetch_add(script.n_statements, Ordering::Relaxed);
+        if written == 0 {
+            return Ok(None);
+        }
+        edge.frontier = appended.frontier;
+        Ok(Some(appended.root))
+    }
+}
+
+/// SQL and its values, in one order.
+struct Script {
+    text: QueryBuilder<Sqlite>,
+    n_statements: u64,
+}
+
+impl Script {
+    fn write(&mut self, rows: &Rows, n_leaves: u64, appended: &Appended) {
+        if rows.operation.revision_before == 0 {
+            self.operation_insert(rows, appended.root);
+        } else {
+            self.operation_update(rows, appended.root);
+        }
+        self.events(rows, n_leaves);
+        if !appended.nodes.is_empty() {
+            self.ledger_nodes(&appended.nodes);
+        }
+        if let Some(claim) = &rows.claim {
+            self.claim(&rows.operation, claim);
+        }
+        if let Some(key) = &rows.key {
+            self.key(key);
+        }
+    }
+
+    fn begin(&mut self, sql: &str) {
+        self.text.push(sql);
+        self.n_statements = self.n_statements.saturating_add(1);
+    }
+
+    fn operation_insert(&mut self, rows: &Rows, ledger_root: Hex32) {
+        let row = &rows.operation;
+        self.begin(
+            "INSERT INTO operations (operation_id, tenant, family, key_id, state, owes, awaits_approvals, revision,
+             record_root, ledger_root, created_at_ms, updated_at_ms, format, body) SELECT ",
+        );
+        let mut values = self.text.separated(", ");
+        values.push_bind(bytes(&row.id.0)).push_bind(row.tenant.as_str()).push_bind(row.family);
+        values.push_bind(bytes(&row.key_id.0)).push_bind(row.state);
+        values.push_bind(row.owes).push_bind(row.awaits_approvals).push_bind(row.revision);
+        values.push_bind(bytes(&row.record_root)).push_bind(bytes(&ledger_root));
+        values.push_bind(row.created_at_ms).push_bind(row.updated_at_ms);
+        values.push_bind(FORMAT).push_bind(row.body.as_str());
+        self.text.push(" WHERE true");
+        self.conditions(rows);
+        self.text.push(" ON CONFLICT (operation_id) DO NOTHING;\n");
+    }
+
+    fn operation_update(&mut self, rows: &Rows, ledger_root: Hex32) {
+        let row = &rows.operation;
+        self.begin("UPDATE operations SET ");
+        let mut values = self.text.separated(", ");
+        values.push("state = ").push_bind_unseparated(row.state);
+        values.push("owes = ").push_bind_unseparated(row.owes);
+        values.push("awaits_approvals = ").push_bind_unseparated(row.awaits_approvals);
+        values.push("revision = ").push_bind_unseparated(row.revision);
+        values.push("record_root = ").push_bind_unseparated(bytes(&row.record_root));
+        values.push("ledger_root = ").push_bind_unseparated(bytes(&ledger_root));
+        values.push("updated_at_ms = ").push_bind_unseparated(row.updated_at_ms);
+        values.push("format = ").push_bind_unseparated(FORMAT);
+        values.push("body = ").push_bind_unseparated(row.body.as_str());
+        self.text.push(" WHERE operation_id = ").push_bind(bytes(&row.id.0));
+        self.text.push(" AND revision = ").push_bind(row.revision_before);
+        // Follows from the revision, unless the caller hashed onto another event than the last: then nothing may be
+        // written.
+        self.text.push(" AND record_root = ").push_bind(bytes(&row.record_root_before));
+        self.conditions(rows);
+        self.text.push(";\n");
+    }
+
+    /// What must hold of other tables.
+    fn conditions(&mut self, rows: &Rows) {
+        if let Some(claim) = &rows.claim {
+            self.text.push(" AND NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE tenant = ");
+            self.text.push_bind(rows.operation.tenant.as_str());
+            self.text.push(" AND family = ").push_bind(rows.operation.family);
+            self.text.push(" AND key_ref = ").push_bind(claim.key_ref.as_str());
+            self.text.push(" AND idempotency_key = ").push_bind(claim.idempotency_key.as_str()).push(")");
+        }
+        match rows.key.as_ref().map(|key| (bytes(&key.id.0), key.revision_before)) {
+            Some((id, Some(revision))) => {
+                self.text.push(" AND EXISTS (SELECT 1 FROM custody_keys WHERE key_id = ").push_bind(id);
+                self.text.push(" AND revision = ").push_bind(revision).push(")");
+            }
+            Some((id, None)) => {
+                self.text.push(" AND NOT EXISTS (SELECT 1 FROM custody_keys WHERE key_id = ").push_bind(id);
+                self.text.push(")");
+            }
+            None => {}
+        }
+    }
+
+    fn events(&mut self, rows: &Rows, n_leaves: u64) {
+        self.begin(
+            "INSERT INTO events (ledger_index, operation_id, seq, event_hash, format, body)
+             SELECT column1, column2, column3, column4, column5, column6 FROM (",
+        );
+        let first = i64::try_from(n_leaves).unwrap_or(i64::MAX);
+        self.text.push_values((first..).zip(&rows.events), |mut values, (ledger_index, event)| {
+            values.push_bind(ledger_index).push_bind(bytes(&rows.operation.id.0)).push_bind(event.seq);
+            values.push_bind(bytes(&event.hash)).push_bind(FORMAT).push_bind(event.body.as_str());
+        });
+        self.text.push(") WHERE changes() > 0;\n");
+    }
+
+    fn ledger_nodes(&mut self, nodes: &[Completed]) {
+        self.begin(
+            "INSERT INTO ledger_nodes (level, position, hash) SELECT column1, column2, column3 FROM (",
+        );
+        self.text.push_values(nodes, |mut values, node| {
+            let position = i64::try_from(node.index).unwrap_or(i64::MAX);
+            values.push_bind(node.level).push_bind(position).push_bind(bytes(&node.hash));
+        });
+        self.text.push(") WHERE changes() > 0;\n");
+    }
+
+    fn claim(&mut self, operation: &OperationRow, claim: &ClaimRow) {
+        self.begin(
+            "INSERT INTO idempotency_claims (tenant, family, key_ref, idempotency_key, operation_id) SELECT ",
+        );
+        let mut values = self.text.separated(", ");
+        values.push_bind(operation.tenant.as_str()).push_bind(operation.family);
+        values.push_bind(claim.key_ref.as_str()).push_bind(claim.idempotency_key.as_str());
+        values.push_bind(bytes(&operation.id.0));
+        self.text.push(" WHERE changes() > 0;\n");
+    }
+
+    fn key(&mut self, key: &KeyRow) {
+        self.begin(
+            "INSERT INTO custody_keys (key_id, tenant, key_ref, state, busy_with, revision, format, body) SELECT ",
+        );
+        let mut values = self.text.separated(", ");
+        values.push_bind(bytes(&key.id.0)).push_bind(key.tenant.as_str()).push_bind(key.key_ref.as_str());
+        values.push_bind(key.state).push_bind(key.busy_with.as_ref().map(|id| bytes(&id.0)));
+        values.push_bind(key.revision).push_bind(FORMAT).push_bind(key.body.as_str());
+        self.text.push(
+            " WHERE changes() > 0 ON CONFLICT (key_id) DO UPDATE SET state = excluded.state,
+             busy_with = excluded.busy_with, revision = excluded.revision, format = excluded.format,
+             body = excluded.body;\n",
+        );
+    }
+}
+
+fn bytes(hash: &Hex32) -> &[u8] {
+    hash.as_bytes()
+}

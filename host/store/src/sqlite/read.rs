@@ -1,0 +1,69 @@
+//! Reads, on the readers' connections. Each is one statement, and so one consistent view.
+
+use crate::decode::{self, Stored, StoredOperation};
+use crate::encode::instant;
+use crate::error::failed;
+use crate::sqlite::Sqlite;
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::Event;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::Record;
+
+const OPERATION: &str =
+    "SELECT format, record_root, ledger_root, body FROM operations WHERE operation_id = ?1";
+const EVENTS: &str = "SELECT format, event_hash, body FROM events WHERE operation_id = ?1 ORDER BY seq";
+const KEY: &str = "SELECT format, revision, body FROM custody_keys WHERE key_id = ?1";
+pub(super) const OWING: &str =
+    "SELECT operation_id FROM operations WHERE owes = 1 ORDER BY updated_at_ms LIMIT ?1";
+pub(super) const PENDING: &str =
+    "SELECT operation_id FROM operations WHERE awaits_approvals = 1 AND created_at_ms < ?2
+    ORDER BY created_at_ms LIMIT ?1";
+
+impl Sqlite {
+    pub(crate) async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
+        let query = sqlx::query_as::<_, StoredOperation>(OPERATION).bind(&id.0.as_bytes()[..]);
+        let row = query.fetch_optional(self.database.reader()).await;
+        let row = row.map_err(|error| failed(format_args!("operation `{id}` could not be read"), &error))?;
+        row.map(|row| decode::operation(id, row)).transpose()
+    }
+
+    pub(crate) async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
+        let query = sqlx::query_as::<_, Stored<Vec<u8>>>(EVENTS).bind(&id.0.as_bytes()[..]);
+        let rows = query.fetch_all(self.database.reader()).await;
+        let lost = |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
+        rows.map_err(lost)?.into_iter().map(|row| decode::event(id, row)).collect()
+    }
+
+    pub(crate) async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+        let ids = sqlx::query_scalar::<_, Vec<u8>>(OWING).bind(n_max);
+        operation_ids(ids.fetch_all(self.database.reader()).await)
+    }
+
+    pub(crate) async fn operations_pending_since(
+        &self,
+        before: EpochMs,
+        n_max: u32,
+    ) -> Result<Vec<OperationId>, Unavailable> {
+        let ids = sqlx::query_scalar::<_, Vec<u8>>(PENDING).bind(n_max).bind(instant(before));
+        operation_ids(ids.fetch_all(self.database.reader()).await)
+    }
+
+    pub(crate) async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+        let query = sqlx::query_as::<_, Stored<i64>>(KEY).bind(&id.0.as_bytes()[..]);
+        let row = query.fetch_optional(self.database.reader()).await;
+        let row = row.map_err(|error| failed(format_args!("key `{id}` could not be read"), &error))?;
+        row.map(|row| decode::key(id, row)).transpose()
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
+        let answer = sqlx::query("SELECT 1").execute(self.database.reader()).await;
+        answer.map(|_| ()).map_err(|error| failed("the database does not answer", &error))
+    }
+}
+
+fn operation_ids(rows: Result<Vec<Vec<u8>>, sqlx::Error>) -> Result<Vec<OperationId>, Unavailable> {
+    let rows = rows.map_err(|error| failed("the work list could not be read", &error))?;
+    rows.iter().map(|bytes| decode::operation_id(bytes)).collect()
+}

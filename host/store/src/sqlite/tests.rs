@@ -1,0 +1,235 @@
+//! The contract on real files, and what only SQLite has.
+
+use super::Sqlite;
+use crate::contract::samples::{decision, following, id, key_create, note, on_key, opening, opening_payment};
+use crate::contract::samples::{submission, written};
+use crate::contract::{Deployment, evidence::merkle_tree_hash};
+use crate::{Counters, OpenError, Store};
+use gateway_domain::evidence::event_hash;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{CommitOperations, Committed, ReadOperations};
+use gateway_engine::{Dependency, Unavailable};
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> String {
+        self.0.path().join("gateway.db").to_str().unwrap().to_owned()
+    }
+
+    /// A connection beside the store, for tampering and counting.
+    async fn connection(&self) -> SqliteConnection {
+        SqliteConnection::connect(&format!("sqlite://{}", self.path())).await.unwrap()
+    }
+
+    async fn tamper(&self, sql: &str) {
+        let mut conn = self.connection().await;
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+    }
+
+    async fn n_rows(&self, table: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {table}");
+        sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut self.connection().await).await.unwrap()
+    }
+}
+
+impl Deployment for Folder {
+    type Store = Store;
+
+    async fn open(&self) -> Arc<Store> {
+        Arc::new(Store::open(&self.path()).await.unwrap())
+    }
+
+    async fn close(&self, store: Arc<Store>) {
+        store.close().await;
+    }
+}
+
+crate::contract::contract_cases!(Folder::new());
+
+const TABLES: [&str; 6] =
+    ["operations", "events", "ledger_nodes", "idempotency_claims", "custody_keys", "policy_decisions"];
+
+async fn n_rows(folder: &Folder) -> Vec<i64> {
+    let mut counts = Vec::new();
+    for table in TABLES {
+        counts.push(folder.n_rows(table).await);
+    }
+    counts
+}
+
+#[tokio::test]
+async fn a_raced_commit_leaves_every_table_and_the_root_alone() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let record = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    let before = n_rows(&folder).await;
+    assert_eq!(before, [1, 2, 1, 1, 1, 0]);
+    let twin = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
+    assert_eq!(store.commit(twin).await.unwrap(), Committed::Raced);
+    let mut claimed = opening_payment(3);
+    claimed.operation = on_key(opening(submission(3, key_create()), EpochMs(1)), None).operation;
+    claimed.claim = Some(format!("claim-{}", id(1)));
+    assert_eq!(store.commit(claimed).await.unwrap(), Committed::Raced);
+    assert_eq!(n_rows(&folder).await, before);
+    assert_eq!(store.counters().rollbacks, 0, "a race is not a rollback");
+    written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    assert_eq!(n_rows(&folder).await, [1, 3, 1, 1, 1, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_concurrent_commit_has_the_root_of_its_place_in_the_log() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let mut clients = tokio::task::JoinSet::new();
+    for byte in 0..32 {
+        let store = Arc::clone(&store);
+        clients.spawn(async move {
+            let mut record = written(&*store, opening_payment(byte)).await;
+            let mut roots = vec![record.ledger_root];
+            for step in 0..6 {
+                record = written(&*store, following(&record, EpochMs(step), vec![note(byte)])).await;
+                roots.push(record.ledger_root);
+            }
+            roots
+        });
+    }
+    let mut roots = clients.join_all().await.concat();
+    let sql = "SELECT event_hash FROM events ORDER BY ledger_index";
+    let rows: Vec<Vec<u8>> = sqlx::query_scalar(sql).fetch_all(&mut folder.connection().await).await.unwrap();
+    let hashes: Vec<_> = rows.into_iter().map(|row| Hex32::new(row.try_into().unwrap())).collect();
+    assert_eq!(hashes.len(), 32 * 8);
+    let mut references: Vec<_> = (1..=hashes.len()).map(|n| merkle_tree_hash(&hashes[..n])).collect();
+    references.sort();
+    roots.sort();
+    roots.dedup();
+    assert_eq!(roots.len(), 32 * 7, "no two commits end at one place");
+    assert!(roots.iter().all(|root| references.binary_search(root).is_ok()));
+    let Counters { jobs, transactions, rollbacks, statements } = store.counters();
+    assert_eq!((jobs, rollbacks), (32 * 7, 0));
+    assert!(transactions <= jobs && statements >= 2 * jobs && statements <= 4 * jobs, "{statements}");
+}
+
+#[tokio::test]
+async fn decisions_are_rows() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    store.decision_record(decision(1)).await.unwrap();
+    let sql = "SELECT at_ms, tenant, operation_id, outcome ->> 'decision', submitter ->> 'client_id' FROM policy_decisions";
+    let row: (i64, String, Vec<u8>, String, String) =
+        sqlx::query_as(sql).fetch_one(&mut folder.connection().await).await.unwrap();
+    assert_eq!(row, (7, "default".into(), vec![1; 32], "DENY".into(), "desk".into()));
+}
+
+fn assert_names(error: &Unavailable, name: impl std::fmt::Display) {
+    assert_eq!(error.dependency, Dependency::Store);
+    assert!(error.detail.contains(&name.to_string()), "{error}");
+    for word in ["SELECT", "INSERT", "operations", "sqlite"] {
+        assert!(!error.detail.contains(word), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn rows_that_can_not_be_read_are_named() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let record = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    let key_id = record.operation.key.key_id;
+    for table in ["operations", "events", "custody_keys"] {
+        folder.tamper(&format!("UPDATE {table} SET format = 2")).await;
+    }
+    assert_names(&store.operation_load(id(1)).await.unwrap_err(), id(1));
+    assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
+    assert_names(&store.key_load(key_id).await.unwrap_err(), key_id);
+    for table in ["operations", "events", "custody_keys"] {
+        folder.tamper(&format!("UPDATE {table} SET format = 1, body = '{{}}'")).await;
+    }
+    assert_names(&store.operation_load(id(1)).await.unwrap_err(), id(1));
+    assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
+    assert_names(&store.key_load(key_id).await.unwrap_err(), key_id);
+    folder.tamper("UPDATE events SET event_hash = x'00'").await;
+    assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
+}
+
+#[tokio::test]
+async fn a_closed_store_is_unavailable() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    store.close().await;
+    assert_names(&store.commit(opening_payment(1)).await.unwrap_err(), id(1));
+    assert_names(&store.operation_load(id(1)).await.unwrap_err(), id(1));
+    assert_names(&store.ping().await.unwrap_err(), "database");
+}
+
+#[tokio::test]
+async fn a_damaged_log_is_not_opened() {
+    let damages = [
+        "DELETE FROM ledger_nodes WHERE level = 1 AND position = 0",
+        "UPDATE ledger_nodes SET hash = zeroblob(32) WHERE level = 1 AND position = 0",
+        "UPDATE events SET event_hash = zeroblob(32) WHERE ledger_index = 2",
+        "UPDATE operations SET ledger_root = zeroblob(32)",
+    ];
+    for damage in damages {
+        let folder = Folder::new();
+        let store = folder.open().await;
+        let record = written(&*store, opening_payment(1)).await;
+        written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+        store.close().await;
+        folder.tamper(damage).await;
+        let refused = Store::open(&folder.path()).await;
+        assert!(
+            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
+            "{damage}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_fails_leaves_the_log_in_step() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let first = written(&*store, opening_payment(1)).await;
+    // The next leaf's place is taken behind the writer's back: the commit fails after its first statement.
+    folder.tamper("UPDATE events SET ledger_index = 2 WHERE ledger_index = 1").await;
+    let next = following(&first, EpochMs(2), vec![note(1)]);
+    assert_names(&store.commit(next.clone()).await.unwrap_err(), id(1));
+    assert_eq!(store.operation_load(id(1)).await.unwrap().as_ref(), Some(&first));
+    folder.tamper("UPDATE events SET ledger_index = 1 WHERE ledger_index = 2").await;
+    let record = written(&*store, next.clone()).await;
+    let hash = event_hash(first.record_root, &next.events[0]).unwrap();
+    let hashes = store.operation_events(id(1)).await.unwrap().into_iter().map(|(_, hash)| hash);
+    let hashes: Vec<_> = hashes.collect();
+    assert_eq!(hashes.last(), Some(&hash));
+    assert_eq!(record.ledger_root, merkle_tree_hash(&hashes));
+}
+
+#[tokio::test]
+async fn searches_use_their_indexes() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let plans =
+        [(super::read::OWING, "operations_owing"), (super::read::PENDING, "operations_awaiting_approvals")];
+    for (sql, index) in plans {
+        let sql = format!("EXPLAIN QUERY PLAN {sql}");
+        let rows: Vec<(i64, i64, i64, String)> =
+            sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
+        let plan: Vec<_> = rows.into_iter().map(|row| row.3).collect();
+        assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");
+    }
+    drop(store);
+}
+
+#[tokio::test]
+async fn another_database_is_refused() {
+    let refused = Sqlite::open("postgres://user:secret@host/db").await;
+    assert!(!refused.unwrap_err().to_string().contains("secret"));
+}

@@ -1,0 +1,119 @@
+//! The store as the rest of the gateway sees it: two ports over one backend.
+
+use crate::error::OpenError;
+use crate::sqlite::Sqlite;
+use async_trait::async_trait;
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::Event;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Commit, CommitOperations, Committed, DecisionRecord, ReadOperations, Record};
+
+/// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
+#[derive(Debug)]
+pub struct Store {
+    backend: Backend,
+}
+
+#[derive(Debug)]
+enum Backend {
+    Sqlite(Sqlite),
+}
+
+/// What the store has written since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Commits asked for and carried out in a transaction, raced ones included.
+    pub jobs: u64,
+    /// Transactions committed: many jobs may share one.
+    pub transactions: u64,
+    /// Transactions rolled back.
+    pub rollbacks: u64,
+    /// SQL statements run for jobs, beside the transactions' own.
+    pub statements: u64,
+}
+
+impl Store {
+    /// Opens the database at `location` (`sqlite://path`, `sqlite:path` or a path) and brings its schema up to date. A
+    /// file that is missing is created, with its folder.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the location is not a database of this program, is in use, or can not be written durably.
+    pub async fn open(location: &str) -> Result<Self, OpenError> {
+        Ok(Self { backend: Backend::Sqlite(Sqlite::open(location).await?) })
+    }
+
+    /// What was written so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.counters(),
+        }
+    }
+
+    /// Finishes what is queued and lets another process have the database. Everything after it is unavailable.
+    pub async fn close(&self) {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.close().await,
+        }
+    }
+}
+
+#[async_trait]
+impl CommitOperations for Store {
+    async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.commit(commit).await,
+        }
+    }
+
+    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.decision_record(&record).await,
+        }
+    }
+}
+
+#[async_trait]
+impl ReadOperations for Store {
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.operation_load(id).await,
+        }
+    }
+
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.operation_events(id).await,
+        }
+    }
+
+    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.operations_owing(n_max).await,
+        }
+    }
+
+    async fn operations_pending_since(
+        &self,
+        before: EpochMs,
+        n_max: u32,
+    ) -> Result<Vec<OperationId>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.operations_pending_since(before, n_max).await,
+        }
+    }
+
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.key_load(id).await,
+        }
+    }
+
+    async fn ping(&self) -> Result<(), Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.ping().await,
+        }
+    }
+}
