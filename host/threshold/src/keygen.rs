@@ -79,7 +79,8 @@ impl Session {
     /// [`Misaddressed`](ThresholdError::Misaddressed), [`UnknownRound`](ThresholdError::UnknownRound),
     /// [`WrongLength`](ThresholdError::WrongLength), [`ForeignCeremony`](ThresholdError::ForeignCeremony).
     ///
-    /// Anything else ends the session, and later messages get [`ThresholdError::SessionOver`]:
+    /// Anything else ends the session, also in place of messages that were due; the caller tells the others that the
+    /// ceremony is over. Later messages get [`ThresholdError::SessionOver`]:
     /// [`ConflictingMessages`](ThresholdError::ConflictingMessages),
     /// [`MalformedMessage`](ThresholdError::MalformedMessage),
     /// [`ProofOfKnowledge`](ThresholdError::ProofOfKnowledge), [`SecretShare`](ThresholdError::SecretShare),

@@ -22,8 +22,10 @@
 //! 1. `from` of a [`Message`] comes from the authenticated channel, never from the payload; blame rests on it.
 //! 2. A session or a [`sign::Nonces`] lives in memory only. After a restart the ceremony starts again.
 //! 3. A new `ceremony_id` for every attempt.
-//! 4. The derivation path and the message are fixed before [`sign::commit`]; nonces are never offered for another.
-//! 5. A durable mark "these commitments are used" is on disk before the result of [`sign::Nonces::sign`] leaves.
+//! 4. A key is put to use only when all participants have stored their share: one being done does not say that the
+//!    last echo has reached the others.
+//! 5. The derivation path and the message are fixed before [`sign::commit`]; nonces are never offered for another.
+//! 6. A durable mark "these commitments are used" is on disk before the result of [`sign::Nonces::sign`] leaves.
 //!
 //! # RFC 9591 to file
 //!

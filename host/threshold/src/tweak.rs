@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use frost_core::keys::{KeyPackage, PublicKeyPackage, SigningShare, VerifyingShare};
 use frost_core::{Element, Group, Identifier, Scalar, VerifyingKey};
 use frost_secp256k1_tr::Secp256K1Sha256TR;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::ThresholdError;
 use crate::suite::{Suite, point, point_bytes, scalar, scalar_bytes};
@@ -58,14 +58,10 @@ impl<C: Suite> Addend<C> {
         let sum = scalar::<C>(&secret).ok_or(UNADDABLE)? + self.scalar;
         let mut bytes = scalar_bytes::<C>(&sum);
         let share = SigningShare::deserialize(bytes.as_ref()).map_err(|_| UNADDABLE);
-        bytes.as_mut().fill(0);
-        Ok(KeyPackage::new(
-            *parent.identifier(),
-            share?,
-            self.verifying_share(parent.verifying_share())?,
-            self.verifying_key(parent.verifying_key())?,
-            *parent.min_signers(),
-        ))
+        bytes.as_mut().zeroize();
+        let (id, share, threshold) = (*parent.identifier(), share?, *parent.min_signers());
+        let key = self.verifying_key(parent.verifying_key())?;
+        Ok(KeyPackage::new(id, share, VerifyingShare::from(share), key, threshold))
     }
 
     /// The child's public keys.

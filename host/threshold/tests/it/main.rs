@@ -5,6 +5,8 @@ mod derive;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod hashes;
+#[cfg(test)]
 mod keygen;
 #[cfg(test)]
 mod keygen_attacks;

@@ -150,6 +150,11 @@ fn a_share_of_another_epoch_does_not_belong() {
             let error = share.check_belongs(&key.keys).unwrap_err();
             assert_eq!(error, ThresholdError::ForeignShare { participant });
         }
+        let mut bytes = key.shares[&0].to_secret_bytes();
+        let other_key = Key::generate(profile, &[0, 1, 2], 2, 2).keys;
+        bytes[38..].copy_from_slice(other_key.verifying_key());
+        let share = KeyShare::from_secret_bytes(profile, &bytes).unwrap();
+        assert!(share.check_belongs(&key.keys).is_err() && share.check_belongs(&other_key).is_err());
     }
 }
 
