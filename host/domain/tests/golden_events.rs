@@ -1,0 +1,68 @@
+//! The stored form of events: what an earlier release wrote is read, and written back the same.
+//!
+//! A change of `golden/events.json` is a change of format: rows and hashes of earlier releases would no longer hold.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use gateway_domain::evidence::event_hash;
+use gateway_domain::ids::Hex32;
+use gateway_domain::operation::{Change, Event};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const GOLDEN: &str = include_str!("../golden/events.json");
+
+/// Head of the hash chain over all of them: pins the canonical bytes beside the JSON. Computed by another program.
+const RECORD_ROOT: &str = "1c00fc8a75aae73f04f733c871b36476d5b8d3b9e8238009d46a86c8dd73bc1a";
+
+/// Every change there is. A new one does not compile until it has a name here, and does not pass without an event.
+const fn name(change: &Change) -> &'static str {
+    match change {
+        Change::Submitted(_) => "submitted",
+        Change::ApprovalRequested { .. } => "approval_requested",
+        Change::ApprovalRecorded { .. } => "approval_recorded",
+        Change::LateApprovalRecorded { .. } => "late_approval_recorded",
+        Change::QuorumReached => "quorum_reached",
+        Change::DecisionSigned { .. } => "decision_signed",
+        Change::AdmissionApplied { .. } => "admission_applied",
+        Change::ExecutionRequested { .. } => "execution_requested",
+        Change::ReceiptMaterialized { .. } => "receipt_materialized",
+        Change::CeremonyStarted { .. } => "ceremony_started",
+        Change::AttemptLost { .. } => "attempt_lost",
+        Change::EpochDecided { .. } => "epoch_decided",
+        Change::EpochAcked { .. } => "epoch_acked",
+        Change::Executed { .. } => "executed",
+        Change::PublicationRequested { .. } => "publication_requested",
+        Change::Published { .. } => "published",
+        Change::Aborted { .. } => "aborted",
+        Change::Failed { .. } => "failed",
+        Change::ReplayNoted { .. } => "replay_noted",
+        Change::RecoveryRecorded(_) => "recovery_recorded",
+    }
+}
+
+/// The number of arms of [`name`].
+const N_CHANGES: usize = 20;
+
+#[test]
+fn every_event_is_read_and_written_back_the_same() {
+    let golden: Vec<Value> = serde_json::from_str(GOLDEN).unwrap();
+    for value in golden {
+        let event: Event = serde_json::from_str(&value.to_string()).unwrap();
+        assert_eq!(value["change"]["type"], name(&event.change));
+        assert_eq!(serde_json::to_value(&event).unwrap(), value);
+    }
+}
+
+#[test]
+fn every_change_has_an_event() {
+    let events: Vec<Event> = serde_json::from_str(GOLDEN).unwrap();
+    let found: BTreeSet<_> = events.iter().map(|event| name(&event.change)).collect();
+    assert_eq!(found.len(), N_CHANGES, "{found:?}");
+}
+
+#[test]
+fn their_hashes_hold() {
+    let events: Vec<Event> = serde_json::from_str(GOLDEN).unwrap();
+    let root = events.iter().fold(Hex32::ZERO, |previous, event| event_hash(previous, event).unwrap());
+    assert_eq!(root.to_string(), RECORD_ROOT);
+}
