@@ -47,6 +47,7 @@ macro_rules! contract_cases {
             evidence::ledger_roots_are_rfc_6962
             evidence::ledger_roots_survive_reopening
             evidence::events_chain_to_the_record_root
+            evidence::every_change_is_read_back
             queries::owing_operations_longest_untouched_first
             queries::pending_operations_submitted_before
             queries::what_is_unknown_is_none

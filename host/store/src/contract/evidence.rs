@@ -1,6 +1,6 @@
 //! Roots and chains.
 
-use super::samples::{following, id, note, opening_payment, written};
+use super::samples::{following, golden, id, note, opening_payment, written};
 use super::{Deployment, Ports};
 use gateway_domain::evidence::{event_hash, leaf_hash, node_hash};
 use gateway_domain::ids::{Hex32, OperationId};
@@ -90,4 +90,14 @@ pub(crate) async fn events_chain_to_the_record_root(deployment: &impl Deployment
     assert_eq!(previous, record.record_root);
     let events: Vec<_> = events.into_iter().map(|(event, _)| event).collect();
     assert_eq!(replay(&events), Some(record.operation));
+}
+
+pub(crate) async fn every_change_is_read_back(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let commit = golden();
+    let record = written(&*store, commit.clone()).await;
+    let events = store.operation_events(record.operation.id).await.unwrap();
+    assert_eq!(events.iter().map(|(event, _)| event.clone()).collect::<Vec<_>>(), commit.events);
+    assert_ledger(&*store, &[record.operation.id], record.ledger_root).await;
+    assert_eq!(store.operation_load(record.operation.id).await.unwrap(), Some(record));
 }

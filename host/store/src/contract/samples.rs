@@ -121,6 +121,14 @@ pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     Commit { operation, events, previous_record_root, key, key_revision_before, claim }
 }
 
+/// One operation with every change there is.
+pub(crate) fn golden() -> Commit {
+    let events: Vec<Event> =
+        serde_json::from_str(include_str!("../../../domain/golden/events.json")).unwrap();
+    let operation = replay(&events).unwrap();
+    Commit { operation, events, ..opening_payment(1) }
+}
+
 /// [`opening`] a payment, at the instant 1,000.
 pub(crate) fn opening_payment(byte: u8) -> Commit {
     opening(submission(byte, payment()), EpochMs(1_000))
