@@ -6,7 +6,7 @@ use super::samples::{
 };
 use super::samples::{payment, submission, written};
 use gateway_domain::ids::{KeyId, KeyRef, Tenant};
-use gateway_domain::operation::Change;
+use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Dependency;
 use gateway_engine::ports::{CommitOperations, Committed, ReadOperations};
@@ -124,22 +124,13 @@ pub(crate) async fn a_commit_that_does_not_add_up_is_an_error(deployment: &impl 
     let mut empty = opening_payment(1);
     empty.events.clear();
     let mut too_many = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
-    too_many.events.extend([1, 2].map(|byte| too_many.events[0].clone_with(note(byte))));
+    let again = Event { change: note(1), ..too_many.events[0].clone() };
+    too_many.events.extend([again.clone(), again]);
     for commit in [empty, too_many] {
         let id = commit.operation.id;
         let error = store.commit(commit).await.unwrap_err();
         assert_eq!(error.dependency, Dependency::Store);
         assert!(error.detail.contains(&id.to_string()), "{error}");
         assert_eq!(store.operation_load(id).await.unwrap(), None);
-    }
-}
-
-trait CloneWith {
-    fn clone_with(&self, change: Change) -> Self;
-}
-
-impl CloneWith for gateway_domain::operation::Event {
-    fn clone_with(&self, change: Change) -> Self {
-        Self { change, ..self.clone() }
     }
 }

@@ -11,7 +11,10 @@ use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations, Record};
 
-const KEY: fn() -> KeyId = || KeyId(hex32(2));
+/// Of the samples' key.
+fn key_id() -> KeyId {
+    KeyId(hex32(2))
+}
 
 fn requested() -> Change {
     Change::ExecutionRequested { requested_at_ms: None }
@@ -31,14 +34,14 @@ fn executed(epoch: &str) -> Vec<Change> {
 
 async fn created(store: &impl Ports) -> (Record, CustodyKey) {
     let record = written(store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
-    (record, store.key_load(KEY()).await.unwrap().unwrap())
+    (record, store.key_load(key_id()).await.unwrap().unwrap())
 }
 
 pub(crate) async fn a_key_is_made_with_its_operation(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let commit = on_key(opening(submission(1, key_create()), EpochMs(1)), None);
     written(&*store, commit.clone()).await;
-    assert_eq!(store.key_load(KEY()).await.unwrap(), commit.key);
+    assert_eq!(store.key_load(key_id()).await.unwrap(), commit.key);
 }
 
 pub(crate) async fn one_commit_may_move_a_key_by_several_revisions(deployment: &impl Deployment) {
@@ -46,7 +49,7 @@ pub(crate) async fn one_commit_may_move_a_key_by_several_revisions(deployment: &
     let (record, key) = created(&*store).await;
     let commit = on_key(following(&record, EpochMs(2), executed("1")), Some(&key));
     written(&*store, commit.clone()).await;
-    let after = store.key_load(KEY()).await.unwrap();
+    let after = store.key_load(key_id()).await.unwrap();
     assert_eq!(after, commit.key);
     assert_eq!(after.map(|key| (key.revision, key.state, key.busy_with)), Some((3, KeyState::Active, None)));
 }
@@ -83,7 +86,7 @@ pub(crate) async fn of_two_operations_that_saw_the_key_free_one_executes(deploym
     let store = deployment.open().await;
     let (record, key) = created(&*store).await;
     written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
-    let key = store.key_load(KEY()).await.unwrap().unwrap();
+    let key = store.key_load(key_id()).await.unwrap().unwrap();
     let mut commits = Vec::new();
     for byte in [3, 4] {
         let record = written(&*store, opening(submission(byte, refresh()), EpochMs(2))).await;
@@ -98,6 +101,6 @@ pub(crate) async fn of_two_operations_that_saw_the_key_free_one_executes(deploym
         (false, true) => 1,
         answers => panic!("one must win: {answers:?}"),
     };
-    let key = store.key_load(KEY()).await.unwrap().unwrap();
+    let key = store.key_load(key_id()).await.unwrap().unwrap();
     assert_eq!(key.busy_with, holders[winner]);
 }
