@@ -1,7 +1,7 @@
 //! Guests that want more than to decide. Each ends in a DENY of its own kind, and harms nobody else.
 
 use super::support::{bundle_of, component, engine, facts, guest, load, payment};
-use crate::limits::{FUEL_MAX, OUTPUT_BYTES_MAX};
+use crate::limits::{FACTS_READ_MAX, FUEL_MAX, OUTPUT_BYTES_MAX};
 use crate::{BundleError, EvaluationFault, Evaluator, PolicyEngine};
 use gateway_domain::policy::{Decision, Moment};
 
@@ -95,6 +95,7 @@ fn a_small_output_that_reads_as_a_giant_one_is_never_copied() {
         format!(
             "(local.set $i (i32.const 64))
             (loop $l
+                (i64.store (local.get $i) (i64.const 0))
                 (i32.store offset=8 (local.get $i) (i32.const 65536))
                 (i32.store offset=12 (local.get $i) (i32.const 30000))
                 (local.set $i (i32.add (local.get $i) (i32.const 16)))
@@ -138,6 +139,28 @@ fn a_quorum_of_people_who_did_not_approve_is_no_verdict() {
     assert_eq!(fault(&quorum((256, 3), 2, 2, 1)), Some(EvaluationFault::BadOutput));
     assert_eq!(fault(&quorum((256, 3), 1, 2, 1)), Some(EvaluationFault::BadOutput));
     assert_eq!(fault(&quorum((256, 3), 1, 2, 0)), None);
+}
+
+/// Asks for a fact whose two-letter name is the counter `$i`.
+const ASK_NTH: &str = "(i32.store8 (i32.const 1024) (i32.and (local.get $i) (i32.const 127)))
+    (i32.store8 (i32.const 1025) (i32.shr_u (local.get $i) (i32.const 7)))
+    (call $get (i32.const 1024) (i32.const 2) (i32.const 512))";
+
+#[test]
+fn a_fact_is_recorded_once_and_no_more_than_a_decision_can_hold() {
+    let ask = |step: u32, n: u32| {
+        let body = format!(
+            "(loop $l {ASK_NTH}
+                (local.set $i (i32.add (local.get $i) (i32.const {step})))
+                (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const {n}))))
+            i32.const 0"
+        );
+        let evaluation = evaluate(&engine(), &guest(1, "", &format!("(local $n i32) {body}")));
+        (evaluation.fault, evaluation.outcome.facts.len())
+    };
+    assert_eq!(ask(0, 1_000), (None, 1));
+    assert_eq!(ask(1, 128), (None, FACTS_READ_MAX));
+    assert_eq!(ask(1, 129), (Some(EvaluationFault::TooManyFacts), FACTS_READ_MAX));
 }
 
 #[test]

@@ -1,0 +1,213 @@
+//! What isolation costs: the default policy as a native function and as a component in a fresh instance, side by side.
+//!
+//! ```sh
+//! cargo run --release -p gateway-policy --example evaluation_bench
+//! ```
+//!
+//! All columns are measured in turn within each round, so that a busy machine slows them alike; read the ratios.
+//!
+//! - `native`: `PaymentGuard::evaluate`, optimised by the compiler that builds this file, on a request that is there
+//! - `native, same ends`: the same from the domain's request to the list of facts read, as the component has it
+//! - `component`: [`Evaluator::judge`], with fuel, backstop clock and memory limits on
+//! - `with record`: [`Evaluator::evaluate`]: the same and both digests of the decision record
+
+#![expect(clippy::print_stdout, reason = "a measuring tool")]
+
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{KeyRef, Tenant};
+use gateway_domain::intent::{Intent, Payment, PublicationMode, SigningTerms};
+use gateway_domain::policy::{FactRead, Facts, Moment, Request};
+use gateway_domain::roster::Roster;
+use gateway_domain::time::EpochMs;
+use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
+use gateway_policy_sdk as sdk;
+use payment_guard::PaymentGuard;
+use sdk::Policy as _;
+use std::cell::RefCell;
+use std::error::Error;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+const ROUNDS: usize = 20_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
+    let trust = TrustPolicy::parse(&std::fs::read(root.join("trust-development.json"))?)?;
+    let files = BundleFiles::read(&root.join("payment-guard"))?;
+    let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(1))?;
+    let engine = PolicyEngine::new()?;
+    let started = Instant::now();
+    let evaluator = Evaluator::load(&engine, &bundle)?;
+    println!("load: compile, link and run all vectors {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+
+    let (tenant, key_ref, submitter, intent) = asked()?;
+    let approvals = [approval("bob"), approval("carol")];
+    let facts = facts();
+    for (name, moment, approvals) in [
+        ("preview without approvals", Moment::Preview, &approvals[..0]),
+        ("admission, two approvals", Moment::Admission, &approvals[..]),
+    ] {
+        let request = Request {
+            moment,
+            intent_hash: intent.hash()?,
+            tenant: &tenant,
+            key_ref: &key_ref,
+            submitter: &submitter,
+            intent: &intent,
+            approvals,
+        };
+        measure(name, &evaluator, &request, &facts);
+    }
+    Ok(())
+}
+
+fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Facts) {
+    let prepared = native_request(request);
+    let mut columns: [Vec<u64>; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        let recording = Recording::of(facts);
+        let times = [
+            timed(|| PaymentGuard::evaluate(black_box(&prepared), &recording)),
+            timed(|| {
+                let recording = Recording::of(&black_box(facts).clone());
+                let verdict = PaymentGuard::evaluate(&native_request(black_box(request)), &recording);
+                (verdict, recording.read)
+            }),
+            timed(|| evaluator.judge(black_box(request), facts, u64::MAX)),
+            timed(|| evaluator.evaluate(black_box(request), facts, u64::MAX)),
+        ];
+        columns.iter_mut().zip(times).for_each(|(column, time)| column.push(time));
+    }
+    let fuel = evaluator.evaluate(request, facts, u64::MAX).outcome.fuel_used;
+    let [native, same_ends, component, with_record] = columns.map(|mut column| median_us(&mut column));
+    println!("{name} (fuel {fuel})");
+    println!("  native             {native:6.2} us");
+    println!("  native, same ends  {same_ends:6.2} us");
+    println!(
+        "  component          {component:6.2} us   {:.1} x native, {:.1} x native with the same ends",
+        component / native,
+        component / same_ends
+    );
+    println!("  with record        {with_record:6.2} us");
+}
+
+fn timed<T>(run: impl FnOnce() -> T) -> u64 {
+    let started = Instant::now();
+    let result = black_box(run());
+    let elapsed = started.elapsed();
+    drop(result);
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of microseconds")]
+fn median_us(column: &mut [u64]) -> f64 {
+    column.sort_unstable();
+    column.get(column.len() / 2).copied().unwrap_or_default() as f64 / 1e3
+}
+
+/// Facts as a native policy sees them, recorded as the host records them.
+struct Recording<'a> {
+    facts: std::borrow::Cow<'a, Facts>,
+    read: RefCell<Vec<FactRead>>,
+}
+
+impl<'a> Recording<'a> {
+    fn of(facts: &Facts) -> Recording<'static> {
+        Recording { facts: std::borrow::Cow::Owned(facts.clone()), read: RefCell::default() }
+    }
+}
+
+impl sdk::Facts for Recording<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        let value = self.facts.get(name).map(str::to_owned);
+        self.read.borrow_mut().push(FactRead { name: name.to_owned(), value: value.clone() });
+        value
+    }
+}
+
+fn native_request(request: &Request<'_>) -> sdk::Request {
+    let Intent::Payment(payment) = request.intent else { return sdk::testing::payment("", "", 0) };
+    sdk::Request {
+        moment: match request.moment {
+            Moment::Submit => sdk::Moment::Submit,
+            Moment::Approval => sdk::Moment::Approval,
+            Moment::Admission => sdk::Moment::Admission,
+            Moment::Preview => sdk::Moment::Preview,
+        },
+        intent_hash: request.intent_hash.to_string(),
+        tenant: request.tenant.0.clone(),
+        key_ref: request.key_ref.0.clone(),
+        submitter: sdk::Submitter {
+            client_id: request.submitter.client_id.clone(),
+            subject_id: request.submitter.subject_id.clone(),
+            roles: request.submitter.roles.clone(),
+        },
+        intent: sdk::Intent::Payment(sdk::Payment {
+            from_account: payment.from_account.clone(),
+            to_account: payment.to_account.clone(),
+            amount_minor: payment.amount_minor,
+            currency: payment.currency.clone(),
+            reference: payment.reference.clone(),
+        }),
+        participants: payment.terms.requested_participants.iter().map(|index| index.0).collect(),
+        threshold: payment.terms.threshold.map(|threshold| threshold.0),
+        bip32_path: None,
+        approvals: request
+            .approvals
+            .iter()
+            .map(|approval| sdk::Approval {
+                subject_id: approval.subject_id.clone(),
+                roles: approval.roles.clone(),
+                approved_at_ms: approval.approved_at_ms.0,
+            })
+            .collect(),
+    }
+}
+
+fn asked() -> Result<(Tenant, KeyRef, ClientBinding, Intent), Box<dyn Error>> {
+    let submitter = ClientBinding {
+        client_id: "client-1".into(),
+        subject_id: "alice".into(),
+        roles: vec!["submitter".into()],
+        scopes: vec!["operations.sign".into()],
+        cert_sha256: None,
+        token_jti: None,
+        tenant: None,
+    };
+    let intent = Intent::Payment(Payment {
+        key_ref: None,
+        from_account: "acct-1".into(),
+        to_account: "acct-2".into(),
+        amount_minor: 12_500,
+        currency: "EUR".into(),
+        reference: Some("invoice 17".into()),
+        bip32: None,
+        terms: SigningTerms {
+            requested_participants: Roster::parse(&[0, 1, 2])?,
+            threshold: None,
+            epoch_fence_token_hex: None,
+            publication_mode: PublicationMode::Manual,
+        },
+    });
+    Ok((Tenant("default".into()), KeyRef("treasury".into()), submitter, intent))
+}
+
+fn approval(subject: &str) -> Approval {
+    Approval {
+        subject_id: subject.into(),
+        roles: vec!["approver".into()],
+        claimed_at_ms: 1,
+        approved_at_ms: EpochMs(1_700_000_000_000),
+    }
+}
+
+fn facts() -> Facts {
+    Facts::from_pairs([
+        ("deployment.permitted_recipients", "acct-2,acct-3".to_owned()),
+        ("deployment.required_approvals", "2".to_owned()),
+        ("deployment.separation_of_duties", "true".to_owned()),
+        ("time.now_ms", "1700000000000".to_owned()),
+    ])
+}
