@@ -154,6 +154,12 @@ pub fn after(key: Option<CustodyKey>, operation: &Operation, change: &Change) ->
         return Some(CustodyKey::creating(operation, create));
     }
     let mut key = key?;
+    // Only the operation that holds the key moves it: one that expires in the queue leaves it alone.
+    let takes = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
+    let creates = kind == OperationType::KeyCreate && key.state == KeyState::Creating;
+    if !(takes || creates || key.busy_with == Some(operation.id)) {
+        return Some(key);
+    }
     let settled = if kind == OperationType::Rotate { KeyState::Rotated } else { KeyState::Active };
     match change {
         Change::ExecutionRequested { .. } => {
@@ -203,5 +209,57 @@ const fn busy_state(kind: OperationType) -> KeyState {
         OperationType::Rotate => KeyState::Rotating,
         OperationType::Recover => KeyState::Recovering,
         OperationType::Sign => KeyState::Active,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intent::PublicationMode;
+    use crate::operation::Failure;
+    use crate::operation::samples::{Kind, intent, submission};
+    use crate::operation::{open, replay};
+    use crate::time::EpochMs;
+
+    fn operation(kind: Kind, number: u8) -> Operation {
+        let intent = intent(kind, PublicationMode::Manual);
+        let submission = crate::operation::Submission {
+            operation_id: OperationId(Hex32::new([number; 32])),
+            ..submission(intent, 1)
+        };
+        replay(&open(submission, EpochMs(1))).unwrap()
+    }
+
+    fn failed() -> Change {
+        let failure = Failure { code: "approval_expired".into(), detail: String::new(), culprits: vec![] };
+        Change::Failed { failure, policy: None }
+    }
+
+    fn active() -> CustodyKey {
+        let create = operation(Kind::KeyCreate, 1);
+        let Intent::KeyCreate(intent) = &create.intent else { panic!() };
+        CustodyKey { state: KeyState::Active, ..CustodyKey::creating(&create, intent) }
+    }
+
+    #[test]
+    fn only_the_operation_that_holds_a_key_moves_it() {
+        let (holder, waiting) = (operation(Kind::Refresh, 2), operation(Kind::Reshare, 3));
+        let requested = Change::ExecutionRequested { requested_at_ms: None };
+        let busy = after(Some(active()), &holder, &requested).unwrap();
+        assert_eq!((busy.busy_with, busy.state), (Some(holder.id), KeyState::Refreshing));
+        assert_eq!(after(Some(busy.clone()), &waiting, &failed()), Some(busy.clone()));
+        assert_eq!(after(Some(busy.clone()), &waiting, &requested), Some(busy.clone()));
+        let freed = after(Some(busy), &holder, &failed()).unwrap();
+        assert_eq!(freed.busy_with, None);
+        let rotated = CustodyKey { state: KeyState::Rotated, ..active() };
+        assert_eq!(after(Some(rotated.clone()), &waiting, &failed()), Some(rotated));
+    }
+
+    #[test]
+    fn a_creation_that_fails_before_it_executes_fails_its_key() {
+        let create = operation(Kind::KeyCreate, 1);
+        let Intent::KeyCreate(intent) = &create.intent else { panic!() };
+        let creating = CustodyKey::creating(&create, intent);
+        assert_eq!(after(Some(creating), &create, &failed()).unwrap().state, KeyState::Failed);
     }
 }

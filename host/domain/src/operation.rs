@@ -26,6 +26,9 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use tests::samples;
+
 pub use approve::approval_is_open;
 pub use command::{Ask, Command, KeyStanding, Refusal};
 pub use effect::{Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Outcome, SignatureResult};

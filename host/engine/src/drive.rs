@@ -30,7 +30,7 @@ impl Inner {
                 _ if is_there(&draft.operation) => return draft.commit(self).await,
                 Step::Rest => return draft.commit(self).await,
                 Step::Record(ask) => {
-                    draft.ask(self.ports.clock.now(), ask)?;
+                    draft.ask(self.ports.clock.now(), *ask)?;
                 }
                 Step::Perform(effect) => {
                     draft.commit(self).await?;

@@ -45,7 +45,7 @@ pub struct Commit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     /// It is durable.
-    Written(Record),
+    Written(Box<Record>),
     /// Somebody else moved the operation or the key first; nothing was written.
     Raced,
 }

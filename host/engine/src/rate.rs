@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_client_has_its_burst_and_then_its_rate() {
         let budgets = Budgets::new(Rate { per_second: 10, burst: 3 });
-        let at = |ms| EpochMs(1_000_000 + ms);
+        let at = |ms: u64| EpochMs(1_000_000 + ms);
         for _ in 0..3 {
             assert_eq!(budgets.take("a", at(0)), Ok(()));
         }

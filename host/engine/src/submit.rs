@@ -5,6 +5,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::ports::{DecisionRecord, Record};
 use crate::secret::Secrets;
+use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family, Intent};
@@ -49,7 +50,7 @@ impl Engine {
         let engine = self.clone();
         self.run_to_end(async move {
             let key_ref = engine.0.key_ref_for(&submit.intent)?;
-            engine.0.submit(submit, key_ref).await
+            until_unraced(|| Box::pin(engine.0.submit(submit.clone(), key_ref.clone()))).await
         })
         .await
     }

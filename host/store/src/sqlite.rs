@@ -46,7 +46,9 @@ impl Sqlite {
         let operation = commit.operation;
         let lost = |error| failed(format_args!("operation `{}` could not be written", operation.id), &error);
         match self.database.write(job).await.map_err(lost)? {
-            Some(ledger_root) => Ok(Committed::Written(Record { operation, record_root, ledger_root })),
+            Some(ledger_root) => {
+                Ok(Committed::Written(Box::new(Record { operation, record_root, ledger_root })))
+            }
             None => Ok(Committed::Raced),
         }
     }

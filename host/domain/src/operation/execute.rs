@@ -50,10 +50,9 @@ fn start(
 /// A signature needs a key that signs in the epoch the caller fenced; a change of the key needs it to itself.
 fn check_key(operation: &Operation, key: &KeyStanding) -> Result<(), Refusal> {
     let terms = operation.intent.signing_terms();
-    if let Some(fence) = terms.and_then(|terms| terms.epoch_fence_token_hex.as_ref()) {
-        if *fence != key.epoch.root.to_string() {
-            return Err(Refusal::EpochFenceMismatch { actual: key.epoch.root });
-        }
+    let fence = terms.and_then(|terms| terms.epoch_fence_token_hex.as_ref());
+    if fence.is_some_and(|fence| *fence != key.epoch.root.to_string()) {
+        return Err(Refusal::EpochFenceMismatch { actual: key.epoch.root });
     }
     match operation.intent.operation_type() {
         OperationType::Sign if key.state.can_sign() => Ok(()),

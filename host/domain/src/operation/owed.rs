@@ -13,7 +13,7 @@ pub enum Step {
     /// Nothing until somebody asks.
     Rest,
     /// A record, without touching the world.
-    Record(Ask),
+    Record(Box<Ask>),
     /// An effect.
     Perform(Effect),
 }
@@ -36,7 +36,7 @@ pub fn next(operation: &Operation) -> Step {
         Phase::Materializing => {
             perform(EffectStep::PolicyReceipt, 1, Action::MaterializeReceipt(nodes(operation)))
         }
-        Phase::ReceiptMaterialized => Step::Record(Ask::BeginCeremony),
+        Phase::ReceiptMaterialized => Step::Record(Box::new(Ask::BeginCeremony)),
         Phase::Preparing { attempt } => {
             perform(EffectStep::Execute, *attempt, Action::RunCeremony(nodes(operation)))
         }

@@ -4,7 +4,7 @@
 mod invariants;
 mod life;
 mod machine;
-mod samples;
+pub(crate) mod samples;
 mod world;
 
 use life::live;

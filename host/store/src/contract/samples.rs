@@ -159,7 +159,7 @@ pub(crate) fn note(byte: u8) -> Change {
 
 pub(crate) async fn written(store: &impl Ports, commit: Commit) -> Record {
     match store.commit(commit).await.unwrap() {
-        Committed::Written(record) => record,
+        Committed::Written(record) => *record,
         Committed::Raced => panic!("the commit was raced"),
     }
 }

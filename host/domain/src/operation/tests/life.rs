@@ -24,7 +24,7 @@ impl Totals {
 }
 
 pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
-    let mode = if seed % 2 == 0 { PublicationMode::Manual } else { PublicationMode::Automatic };
+    let mode = if seed.is_multiple_of(2) { PublicationMode::Manual } else { PublicationMode::Automatic };
     let required = u32::try_from(seed % 4).unwrap();
     let mut machine = Machine::submit(seed, submission(intent(kind, mode), required));
     for _ in 0..60 {

@@ -62,7 +62,7 @@ impl Machine {
     pub(crate) fn drive_once(&mut self) -> bool {
         match next(&self.operation) {
             Step::Rest => false,
-            Step::Record(ask) => self.ask(ask).unwrap() > 0,
+            Step::Record(ask) => self.ask(*ask).unwrap() > 0,
             Step::Perform(effect) => {
                 invariants::no_effect_before_quorum(self);
                 if self.crashes() {
