@@ -39,18 +39,7 @@ impl TrustPolicy {
     /// which one key stands for two roles; otherwise as a manifest's JSON.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let policy: Self = strict::parse("trust roots", bytes)?;
-        if policy.roles.is_empty() {
-            return Err(BundleError::TrustRoots(
-                "no role is named, so nothing would have to be signed".to_owned(),
-            ));
-        }
-        let mut seen = BTreeSet::new();
-        for role in &policy.roles {
-            role.check(&policy.revoked)?;
-            if let Some(key) = role.keys.iter().find(|key| !seen.insert(**key)) {
-                return Err(BundleError::TrustRoots(format!("key `{key}` is in two roles")));
-            }
-        }
+        policy.check_demands()?;
         Ok(policy)
     }
 
@@ -60,12 +49,29 @@ impl TrustPolicy {
         self.roles.iter().any(|role| role.role == DEVELOPMENT_ROLE)
     }
 
+    fn check_demands(&self) -> Result<(), BundleError> {
+        if self.roles.is_empty() {
+            return Err(BundleError::TrustRoots(
+                "no role is named, so nothing would have to be signed".to_owned(),
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        for role in &self.roles {
+            role.check(&self.revoked)?;
+            if let Some(key) = role.keys.iter().find(|key| !seen.insert(**key)) {
+                return Err(BundleError::TrustRoots(format!("key `{key}` is in two roles")));
+            }
+        }
+        Ok(())
+    }
+
     /// The ids of the keys that count, ascending, when every role reaches its threshold over exactly these bytes.
     pub(super) fn check<'a>(
         &self,
         manifest: &[u8],
         signatures: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<Vec<String>, BundleError> {
+        self.check_demands()?;
         let believed =
             self.roles.iter().flat_map(|role| role.believed(&self.revoked)).map(|key| *key.as_bytes());
         let keys = KeySet::new(believed).map_err(|fault| BundleError::TrustRoots(fault.to_string()))?;

@@ -176,6 +176,8 @@ fn trust_roots_that_would_let_anything_in_are_refused() {
         trust(vec![role("author", 1, &[&key(1)]), role("security", 1, &[&key(1)])], &[]),
     ] {
         assert!(matches!(parse(&policy), Err(BundleError::TrustRoots(_))), "{policy:?}");
+        let by_hand = verify(signed(&committed(), &[&key(1)], |_| ()), &policy);
+        assert!(matches!(by_hand, Err(BundleError::TrustRoots(_))), "{policy:?}");
     }
     assert!(parse(&author()).is_ok() && !author().trusts_development());
 }
