@@ -8,6 +8,7 @@ pub(crate) fn check(machine: &Machine) {
     published_means_complete(machine);
     failed_means_untouched(machine);
     executed_once(machine);
+    enough_nodes_confirmed(machine);
 }
 
 fn happened(machine: &Machine, is: impl Fn(&Change) -> bool) -> usize {
@@ -61,6 +62,18 @@ fn executed_once(machine: &Machine) {
     assert!(happened(machine, |change| matches!(change, Change::Executed { .. })) <= 1);
     assert!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })) <= 1);
     assert!(happened(machine, |change| matches!(change, Change::DecisionSigned { .. })) <= 1);
+}
+
+/// The step of the last event was confirmed by as many nodes as the plan asks.
+fn enough_nodes_confirmed(machine: &Machine) {
+    let (Some(last), Some(plan)) = (machine.log.last(), machine.operation.plan()) else { return };
+    if let Change::AdmissionApplied { receipts }
+    | Change::ReceiptMaterialized { receipts, .. }
+    | Change::Published { receipts, .. } = &last.change
+    {
+        let nodes: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
+        assert!(nodes.len() >= plan.n_acks_required, "too few nodes confirmed: {last:?}");
+    }
 }
 
 /// (5) and (6)

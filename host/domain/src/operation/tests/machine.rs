@@ -35,6 +35,8 @@ pub(crate) struct Machine {
     pub(crate) random: Random,
     pub(crate) now: EpochMs,
     pub(crate) n_crashes: u64,
+    /// Answers of the world, to be heard again later.
+    pub(crate) answers: Vec<Ask>,
 }
 
 impl Machine {
@@ -42,7 +44,15 @@ impl Machine {
         let now = EpochMs(1_000);
         let log = open(submission, now);
         let operation = replay(&log).unwrap();
-        Self { log, operation, world: World::default(), random: Random::new(seed), now, n_crashes: 0 }
+        Self {
+            log,
+            operation,
+            world: World::default(),
+            random: Random::new(seed),
+            now,
+            n_crashes: 0,
+            answers: Vec::new(),
+        }
     }
 
     /// Decides and commits; returns what was refused.
@@ -75,7 +85,9 @@ impl Machine {
                 }
                 let Some(outcome) = outcome else { return false };
                 let result_root: Hex32 = outcome.result_root().unwrap();
-                let moved = self.ask(Ask::Settle { effect: effect.id, outcome, result_root }).unwrap() > 0;
+                let settle = Ask::Settle { effect: effect.id, outcome, result_root };
+                self.answers.push(settle.clone());
+                let moved = self.ask(settle).unwrap() > 0;
                 self.crashes();
                 moved
             }

@@ -5,7 +5,7 @@ use super::samples;
 use crate::ids::EpochName;
 use crate::key::{Epoch, PublicKey};
 use crate::operation::{
-    Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Operation, Outcome, SignatureResult, Staged,
+    Action, Effect, EffectId, Failure, NodeReceipt, Operation, Outcome, SignatureResult, Staged,
 };
 use crate::roster::{ParticipantIndex, Roster};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,10 +40,16 @@ impl World {
         if !self.calm && random.one_in(6) {
             return None;
         }
+        if let Some(rejected) = self.maybe_rejected(random) {
+            return Some(rejected);
+        }
         match &effect.action {
-            Action::ObtainDecision => Some(self.decision(random, operation)),
+            Action::ObtainDecision => Some(Outcome::DecisionSigned {
+                policy: operation.policy.clone(),
+                admission: Box::new(samples::admission(operation)),
+            }),
             Action::ApplyAdmission(nodes) | Action::MaterializeReceipt(nodes) => {
-                Some(self.maybe_rejected(random).unwrap_or_else(|| self.acks(random, nodes)))
+                Some(self.acks(random, nodes))
             }
             Action::RunCeremony(nodes) => Some(self.ceremony(random, operation, effect.id, nodes)),
             Action::CommitEpoch(nodes) => {
@@ -65,13 +71,6 @@ impl World {
                 Some(acks)
             }
         }
-    }
-
-    fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
-        self.maybe_rejected(random).unwrap_or_else(|| Outcome::DecisionSigned {
-            policy: operation.policy.clone(),
-            admission: Box::new(samples::admission(operation)),
-        })
     }
 
     fn ceremony(
@@ -132,13 +131,15 @@ impl World {
         Outcome::Acked(nodes.iter().filter(|_| self.calm || !random.one_in(4)).map(receipt).collect())
     }
 
+    /// At any step, also where the core has no use for it.
     fn maybe_rejected(&self, random: &mut Random) -> Option<Outcome> {
-        (!self.calm && random.one_in(25)).then(rejected)
+        (!self.calm && random.one_in(40)).then(rejected)
     }
 
-    /// Whether this effect was ever answered with a result.
-    pub(crate) fn answered(&self, step: EffectStep) -> usize {
-        self.answers.keys().filter(|id| id.step == step).count()
+    /// How many ceremonies gave a result.
+    pub(crate) fn n_results(&self) -> usize {
+        let is_result = |answer: &&Outcome| matches!(answer, Outcome::Signed(_) | Outcome::Staged(_));
+        self.answers.values().filter(is_result).count()
     }
 }
 
