@@ -1,0 +1,127 @@
+//! `arrows`: which crate may depend on which. The table is the one in `host/docs/architecture.md`.
+
+use crate::cargo::{self, list, text};
+use crate::error::Error;
+use crate::finding::Finding;
+use serde_json::Value;
+
+/// Package, and the packages of ours that it may depend on. A new edge changes the architecture: it needs an ADR, a
+/// line in `host/docs/architecture.md`, and a line here.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("gateway-domain", &[]),
+    ("gateway-threshold", &[]),
+    ("gateway-sqlite", &[]),
+    ("gateway-engine", &["gateway-domain"]),
+    ("gateway-auth", &["gateway-domain"]),
+    ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
+    ("gateway-policy", &["gateway-domain", "gateway-engine"]),
+    ("gateway-authority", &["gateway-domain", "gateway-engine"]),
+    ("gateway-node", &["gateway-domain", "gateway-sqlite", "gateway-threshold"]),
+    ("gateway-runtime", &["gateway-domain", "gateway-engine", "gateway-node"]),
+    ("gateway-api", &["gateway-auth", "gateway-domain", "gateway-engine"]),
+    (
+        "operation-gateway",
+        &[
+            "gateway-api",
+            "gateway-auth",
+            "gateway-authority",
+            "gateway-domain",
+            "gateway-engine",
+            "gateway-node",
+            "gateway-policy",
+            "gateway-runtime",
+            "gateway-store",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// The tests see everything.
+const UNRESTRICTED: &[&str] = &["gateway-tests"];
+
+/// These have no executor below them, in all their dependencies: what they do needs no time and no thread.
+const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-threshold"];
+
+const RUNTIMES: &[&str] = &["async-executor", "async-std", "futures-executor", "smol", "tokio"];
+
+/// Normal dependencies only: a test may borrow from anywhere.
+pub(crate) fn check() -> Result<Vec<Finding>, Error> {
+    let mut found = new_edges(&edges(&cargo::packages(&["--no-deps"])?));
+    for package in WITHOUT_RUNTIME {
+        let tree =
+            cargo::output("cargo", &["tree", "--edges", "normal", "--package", package, "--prefix", "none"])?;
+        found.extend(runtimes(package, &tree));
+    }
+    Ok(found)
+}
+
+/// From and to, for every package; a package that depends on none of ours has an empty list.
+fn edges(packages: &[Value]) -> Vec<(String, Vec<String>)> {
+    let is_ours = |dependency: &&Value| {
+        dependency.get("kind").is_some_and(Value::is_null) && dependency.get("path").is_some()
+    };
+    packages
+        .iter()
+        .map(|package| {
+            let ours = list(package, "dependencies").iter().filter(is_ours);
+            (text(package, "name").to_owned(), ours.map(|it| text(it, "name").to_owned()).collect())
+        })
+        .collect()
+}
+
+fn new_edges(edges: &[(String, Vec<String>)]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (from, to) in edges.iter().filter(|(from, _)| !UNRESTRICTED.contains(&from.as_str())) {
+        let Some((_, allowed)) = ALLOWED.iter().find(|(package, _)| package == from) else {
+            found.push(Finding::error(format!("`{from}` has no line in the table of {}", file!())));
+            continue;
+        };
+        let new = to.iter().filter(|to| !allowed.contains(&to.as_str()));
+        found.extend(new.map(|to| {
+            Finding::error(format!("new arrow `{from}` -> `{to}`: it needs an ADR and a line in {}", file!()))
+        }));
+    }
+    found
+}
+
+fn runtimes(package: &str, tree: &str) -> Vec<Finding> {
+    let mut names: Vec<_> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let runtimes = names.into_iter().filter(|name| RUNTIMES.contains(name));
+    runtimes
+        .map(|name| Finding::error(format!("`{package}` has the async runtime `{name}` in its tree")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_new_edge_is_found_and_a_test_edge_is_not() {
+        let packages = [json!({ "name": "gateway-api", "dependencies": [
+            { "name": "gateway-engine", "kind": null, "path": "/x" },
+            { "name": "gateway-store", "kind": null, "path": "/x" },
+            { "name": "gateway-policy", "kind": "dev", "path": "/x" },
+            { "name": "axum", "kind": null },
+        ]})];
+        let found = new_edges(&edges(&packages));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].to_string().contains("`gateway-api` -> `gateway-store`"));
+    }
+
+    #[test]
+    fn a_crate_without_a_line_is_found() {
+        assert_eq!(new_edges(&[("gateway-new".to_owned(), Vec::new())]).len(), 1);
+        assert_eq!(new_edges(&[("gateway-tests".to_owned(), vec!["gateway-api".to_owned()])]), []);
+    }
+
+    #[test]
+    fn a_runtime_is_found_once_whatever_its_version() {
+        let tree =
+            "gateway-domain v0.1.0 (/x)\nserde v1.0.0\ntokio v1.0.0\ntokio v0.9.0 (*)\ntokio-util v0.7.0";
+        assert_eq!(runtimes("gateway-domain", tree).len(), 1);
+    }
+}

@@ -1,0 +1,64 @@
+//! Runs cargo, and reads what it says of the workspace.
+
+use crate::error::Error;
+use crate::finding::Finding;
+use crate::tree;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// `cargo` with these arguments, in the workspace's root.
+fn command(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(tree::root()).stdin(Stdio::null());
+    command
+}
+
+fn shown(program: &str, arguments: &[&str]) -> String {
+    format!("{program} {}", arguments.join(" "))
+}
+
+/// Runs it with its output on ours; a finding when it does not succeed.
+pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Vec<Finding>, Error> {
+    let shown = shown("cargo", arguments);
+    let status = command("cargo", arguments).envs(environment.iter().copied()).status();
+    match status {
+        Ok(status) if status.success() => Ok(Vec::new()),
+        Ok(status) => Ok(vec![Finding::error(format!("`{shown}` ended with {status}"))]),
+        Err(source) => Err(Error::Run { command: shown, source }),
+    }
+}
+
+/// What a program wrote to its standard output.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String, Error> {
+    let shown = shown(program, arguments);
+    let output = command(program, arguments)
+        .output()
+        .map_err(|source| Error::Run { command: shown.clone(), source })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Failed { command: shown, output: said })
+}
+
+/// The packages of `cargo metadata`.
+pub(crate) fn packages(arguments: &[&str]) -> Result<Vec<Value>, Error> {
+    let mut all = vec!["metadata", "--format-version=1"];
+    all.extend(arguments);
+    let parsed: Result<Value, _> = serde_json::from_str(&output("cargo", &all)?);
+    let mut metadata = parsed.map_err(|source| Error::Json { command: shown("cargo", &all), source })?;
+    match metadata.get_mut("packages").map(Value::take) {
+        Some(Value::Array(packages)) => Ok(packages),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// A text member of a JSON object; empty when there is none.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A list member of a JSON object; empty when there is none.
+pub(crate) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
