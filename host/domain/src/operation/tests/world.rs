@@ -88,11 +88,11 @@ impl World {
             if stages {
                 self.staged.extend(nodes.iter().filter(|_| random.one_in(2)));
             }
-            return if random.one_in(3) {
-                rejected()
-            } else {
-                Outcome::AttemptLost("a node restarted".into())
-            };
+            let lost = Outcome::AttemptLost("a node restarted".into());
+            let answer = if random.one_in(3) { rejected() } else { lost };
+            // What was lost stays lost: asking for the same attempt again gets the same answer.
+            self.answers.insert(id, answer.clone());
+            return answer;
         }
         let answer = if stages { self.stage(nodes) } else { self.sign(nodes) };
         self.answers.insert(id, answer.clone());
