@@ -1,1 +1,23 @@
-//! The fleet of runtime nodes as the engine sees it.
+//! The fleet of runtime nodes as the engine sees it: one effect in, one outcome out.
+//!
+//! The fleet asks, collects and relays; it decides nothing that a node does not check again, and holds no secret. Whether
+//! enough nodes answered is the core's judgement, not this crate's. Deliberately absent: retries (an effect stays owed
+//! until it is settled) and any state that a restart would miss.
+//!
+//! Start with [`EmbeddedFleet`]; then `dispatch` (which effect is what), `signing` and `keygen` (the ceremonies), `acks`
+//! (what answers mean).
+
+mod acks;
+mod calls;
+mod config;
+mod dispatch;
+mod fan_out;
+mod fleet;
+mod keygen;
+mod signing;
+mod steps;
+mod suspects;
+mod turns;
+
+pub use config::FleetConfig;
+pub use fleet::EmbeddedFleet;

@@ -1,0 +1,52 @@
+-- One row an operation this node admitted, or was told to forget before it ever heard of it.
+CREATE TABLE operation (
+    operation_id TEXT NOT NULL PRIMARY KEY,
+    admission_hash TEXT NOT NULL,
+    stage TEXT NOT NULL
+        CHECK (stage IN ('admitted', 'receipted', 'executed', 'committed', 'published', 'discarded')),
+    -- The head of this node's chain of steps.
+    head TEXT NOT NULL,
+    -- Intent, approvals and signed decision as JSON; none for an operation that was discarded unheard.
+    statement TEXT,
+    CHECK (statement IS NOT NULL OR stage = 'discarded')
+) STRICT, WITHOUT ROWID;
+
+-- Steps done: a repeat is answered from here.
+CREATE TABLE effect (
+    effect_id TEXT NOT NULL PRIMARY KEY,
+    content TEXT NOT NULL,
+    transition_hash TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Nonces that signed. A row is on disk before its share leaves the node.
+CREATE TABLE consumed (
+    operation_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL CHECK (attempt > 0),
+    commitment_hash TEXT NOT NULL UNIQUE,
+    package_hash TEXT NOT NULL,
+    package TEXT NOT NULL,
+    share BLOB NOT NULL,
+    PRIMARY KEY (operation_id, attempt)
+) STRICT, WITHOUT ROWID;
+
+-- The latest attempt at a key generation that this node took part in.
+CREATE TABLE ceremony (
+    operation_id TEXT NOT NULL PRIMARY KEY,
+    attempt INTEGER NOT NULL CHECK (attempt > 0)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE share (
+    key_id TEXT NOT NULL,
+    epoch TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('staged', 'active', 'retired', 'erased')),
+    -- What made it.
+    operation_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL CHECK (attempt > 0),
+    epoch_root TEXT NOT NULL,
+    public_keys BLOB NOT NULL,
+    secret BLOB,
+    PRIMARY KEY (key_id, epoch),
+    CHECK ((secret IS NULL) = (state = 'erased'))
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX share_active ON share (key_id) WHERE state = 'active';

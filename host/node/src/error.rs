@@ -1,0 +1,221 @@
+//! Why a node does not do what it is asked.
+
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_sqlite::{OpenError, WriteError};
+use gateway_threshold::ThresholdError;
+use std::error::Error;
+use std::fmt;
+
+/// Why a node does not do what it is asked. No variant displays a secret or a path.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The node refuses, and will refuse the same again.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    /// The secrets of this attempt are gone: only a fresh attempt can succeed.
+    #[error("{reason}")]
+    Lost {
+        /// What happened to them.
+        reason: &'static str,
+    },
+    /// The node cannot serve now. Nothing left it.
+    #[error("{detail}")]
+    Unavailable {
+        /// What is missing.
+        detail: &'static str,
+        /// For the node's own log.
+        #[source]
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+}
+
+/// A refusal for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Stable word.
+    pub code: Code,
+    /// One sentence for people.
+    pub detail: String,
+    /// Participants that misbehaved, when that is why.
+    pub culprits: Vec<ParticipantIndex>,
+}
+
+/// What a rejection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// The decision is not signed by a pinned authority, or does not fit the intent, the approvals or this node.
+    AdmissionRefused,
+    /// The decision is not valid yet, or no longer.
+    AdmissionExpired,
+    /// The operation was admitted by another decision.
+    AdmissionConflict,
+    /// The key is in another epoch than the admitted one, or exists when it should be made.
+    EpochConflict,
+    /// The step is not the next one of this operation on this node.
+    StepOutOfOrder,
+    /// The effect id was used for something else.
+    EffectConflict,
+    /// A later attempt was seen.
+    AttemptSuperseded,
+    /// The nonces of the attempt signed another package.
+    SessionConsumed,
+    /// The package does not ask for what was admitted.
+    PackageRefused,
+    /// The result to be published is not that of the operation.
+    ResultRefused,
+    /// Participants deviated from the protocol.
+    CeremonyMisbehaviour,
+    /// The operation was discarded on this node.
+    OperationDiscarded,
+    /// Nodes have no such ceremony.
+    UnsupportedOperation,
+}
+
+impl Code {
+    /// The stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AdmissionRefused => "admission_refused",
+            Self::AdmissionExpired => "admission_expired",
+            Self::AdmissionConflict => "admission_conflict",
+            Self::EpochConflict => "epoch_conflict",
+            Self::StepOutOfOrder => "step_out_of_order",
+            Self::EffectConflict => "effect_conflict",
+            Self::AttemptSuperseded => "attempt_superseded",
+            Self::SessionConsumed => "session_consumed",
+            Self::PackageRefused => "package_refused",
+            Self::ResultRefused => "result_refused",
+            Self::CeremonyMisbehaviour => "ceremony_misbehaviour",
+            Self::OperationDiscarded => "operation_discarded",
+            Self::UnsupportedOperation => "unsupported_operation",
+        }
+    }
+
+    /// Whether a fresh attempt at the same ceremony may still succeed.
+    #[must_use]
+    pub const fn ends_only_the_attempt(self) -> bool {
+        match self {
+            Self::AttemptSuperseded | Self::SessionConsumed => true,
+            Self::AdmissionRefused
+            | Self::AdmissionExpired
+            | Self::AdmissionConflict
+            | Self::EpochConflict
+            | Self::StepOutOfOrder
+            | Self::EffectConflict
+            | Self::PackageRefused
+            | Self::ResultRefused
+            | Self::CeremonyMisbehaviour
+            | Self::OperationDiscarded
+            | Self::UnsupportedOperation => false,
+        }
+    }
+}
+
+impl Rejection {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), culprits: Vec::new() }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.detail)
+    }
+}
+
+impl Error for Rejection {}
+
+impl NodeError {
+    pub(crate) const fn unavailable(detail: &'static str) -> Self {
+        Self::Unavailable { detail, source: None }
+    }
+
+    /// What is stored does not read as what was written.
+    pub(crate) fn damaged(source: impl Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable { detail: "the node's store is damaged", source: Some(Box::new(source)) }
+    }
+
+    /// A failure of a protocol: the culprits, if it names any, else an attempt that is lost.
+    pub(crate) fn ceremony(error: &ThresholdError) -> Self {
+        let culprits: Vec<_> = error.culprits().into_iter().map(ParticipantIndex).collect();
+        if culprits.is_empty() {
+            return Self::Lost { reason: "the ceremony failed without anybody to blame" };
+        }
+        Rejection { code: Code::CeremonyMisbehaviour, detail: error.to_string(), culprits }.into()
+    }
+}
+
+impl From<sqlx::Error> for NodeError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Unavailable { detail: "the node's store failed", source: Some(Box::new(error)) }
+    }
+}
+
+impl From<WriteError> for NodeError {
+    fn from(error: WriteError) -> Self {
+        Self::Unavailable { detail: "the node's store failed", source: Some(Box::new(error)) }
+    }
+}
+
+impl From<OpenError> for NodeError {
+    fn from(error: OpenError) -> Self {
+        Self::Unavailable { detail: "the node's store can not be opened", source: Some(Box::new(error)) }
+    }
+}
+
+impl From<CanonicalError> for NodeError {
+    fn from(error: CanonicalError) -> Self {
+        Self::Unavailable { detail: "a value has no canonical form", source: Some(Box::new(error)) }
+    }
+}
+
+/// Why a job or a read stopped: an answer, or a store that failed.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Refused(NodeError),
+    Failed(sqlx::Error),
+}
+
+/// As a [`gateway_sqlite::Job`] answers: a refusal is an output, a failed store an error.
+pub(crate) fn answer<T>(result: Result<T, Stop>) -> Result<Result<T, NodeError>, sqlx::Error> {
+    match result {
+        Ok(output) => Ok(Ok(output)),
+        Err(Stop::Refused(refused)) => Ok(Err(refused)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+impl From<sqlx::Error> for Stop {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<NodeError> for Stop {
+    fn from(refused: NodeError) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Rejection> for Stop {
+    fn from(rejection: Rejection) -> Self {
+        Self::Refused(rejection.into())
+    }
+}
+
+impl From<CanonicalError> for Stop {
+    fn from(error: CanonicalError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<Stop> for NodeError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Refused(refused) => refused,
+            Stop::Failed(error) => error.into(),
+        }
+    }
+}

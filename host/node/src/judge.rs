@@ -1,0 +1,138 @@
+//! What an admission must be before this node believes it. Pure: no store, and the time is an argument.
+
+use crate::call::AdmitRequest;
+use crate::error::{Code, NodeError, Rejection};
+use crate::node::NodeConfig;
+use crate::vault::Held;
+use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, verify};
+use gateway_domain::approval::{approvals_root, n_distinct_subjects};
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::{Intent, KeyCreate, OperationType, SigningTerms};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::time::EpochMs;
+use gateway_threshold::SignatureProfile;
+use gateway_threshold::derive::derive;
+
+/// The epoch every key begins with (decisions.md 5).
+pub(crate) const FIRST_EPOCH: &str = "1";
+
+/// Everything that can be said of an admission without looking at this node's keys.
+pub(crate) fn judge(
+    config: &NodeConfig,
+    request: &AdmitRequest,
+    now: EpochMs,
+) -> Result<Admission, NodeError> {
+    let admission = verify(&request.envelope, &config.authorities, now).map_err(|error| match error {
+        DecisionError::Expired { .. } => Rejection::new(Code::AdmissionExpired, error.to_string()),
+        DecisionError::Envelope(_) | DecisionError::NotCanonical => refused(error.to_string()),
+    })?;
+    let decision = &admission.decision;
+    if request.effect.operation != decision.operation_id || request.effect.step != EffectStep::Admission {
+        return Err(refused("the decision is for another operation").into());
+    }
+    if !decision.participants.as_set().contains(&config.participant) {
+        return Err(refused("this node is not among the participants").into());
+    }
+    check_intent(&request.intent, decision)?;
+    check_approvals(config, request, decision)?;
+    check_terms(&request.intent, decision)?;
+    Ok(admission)
+}
+
+/// The decision is about exactly this intent: both hashes are computed here.
+fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
+    let fits = intent.hash()? == decision.intent_hash
+        && intent.request_digest()? == decision.request_digest
+        && intent.operation_type() == decision.operation_type;
+    if fits { Ok(()) } else { Err(refused("the decision is for another intent").into()) }
+}
+
+/// The decision rests on exactly these approvals, and they are enough by this node's own count.
+fn check_approvals(
+    config: &NodeConfig,
+    request: &AdmitRequest,
+    decision: &AdmissionDecision,
+) -> Result<(), NodeError> {
+    if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
+        return Err(refused("the decision rests on other approvals").into());
+    }
+    let exempt = config.keys_without_approvals && decision.operation_type == OperationType::KeyCreate;
+    let required = if exempt { 0 } else { config.required_approvals };
+    let n_approved = n_distinct_subjects(&request.approvals);
+    if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
+        return Err(refused(format!("{n_approved} of {required} approvals")).into());
+    }
+    Ok(())
+}
+
+/// Who acts on what is what the intent asked for.
+fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Rejection> {
+    match intent {
+        Intent::Payment(payment) => check_signing(&payment.terms, decision),
+        Intent::AssetAction(action) => check_signing(&action.terms, decision),
+        Intent::KeyCreate(create) => check_creation(create, decision),
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => {
+            Err(Rejection::new(Code::UnsupportedOperation, "this node has no such ceremony"))
+        }
+    }
+}
+
+fn check_signing(terms: &SigningTerms, decision: &AdmissionDecision) -> Result<(), Rejection> {
+    let as_asked = decision.participants == terms.requested_participants
+        && terms.threshold.is_none_or(|asked| decision.threshold >= asked)
+        && decision.threshold.count() <= decision.participants.n_participants();
+    if as_asked { Ok(()) } else { Err(refused("the decision has other signers than the intent")) }
+}
+
+fn check_creation(create: &KeyCreate, decision: &AdmissionDecision) -> Result<(), Rejection> {
+    create.signature_profile.parse::<SignatureProfile>().map_err(|error| refused(error.to_string()))?;
+    let as_asked = decision.participants == create.participants
+        && decision.threshold == create.threshold
+        && decision.epoch.0 == FIRST_EPOCH
+        && decision.epoch_root == Hex32::ZERO
+        && decision.derivation.is_none();
+    if as_asked { Ok(()) } else { Err(refused("the decision makes another key than the intent")) }
+}
+
+/// A signature is admitted for exactly the generation this node holds, and for the child key it derives itself.
+pub(crate) fn check_generation(
+    intent: &Intent,
+    decision: &AdmissionDecision,
+    held: &Held,
+) -> Result<(), NodeError> {
+    if held.epoch != decision.epoch || held.root != decision.epoch_root {
+        return Err(epoch_conflict("the key is in another epoch than the admitted one").into());
+    }
+    let holders = held.keys.verifying_shares();
+    if decision.participants.iter().any(|signer| !holders.contains_key(&signer.0)) {
+        return Err(refused("the decision names signers that hold no share").into());
+    }
+    if decision.threshold.0 < held.keys.threshold() {
+        return Err(refused("the decision lowers the key's threshold").into());
+    }
+    if decision.derivation != derivation(intent, held)? {
+        return Err(refused("the decision is for another child key than the intent").into());
+    }
+    Ok(())
+}
+
+/// The child key the intent asks for, computed from this node's own copy of the public keys.
+fn derivation(intent: &Intent, held: &Held) -> Result<Option<Derivation>, Rejection> {
+    let Intent::Payment(payment) = intent else { return Ok(None) };
+    let Some(bip32) = &payment.bip32 else { return Ok(None) };
+    let path = bip32.indices().map_err(|error| refused(error.to_string()))?;
+    let child = derive(&held.keys, &path).map_err(|error| refused(error.to_string()))?;
+    Ok(Some(Derivation {
+        path: bip32.path.clone(),
+        tweak: Hex32::new(*child.tweak.as_bytes()),
+        public_key_hex: hex::encode(child.public_key),
+    }))
+}
+
+fn refused(detail: impl Into<String>) -> Rejection {
+    Rejection::new(Code::AdmissionRefused, detail)
+}
+
+pub(crate) fn epoch_conflict(detail: &'static str) -> Rejection {
+    Rejection::new(Code::EpochConflict, detail)
+}

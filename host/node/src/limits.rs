@@ -1,0 +1,18 @@
+//! Every limit of a node and its reason.
+
+/// Signing sessions with open nonces at one time, one an operation: a few megabytes, and more than a gateway has in
+/// flight (threshold.md 7).
+pub const SIGNING_SESSIONS_MAX: usize = 10_000;
+
+/// How long nonces wait for their package, in milliseconds: a round trip is milliseconds, and what is forgotten cannot
+/// be stolen (threshold.md 7).
+pub const NONCES_TTL_MS: u64 = 60_000;
+
+/// Key generations in flight at one time. Each holds up to 64 participants' messages.
+pub const KEYGEN_SESSIONS_MAX: usize = 64;
+
+/// How long a key generation waits for the others, in milliseconds: 64 participants of 64 compute for seconds.
+pub const KEYGEN_TTL_MS: u64 = 600_000;
+
+/// Connections to read with. Nodes of one process share its two or four cores, and reads are short.
+pub(crate) const READERS: u32 = 2;

@@ -1,0 +1,336 @@
+//! Signing, by the nonce rule of threshold.md 7: for every pair of nonces at most one share ever leaves the node, over
+//! all crashes and restarts. `// Rule 7.n` marks where each line of it is kept.
+//!
+//! A crash between the rounds loses nonces that signed nothing. A crash after the mark is on disk loses nothing: the
+//! share is stored with it, and only for its own package.
+
+use crate::call::{Call, ExecuteSecrets};
+use crate::chain::Chain;
+use crate::error::{Code, NodeError, Rejection, Stop, answer};
+use crate::gate;
+use crate::judge::epoch_conflict;
+use crate::node::Node;
+use crate::package;
+use crate::row::{self, Stage, Statement, parse};
+use crate::sessions::{Session, Terms, superseded};
+use crate::vault::{self, Held};
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::canonical::digest_bytes;
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::operation::{EffectStep, SignatureResult};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_sqlite::Job;
+use gateway_threshold::sign::{Nonces, SigningPackage, commit, verify};
+use gateway_threshold::{ThresholdError, Tweak};
+use rand_core::OsRng;
+use sqlx::{Row as _, SqliteConnection};
+
+/// A node's answer to round one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoundOne {
+    /// Commitments to nonces that are open now.
+    Committed(Vec<u8>),
+    /// The attempt's nonces signed this package, and this is the share: whoever has all shares of the package has the
+    /// signature.
+    Consumed {
+        /// What was signed.
+        package: SigningPackage,
+        /// This node's share.
+        share: Vec<u8>,
+    },
+}
+
+impl Node {
+    /// Round one (RFC 9591 section 5.1): fresh nonces for this attempt, or the same commitments again while they are
+    /// open. `secrets` are dropped unread: no FROST profile takes one.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
+    /// [`Code::EpochConflict`], [`Code::AttemptSuperseded`] or [`Code::OperationDiscarded`]; [`NodeError::Lost`] when
+    /// the attempt's nonces were spent or are too old; [`NodeError::Unavailable`].
+    pub async fn signing_commit(
+        &self,
+        call: &Call,
+        _secrets: &ExecuteSecrets<'_>,
+    ) -> Result<RoundOne, NodeError> {
+        let (id, attempt) = (call.effect.operation, call.effect.attempt);
+        let mut conn = self.database.reader().acquire().await?;
+        let standing = gate::known(&mut conn, call, EffectStep::Execute).await?;
+        if let Some(used) = Used::load(&mut conn, id, attempt).await? {
+            return used.into_round_one();
+        }
+        let chain = self.chain(call);
+        gate::in_order(call, &standing, chain.after_receipt()?, &[Stage::Receipted, Stage::Executed])?;
+        // Rule 7.2: the decision is verified and everything is fixed before the nonces exist.
+        let held = gate::in_force(&mut conn, &self.config, &standing.statement).await?;
+        let held = held.ok_or_else(|| gate::out_of_order("the operation does not sign"))?;
+        gate::check_fence(&standing.statement)?;
+        if latest_used(&mut conn, id).await? > attempt {
+            return Err(superseded().into());
+        }
+        let now = self.now();
+        let session = match self.sessions.find(id, attempt)? {
+            Some(session) => session,
+            None => {
+                let share = vault::secret(&mut conn, standing.statement.decision.key_id, &held).await?;
+                let (nonces, commitments) =
+                    commit(&share, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
+                let terms = terms(&standing.statement, chain)?;
+                let session = Session::new(attempt, terms, nonces, commitments, now);
+                self.sessions.open(id, session, now)?
+            }
+        };
+        // Waits for a round two at work, which needs a connection and may have signed in the meantime.
+        drop(conn);
+        let is_open = session.nonces.lock().await.is_some();
+        if is_open && !session.is_stale(now) {
+            return Ok(RoundOne::Committed(session.commitments.clone()));
+        }
+        let mut conn = self.database.reader().acquire().await?;
+        Used::load(&mut conn, id, attempt).await?.ok_or(GONE)?.into_round_one()
+    }
+
+    /// Round two (RFC 9591 section 5.2): this node's share of the package, durable before it is returned. The same
+    /// package again gets the same share.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::SessionConsumed`] when the attempt signed another package,
+    /// [`Code::PackageRefused`] when this one is not what was admitted, or as in [`Self::signing_commit`];
+    /// [`NodeError::Lost`] when the nonces are gone; [`NodeError::Unavailable`]. The nonces are gone in every case.
+    pub async fn signing_share(&self, call: &Call, package: &SigningPackage) -> Result<Vec<u8>, NodeError> {
+        let (id, attempt) = (call.effect.operation, call.effect.attempt);
+        let Some(session) = self.sessions.find(id, attempt)? else {
+            return self.share_of(call, package).await;
+        };
+        let mut slot = session.nonces.lock().await;
+        // Rule 7.3a: out of the map first, and never back.
+        let Some(nonces) = slot.take() else {
+            drop(slot);
+            return self.share_of(call, package).await;
+        };
+        if session.is_stale(self.now()) {
+            return Err(GONE);
+        }
+        let share = self.sign_once(call, package, &session, nonces).await?;
+        drop(slot);
+        self.sessions.close(id);
+        Ok(share)
+    }
+
+    /// The share given for this package before.
+    async fn share_of(&self, call: &Call, package: &SigningPackage) -> Result<Vec<u8>, NodeError> {
+        let mut conn = self.database.reader().acquire().await?;
+        gate::known(&mut conn, call, EffectStep::Execute).await?;
+        match Used::load(&mut conn, call.effect.operation, call.effect.attempt).await? {
+            Some(used) if used.package_hash == Hex32::new(package.hash()) => Ok(used.share),
+            Some(_) => Err(consumed().into()),
+            None => Err(GONE),
+        }
+    }
+
+    async fn sign_once(
+        &self,
+        call: &Call,
+        package: &SigningPackage,
+        session: &Session,
+        nonces: Nonces,
+    ) -> Result<Vec<u8>, NodeError> {
+        // Rule 7.3b: whatever fails from here on has burnt the nonces.
+        let mut conn = self.database.reader().acquire().await?;
+        let standing = gate::known(&mut conn, call, EffectStep::Execute).await?;
+        let previous = session.terms.chain.after_receipt()?;
+        gate::in_order(call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
+        let held =
+            gate::in_force(&mut conn, &self.config, &standing.statement).await?.ok_or(vault::NO_SHARE)?;
+        check_package(package, session, &held, self.participant())?;
+        let secret = vault::secret(&mut conn, session.terms.key_id, &held).await?;
+        drop(conn);
+        let share = nonces.sign(package, &secret, &held.keys).map_err(|error| refused_package(&error))?;
+        // Rules 7.3c to 7.3e: mark, package and share are on disk before the share leaves.
+        let mark = Consume {
+            chain: session.terms.chain,
+            key_id: session.terms.key_id,
+            epoch_root: session.terms.epoch_root,
+            attempt: session.attempt,
+            commitment_hash: digest_bytes("svc/commitment/v1", &session.commitments),
+            package_hash: Hex32::new(package.hash()),
+            package: package::encode(package)?,
+            share,
+        };
+        // Rule 7.3f
+        self.database.write(mark).await?
+    }
+
+    pub(crate) const fn chain(&self, call: &Call) -> Chain {
+        let Call { effect, admission_hash, .. } = *call;
+        Chain { admission_hash, operation_id: effect.operation, participant: self.config.participant }
+    }
+}
+
+const GONE: NodeError = NodeError::Lost { reason: "the nonces of this attempt are gone" };
+
+fn consumed() -> Rejection {
+    Rejection::new(Code::SessionConsumed, "the nonces of this attempt signed another package")
+}
+
+fn terms(statement: &Statement, chain: Chain) -> Result<Terms, NodeError> {
+    let decision = &statement.decision;
+    let tweak = decision.derivation.as_ref().map(|child| Tweak::from_bytes(*child.tweak.as_bytes()));
+    Ok(Terms {
+        chain,
+        key_id: decision.key_id,
+        epoch_root: decision.epoch_root,
+        digest: decision.request_digest,
+        tweak: tweak.transpose().map_err(NodeError::damaged)?,
+        participants: decision.participants.clone(),
+        threshold: decision.threshold,
+    })
+}
+
+/// The package asks for what was fixed in round one and nothing else.
+fn check_package(
+    package: &SigningPackage,
+    session: &Session,
+    held: &Held,
+    me: ParticipantIndex,
+) -> Result<(), Rejection> {
+    let terms = &session.terms;
+    let signers = &package.commitments;
+    let refused = |detail: &str| Err(Rejection::new(Code::PackageRefused, detail));
+    if held.root != terms.epoch_root {
+        return Err(epoch_conflict("the key changed its epoch between the rounds"));
+    }
+    if package.message != terms.digest.as_bytes() {
+        return refused("the package is over another message");
+    }
+    if package.tweak != terms.tweak {
+        return refused("the package is for another child key");
+    }
+    if signers.len() < terms.threshold.count() {
+        return refused("the package has fewer signers than the threshold");
+    }
+    if signers.keys().any(|signer| !terms.participants.as_set().contains(&ParticipantIndex(*signer))) {
+        return refused("the package has signers that were not admitted");
+    }
+    if signers.get(&me.0) != Some(&session.commitments) {
+        return refused("the package does not have this node's commitments");
+    }
+    Ok(())
+}
+
+fn refused_package(error: &ThresholdError) -> NodeError {
+    match NodeError::ceremony(error) {
+        NodeError::Lost { .. } => Rejection::new(Code::PackageRefused, error.to_string()).into(),
+        named @ (NodeError::Rejected(_) | NodeError::Unavailable { .. }) => named,
+    }
+}
+
+/// A signature is the operation's: over the admitted digest, under the admitted key or its admitted child.
+pub(crate) fn check_result(
+    decision: &AdmissionDecision,
+    held: &Held,
+    signature: Option<&SignatureResult>,
+) -> Result<(), NodeError> {
+    let refused = |detail: &str| NodeError::from(Rejection::new(Code::ResultRefused, detail));
+    let signature = signature.ok_or_else(|| refused("there is no signature to publish"))?;
+    let public_key_hex = match &decision.derivation {
+        Some(child) => child.public_key_hex.clone(),
+        None => hex::encode(held.keys.public_key()),
+    };
+    if signature.public_key_hex != public_key_hex || signature.signed_digest != decision.request_digest {
+        return Err(refused("the signature is of another key or over another digest"));
+    }
+    let decode = |text: &str| hex::decode(text).map_err(|_| refused("the signature is not hexadecimal"));
+    let (public_key, bytes) = (decode(&public_key_hex)?, decode(&signature.signature_hex)?);
+    verify(held.keys.profile(), &public_key, signature.signed_digest.as_bytes(), &bytes)
+        .map_err(|_| refused("the signature does not verify"))
+}
+
+/// Nonces that signed.
+struct Used {
+    package_hash: Hex32,
+    package: String,
+    share: Vec<u8>,
+}
+
+impl Used {
+    fn into_round_one(self) -> Result<RoundOne, NodeError> {
+        Ok(RoundOne::Consumed { package: package::decode(&self.package)?, share: self.share })
+    }
+
+    async fn load(conn: &mut SqliteConnection, id: OperationId, attempt: u32) -> Result<Option<Self>, Stop> {
+        let sql =
+            "SELECT package_hash, package, share FROM consumed WHERE operation_id = ?1 AND attempt = ?2";
+        let found = sqlx::query(sql).bind(id.to_string()).bind(attempt).fetch_optional(conn).await?;
+        let Some(row) = found else { return Ok(None) };
+        let package_hash: String = row.try_get(0)?;
+        Ok(Some(Self {
+            package_hash: parse(&package_hash)?,
+            package: row.try_get(1)?,
+            share: row.try_get(2)?,
+        }))
+    }
+}
+
+/// The highest attempt that signed, or 0.
+async fn latest_used(conn: &mut SqliteConnection, id: OperationId) -> Result<u32, Stop> {
+    let sql = "SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1";
+    Ok(sqlx::query_scalar(sql).bind(id.to_string()).fetch_one(conn).await?)
+}
+
+/// Marks nonces as used and keeps what they signed. The only way to a share: it is the output of this job.
+struct Consume {
+    chain: Chain,
+    key_id: KeyId,
+    epoch_root: Hex32,
+    attempt: u32,
+    commitment_hash: Hex32,
+    package_hash: Hex32,
+    package: String,
+    share: Vec<u8>,
+}
+
+impl Consume {
+    async fn run(&self, conn: &mut SqliteConnection) -> Result<Vec<u8>, Stop> {
+        let id = self.chain.operation_id;
+        let stage = row::load(conn, id).await?.map(|row| row.stage);
+        if !matches!(stage, Some(Stage::Receipted | Stage::Executed)) {
+            return Err(gate::out_of_order("the operation moved on while it was signed").into());
+        }
+        if vault::active(conn, self.key_id).await?.is_none_or(|held| held.root != self.epoch_root) {
+            return Err(epoch_conflict("the key changed its epoch between the rounds").into());
+        }
+        if latest_used(conn, id).await? > self.attempt {
+            return Err(superseded().into());
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM consumed \
+                   WHERE commitment_hash = ?1 OR (operation_id = ?2 AND attempt = ?3))";
+        let exists = sqlx::query_scalar(sql).bind(self.commitment_hash.to_string()).bind(id.to_string());
+        if exists.bind(self.attempt).fetch_one(&mut *conn).await? {
+            return Err(consumed().into());
+        }
+        sqlx::query(
+            "INSERT INTO consumed (operation_id, attempt, commitment_hash, package_hash, package, share) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )
+        .bind(id.to_string())
+        .bind(self.attempt)
+        .bind(self.commitment_hash.to_string())
+        .bind(self.package_hash.to_string())
+        .bind(&self.package)
+        .bind(self.share.as_slice())
+        .execute(&mut *conn)
+        .await?;
+        row::advance(conn, id, Stage::Executed, self.chain.after_execute(self.attempt)?).await?;
+        Ok(self.share.clone())
+    }
+}
+
+impl Job for Consume {
+    type State = ();
+    type Output = Result<Vec<u8>, NodeError>;
+
+    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
+        answer(self.run(conn).await)
+    }
+}

@@ -1,0 +1,223 @@
+//! The steps around the ceremony: receipt, promotion, publication, and giving up.
+
+use crate::call::{Call, CommitEpoch, Publication, content};
+use crate::chain::Chain;
+use crate::error::{Code, NodeError, Rejection, Stop, answer};
+use crate::gate::{self, Standing, out_of_order};
+use crate::ledger;
+use crate::node::{Node, NodeConfig};
+use crate::row::{self, Stage};
+use crate::signing::check_result;
+use crate::vault;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::OperationType;
+use gateway_domain::operation::{EffectStep, NodeReceipt};
+use gateway_sqlite::Job;
+use sqlx::SqliteConnection;
+
+impl Node {
+    /// Fixes the policy receipt: the operation is about to be executed.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
+    /// [`Code::EpochConflict`], [`Code::EffectConflict`] or [`Code::OperationDiscarded`];
+    /// [`NodeError::Unavailable`].
+    pub async fn materialize_receipt(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
+        self.step(call, Body::Receipt, content(call)?).await
+    }
+
+    /// Puts the staged generation in force. Past the point of no return, so no expiry stops it.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::EpochConflict`] when another generation is
+    /// staged, [`Code::AdmissionConflict`], [`Code::EffectConflict`] or [`Code::OperationDiscarded`];
+    /// [`NodeError::Unavailable`].
+    pub async fn commit_epoch(&self, call: &Call, commit: &CommitEpoch) -> Result<NodeReceipt, NodeError> {
+        let receipt = self.step(call, Body::CommitEpoch(*commit), content(&(call, commit))?).await?;
+        let mut conn = self.database.reader().acquire().await?;
+        let standing = gate::known(&mut conn, call, EffectStep::CommitEpoch).await?;
+        self.sessions.close_key(standing.statement.decision.key_id);
+        Ok(receipt)
+    }
+
+    /// Opens the publication gate for the operation's result, after checking a signature itself, and erases retired
+    /// shares. No further attempt at the ceremony is made after it.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::ResultRefused`] for a signature that is not the operation's, otherwise as
+    /// [`Self::commit_epoch`].
+    pub async fn publish(&self, call: &Call, publication: &Publication) -> Result<NodeReceipt, NodeError> {
+        let said = content(&(call, publication))?;
+        let receipt = self.step(call, Body::Publish(publication.clone()), said).await?;
+        self.sessions.close(call.effect.operation);
+        Ok(receipt)
+    }
+
+    /// Forgets what the operation staged, for good: an operation never heard of is refused from now on.
+    ///
+    /// # Errors
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] once its generation is in force,
+    /// [`Code::AdmissionConflict`] or [`Code::EffectConflict`]; [`NodeError::Unavailable`].
+    pub async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
+        let receipt = self.step(call, Body::Discard, content(call)?).await?;
+        self.sessions.close(call.effect.operation);
+        self.ceremonies.close(call.effect.operation);
+        // The staged share is out of the file with this; without it, at the next checkpoint.
+        if let Err(error) = self.database.checkpoint().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a discarded share may still be in the log"
+            );
+        }
+        Ok(receipt)
+    }
+
+    async fn step(&self, call: &Call, body: Body, said: Hex32) -> Result<NodeReceipt, NodeError> {
+        let Call { effect, admission_hash, .. } = *call;
+        let chain = Chain { admission_hash, operation_id: effect.operation, participant: self.participant() };
+        let step = Step { call: *call, chain, said, body, config: self.config.clone() };
+        let transition_hash = self.database.write(step).await??;
+        Ok(self.receipt(transition_hash))
+    }
+}
+
+/// What a step is to do.
+enum Body {
+    Receipt,
+    CommitEpoch(CommitEpoch),
+    Publish(Publication),
+    Discard,
+}
+
+/// One step, checked and made in one transaction.
+struct Step {
+    call: Call,
+    chain: Chain,
+    said: Hex32,
+    body: Body,
+    config: NodeConfig,
+}
+
+impl Job for Step {
+    type State = ();
+    type Output = Result<Hex32, NodeError>;
+
+    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
+        answer(self.run(conn).await)
+    }
+}
+
+impl Step {
+    async fn run(&self, conn: &mut SqliteConnection) -> Result<Hex32, Stop> {
+        if let Some(transition_hash) = ledger::answered(conn, self.call.effect, self.said).await? {
+            return Ok(transition_hash);
+        }
+        let (stage, head) = match &self.body {
+            Body::Receipt => self.receipt(conn).await?,
+            Body::CommitEpoch(commit) => self.commit_epoch(conn, commit).await?,
+            Body::Publish(publication) => self.publish(conn, publication).await?,
+            Body::Discard => self.discard(conn).await?,
+        };
+        row::advance(conn, self.chain.operation_id, stage, head).await?;
+        ledger::keep(conn, self.call.effect, self.said, head).await?;
+        Ok(head)
+    }
+
+    async fn receipt(&self, conn: &mut SqliteConnection) -> Result<(Stage, Hex32), Stop> {
+        let standing = gate::known(conn, &self.call, EffectStep::PolicyReceipt).await?;
+        gate::in_order(&self.call, &standing, self.chain.after_admission()?, &[Stage::Admitted])?;
+        gate::in_force(conn, &self.config, &standing.statement).await?;
+        gate::check_fence(&standing.statement)?;
+        Ok((Stage::Receipted, self.chain.after_receipt()?))
+    }
+
+    async fn commit_epoch(
+        &self,
+        conn: &mut SqliteConnection,
+        commit: &CommitEpoch,
+    ) -> Result<(Stage, Hex32), Stop> {
+        let standing = gate::known(conn, &self.call, EffectStep::CommitEpoch).await?;
+        let expected = self.chain.after_execute(commit.attempt)?;
+        gate::in_order(&self.call, &standing, expected, &[Stage::Executed, Stage::Committed])?;
+        let decision = &standing.statement.decision;
+        let found = match standing.stage {
+            Stage::Committed => vault::active(conn, decision.key_id).await?,
+            Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Published | Stage::Discarded => {
+                vault::staged(conn, self.chain.operation_id, commit.attempt).await?
+            }
+        };
+        let Some(found) = found.filter(|found| found.root == commit.epoch_root) else {
+            return Err(Rejection::new(Code::EpochConflict, "another generation is staged").into());
+        };
+        if standing.stage == Stage::Executed {
+            vault::promote(conn, decision.key_id, &found.epoch).await?;
+        }
+        Ok((Stage::Committed, self.chain.after_commit_epoch(commit.attempt)?))
+    }
+
+    async fn publish(
+        &self,
+        conn: &mut SqliteConnection,
+        publication: &Publication,
+    ) -> Result<(Stage, Hex32), Stop> {
+        let standing = gate::known(conn, &self.call, EffectStep::Publish).await?;
+        let decision = &standing.statement.decision;
+        let attempt = publication.attempt;
+        let previous = match decision.operation_type {
+            OperationType::Sign => {
+                let previous = self.chain.after_execute(attempt)?;
+                // A node that was not among the signers goes on from the receipt, on the strength of the signature.
+                gate::in_order(&self.call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
+                self.check_signature(conn, &standing, publication).await?;
+                previous
+            }
+            OperationType::KeyCreate
+            | OperationType::Refresh
+            | OperationType::Reshare
+            | OperationType::Rotate
+            | OperationType::Recover => {
+                let previous = self.chain.after_commit_epoch(attempt)?;
+                gate::in_order(&self.call, &standing, previous, &[Stage::Committed])?;
+                vault::erase_retired(conn, decision.key_id).await?;
+                previous
+            }
+        };
+        Ok((Stage::Published, self.chain.after_publish(previous)?))
+    }
+
+    async fn check_signature(
+        &self,
+        conn: &mut SqliteConnection,
+        standing: &Standing,
+        publication: &Publication,
+    ) -> Result<(), Stop> {
+        let decision = &standing.statement.decision;
+        let held = vault::generation(conn, decision.key_id, &decision.epoch).await?.ok_or(vault::NO_SHARE)?;
+        Ok(check_result(decision, &held, publication.signature.as_ref())?)
+    }
+
+    async fn discard(&self, conn: &mut SqliteConnection) -> Result<(Stage, Hex32), Stop> {
+        if self.call.effect.step != EffectStep::Discard
+            || self.call.previous != self.chain.after_admission()?
+        {
+            return Err(out_of_order("the step follows another transition").into());
+        }
+        let head = self.chain.after_discard()?;
+        match row::load(conn, self.chain.operation_id).await? {
+            None => row::insert(conn, &self.chain, Stage::Discarded, head, None).await?,
+            Some(row) if row.admission_hash != self.call.admission_hash => {
+                let detail = "another decision admitted the operation";
+                return Err(Rejection::new(Code::AdmissionConflict, detail).into());
+            }
+            Some(row) => match row.stage {
+                Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Discarded => {
+                    vault::forget(conn, self.chain.operation_id).await?;
+                }
+                Stage::Committed | Stage::Published => {
+                    return Err(out_of_order(format!("the operation is {} here", row.stage.as_str())).into());
+                }
+            },
+        }
+        Ok((Stage::Discarded, head))
+    }
+}

@@ -1,0 +1,231 @@
+//! Admissions to test with: an authority of one's own, intents, approvals, and the calls that follow.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
+
+use crate::{AdmitRequest, Call, Chain};
+use ed25519_dalek::{Signer, SigningKey};
+use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, admission_hash};
+use gateway_domain::approval::{Approval, approvals_root};
+use gateway_domain::dsse::{self, Envelope, KeySet};
+use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
+use gateway_domain::intent::{AssetAction, Bip32, Intent, KeyCreate, Payment, PublicationMode, SigningTerms};
+use gateway_domain::key::Epoch;
+use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::time::EpochMs;
+
+/// The two suites, by name.
+pub const SUITES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
+
+/// Until when admissions hold.
+pub const NOT_AFTER: EpochMs = EpochMs(1_000_000);
+
+/// Thirty-two equal bytes.
+#[must_use]
+pub fn hex32(byte: u8) -> Hex32 {
+    Hex32::new([byte; 32])
+}
+
+/// A roster.
+#[must_use]
+pub fn roster(indices: &[u16]) -> Roster {
+    Roster::parse(indices).unwrap()
+}
+
+/// An authority with a fixed key.
+#[must_use]
+pub fn authority(byte: u8) -> SigningKey {
+    SigningKey::from_bytes(&[byte; 32])
+}
+
+/// What nodes pin to believe it.
+#[must_use]
+pub fn pinned(authority: &SigningKey) -> KeySet {
+    KeySet::new([authority.verifying_key().to_bytes()]).unwrap()
+}
+
+/// One approval each.
+#[must_use]
+pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
+    let approval = |subject: &&str| Approval {
+        subject_id: (*subject).to_owned(),
+        roles: vec!["approver".to_owned()],
+        claimed_at_ms: 0,
+        approved_at_ms: EpochMs(1),
+    };
+    subjects.iter().map(approval).collect()
+}
+
+/// A key to be made.
+#[must_use]
+pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
+    Intent::KeyCreate(KeyCreate {
+        asset_id: "btc".to_owned(),
+        purpose: "cold".to_owned(),
+        participants: roster(participants),
+        threshold: Threshold(threshold),
+        signature_profile: suite.to_owned(),
+        chains: vec![],
+    })
+}
+
+/// How a signature is to be made.
+#[must_use]
+pub fn terms(participants: &[u16]) -> SigningTerms {
+    SigningTerms {
+        requested_participants: roster(participants),
+        threshold: None,
+        epoch_fence_token_hex: None,
+        publication_mode: PublicationMode::Manual,
+    }
+}
+
+/// A custody signature over `digest`.
+#[must_use]
+pub fn asset_action(participants: &[u16], digest: u8) -> Intent {
+    Intent::AssetAction(AssetAction {
+        asset_id: "btc".to_owned(),
+        action: "transfer".to_owned(),
+        chain_id: "bitcoin".to_owned(),
+        request_digest: hex32(digest),
+        typed_data_root: hex32(8),
+        public_fields: Default::default(),
+        terms: terms(participants),
+    })
+}
+
+/// A payment, with a child key if there is a path.
+#[must_use]
+pub fn payment(participants: &[u16], path: Option<&str>) -> Intent {
+    let bip32 = path.map(|path| Bip32 { network: "bitcoin".to_owned(), path: path.to_owned() });
+    Intent::Payment(Payment {
+        key_ref: None,
+        from_account: "acct-1".to_owned(),
+        to_account: "acct-2".to_owned(),
+        amount_minor: 12_500,
+        currency: "EUR".to_owned(),
+        reference: None,
+        bip32,
+        terms: terms(participants),
+    })
+}
+
+/// An operation on its way to the nodes. Change what a test is about, then [`Case::request`].
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Who signs.
+    pub authority: SigningKey,
+    /// What is to be done.
+    pub intent: Intent,
+    /// By whom it was approved.
+    pub approvals: Vec<Approval>,
+    /// What the authority states.
+    pub decision: AdmissionDecision,
+}
+
+impl Case {
+    /// An operation that every node should admit.
+    #[must_use]
+    pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
+        let approvals = approvals(&["alice", "bob"]);
+        let intent_hash = intent.hash().unwrap();
+        let participants = match &intent {
+            Intent::KeyCreate(create) => create.participants.clone(),
+            other => other.signing_terms().map(|terms| terms.requested_participants.clone()).unwrap(),
+        };
+        let decision = AdmissionDecision {
+            operation_id: OperationId(hex32(id)),
+            operation_type: intent.operation_type(),
+            intent_hash,
+            request_digest: intent.request_digest().unwrap(),
+            key_id,
+            epoch: epoch.name,
+            epoch_root: epoch.root,
+            participants,
+            threshold: Threshold(threshold),
+            derivation: None,
+            bundle_hash: hex32(3),
+            policy_input_hash: hex32(4),
+            policy_output_hash: hex32(5),
+            approvals_root: approvals_root(intent_hash, &approvals).unwrap(),
+            not_before_ms: EpochMs(0),
+            not_after_ms: NOT_AFTER,
+        };
+        Self { authority: authority(1), intent, approvals, decision }
+    }
+
+    /// The creation of a key, by participants `0..n`.
+    #[must_use]
+    pub fn key_create(id: u8, key_id: KeyId, n: u16, threshold: u16, suite: &str) -> Self {
+        let participants: Vec<u16> = (0..n).collect();
+        let epoch = Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO };
+        Self::new(id, key_id, epoch, threshold, key_create(&participants, threshold, suite))
+    }
+
+    /// For a child key.
+    #[must_use]
+    pub fn derived(mut self, derivation: Derivation) -> Self {
+        self.decision.derivation = Some(derivation);
+        self
+    }
+
+    /// Approved by others, and the decision rests on that.
+    #[must_use]
+    pub fn approved_by(mut self, subjects: &[&str]) -> Self {
+        self.approvals = approvals(subjects);
+        self.decision.approvals_root = approvals_root(self.decision.intent_hash, &self.approvals).unwrap();
+        self
+    }
+
+    /// What is sent to a node.
+    #[must_use]
+    pub fn request(&self) -> AdmitRequest {
+        let payload = self.decision.payload().unwrap();
+        let signed = dsse::pre_authentication_encoding(PAYLOAD_TYPE, &payload);
+        let keyid = dsse::key_id(&self.authority.verifying_key().to_bytes());
+        let signature = (keyid, self.authority.sign(&signed).to_bytes());
+        AdmitRequest {
+            effect: self.effect(EffectStep::Admission, 1),
+            intent: self.intent.clone(),
+            approvals: self.approvals.clone(),
+            envelope: Envelope::seal(PAYLOAD_TYPE, &payload, &[signature]),
+        }
+    }
+
+    /// The hash of what the authority states.
+    #[must_use]
+    pub fn admission_hash(&self) -> Hex32 {
+        admission_hash(&self.decision.payload().unwrap())
+    }
+
+    /// An effect of this operation.
+    #[must_use]
+    pub fn effect(&self, step: EffectStep, attempt: u32) -> EffectId {
+        EffectId { operation: self.decision.operation_id, step, attempt }
+    }
+
+    /// The chain of its steps on a node.
+    #[must_use]
+    pub fn chain(&self, participant: u16) -> Chain {
+        Chain {
+            admission_hash: self.admission_hash(),
+            operation_id: self.decision.operation_id,
+            participant: ParticipantIndex(participant),
+        }
+    }
+
+    /// A call in its order, `executed` being the attempt that gave the result.
+    #[must_use]
+    pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
+        let chain = self.chain(participant);
+        let signs = self.intent.signing_terms().is_some();
+        let previous = match step {
+            EffectStep::Decision | EffectStep::Admission => self.admission_hash(),
+            EffectStep::PolicyReceipt | EffectStep::Discard => chain.after_admission().unwrap(),
+            EffectStep::Execute => chain.after_receipt().unwrap(),
+            EffectStep::CommitEpoch => chain.after_execute(executed).unwrap(),
+            EffectStep::Publish if signs => chain.after_execute(executed).unwrap(),
+            EffectStep::Publish => chain.after_commit_epoch(executed).unwrap(),
+        };
+        Call { effect: self.effect(step, attempt), admission_hash: self.admission_hash(), previous }
+    }
+}

@@ -1,0 +1,179 @@
+//! Shares by (key, epoch): staged → active → retired → erased.
+//!
+//! Secrets are wiped from this crate's own memory. The database keeps its pages in memory and, until a checkpoint, in
+//! its log; deleted rows are overwritten. Sealing them under a key of the node's own is a later issue.
+
+use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::row::parse;
+use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
+use gateway_threshold::{KeyShare, PublicKeys};
+use sqlx::{Row as _, SqliteConnection};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// One generation of a key as this node holds it, without its secret.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) epoch: EpochName,
+    pub(crate) root: Hex32,
+    pub(crate) keys: PublicKeys,
+}
+
+/// A share to be kept.
+pub(crate) struct Fresh {
+    pub(crate) key_id: KeyId,
+    pub(crate) epoch: EpochName,
+    pub(crate) operation_id: OperationId,
+    pub(crate) attempt: u32,
+    pub(crate) root: Hex32,
+    pub(crate) public_keys: Vec<u8>,
+    pub(crate) secret: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Fresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fresh")
+            .field("key_id", &self.key_id)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The generation that signs.
+pub(crate) async fn active(conn: &mut SqliteConnection, key_id: KeyId) -> Result<Option<Held>, Stop> {
+    let sql = "SELECT epoch, epoch_root, public_keys FROM share WHERE key_id = ?1 AND state = 'active'";
+    let row = sqlx::query(sql).bind(key_id.to_string()).fetch_optional(conn).await?;
+    row.map(|row| held(&row)).transpose()
+}
+
+/// What this attempt staged and nobody has promoted yet.
+pub(crate) async fn staged(
+    conn: &mut SqliteConnection,
+    operation_id: OperationId,
+    attempt: u32,
+) -> Result<Option<Held>, Stop> {
+    let sql = "SELECT epoch, epoch_root, public_keys FROM share \
+               WHERE operation_id = ?1 AND attempt = ?2 AND state = 'staged'";
+    let row = sqlx::query(sql).bind(operation_id.to_string()).bind(attempt).fetch_optional(conn).await?;
+    row.map(|row| held(&row)).transpose()
+}
+
+/// A generation that was ever in force here, whether it still is or not.
+pub(crate) async fn generation(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+    epoch: &EpochName,
+) -> Result<Option<Held>, Stop> {
+    let sql = "SELECT epoch, epoch_root, public_keys FROM share \
+               WHERE key_id = ?1 AND epoch = ?2 AND state <> 'staged'";
+    let row = sqlx::query(sql).bind(key_id.to_string()).bind(&epoch.0).fetch_optional(conn).await?;
+    row.map(|row| held(&row)).transpose()
+}
+
+/// Whether any generation of the key was ever in force here.
+pub(crate) async fn is_known(conn: &mut SqliteConnection, key_id: KeyId) -> Result<bool, Stop> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM share WHERE key_id = ?1 AND state <> 'staged')";
+    Ok(sqlx::query_scalar(sql).bind(key_id.to_string()).fetch_one(conn).await?)
+}
+
+/// The secret of the generation that signs.
+pub(crate) async fn secret(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+    held: &Held,
+) -> Result<KeyShare, Stop> {
+    let sql = "SELECT secret FROM share WHERE key_id = ?1 AND epoch = ?2 AND state = 'active'";
+    let bytes: Option<Vec<u8>> =
+        sqlx::query_scalar(sql).bind(key_id.to_string()).bind(&held.epoch.0).fetch_optional(conn).await?;
+    let bytes = Zeroizing::new(bytes.ok_or(NO_SHARE)?);
+    let share = KeyShare::from_secret_bytes(held.keys.profile(), &bytes).map_err(NodeError::damaged)?;
+    share.check_belongs(&held.keys).map_err(NodeError::damaged)?;
+    Ok(share)
+}
+
+/// What a node says that was never part of a key, or lost its share.
+pub(crate) const NO_SHARE: NodeError = NodeError::unavailable("the node holds no share of the key");
+
+/// Keeps a share until its generation is decided. A later attempt of the same operation takes an earlier one's place.
+pub(crate) async fn stage(conn: &mut SqliteConnection, fresh: &Fresh) -> Result<(), Stop> {
+    let conflict = |detail: &str| Stop::from(Rejection::new(Code::EpochConflict, detail));
+    let sql = "SELECT state, operation_id, attempt FROM share WHERE key_id = ?1 AND epoch = ?2";
+    let (key_id, epoch) = (fresh.key_id.to_string(), &fresh.epoch.0);
+    let row = sqlx::query(sql).bind(&key_id).bind(epoch).fetch_optional(&mut *conn).await?;
+    if let Some(row) = row {
+        let (state, by, attempt): (String, String, u32) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        if state != "staged" {
+            return Err(conflict("the key has had this epoch"));
+        }
+        if by != fresh.operation_id.to_string() {
+            return Err(conflict("another operation staged this epoch of the key"));
+        }
+        if attempt >= fresh.attempt {
+            return Err(Rejection::new(Code::AttemptSuperseded, "a later attempt staged its share").into());
+        }
+    }
+    sqlx::query("DELETE FROM share WHERE key_id = ?1 AND epoch = ?2")
+        .bind(&key_id)
+        .bind(epoch)
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query(
+        "INSERT INTO share (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret) \
+         VALUES (?1, ?2, 'staged', ?3, ?4, ?5, ?6, ?7)",
+    )
+    .bind(&key_id)
+    .bind(epoch)
+    .bind(fresh.operation_id.to_string())
+    .bind(fresh.attempt)
+    .bind(fresh.root.to_string())
+    .bind(fresh.public_keys.as_slice())
+    .bind(fresh.secret.as_slice())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Puts a staged generation in force; the one before it is retired and signs no more.
+pub(crate) async fn promote(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+    epoch: &EpochName,
+) -> Result<(), Stop> {
+    sqlx::query("UPDATE share SET state = 'retired' WHERE key_id = ?1 AND state = 'active'")
+        .bind(key_id.to_string())
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query("UPDATE share SET state = 'active' WHERE key_id = ?1 AND epoch = ?2 AND state = 'staged'")
+        .bind(key_id.to_string())
+        .bind(&epoch.0)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Forgets the secrets of retired generations; that they were is kept.
+pub(crate) async fn erase_retired(conn: &mut SqliteConnection, key_id: KeyId) -> Result<(), Stop> {
+    sqlx::query("UPDATE share SET state = 'erased', secret = NULL WHERE key_id = ?1 AND state = 'retired'")
+        .bind(key_id.to_string())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Forgets what an operation staged.
+pub(crate) async fn forget(conn: &mut SqliteConnection, operation_id: OperationId) -> Result<(), Stop> {
+    sqlx::query("DELETE FROM share WHERE operation_id = ?1 AND state = 'staged'")
+        .bind(operation_id.to_string())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+fn held(row: &sqlx::sqlite::SqliteRow) -> Result<Held, Stop> {
+    let (epoch, root, keys): (String, String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    Ok(Held {
+        epoch: EpochName(epoch),
+        root: parse(&root)?,
+        keys: PublicKeys::from_bytes(&keys).map_err(NodeError::damaged)?,
+    })
+}

@@ -1,0 +1,34 @@
+//! What a fleet in this process is told at its start.
+
+use gateway_domain::dsse::KeySet;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::{Clock, NodeConfig};
+use std::path::PathBuf;
+
+/// What every node of the fleet is told, and where their databases are.
+#[derive(Clone)]
+pub struct FleetConfig {
+    /// Holds `node-<index>.db` for each participant; made where it is missing.
+    pub folder: PathBuf,
+    /// See [`NodeConfig::authorities`].
+    pub authorities: KeySet,
+    /// See [`NodeConfig::required_approvals`].
+    pub required_approvals: u32,
+    /// See [`NodeConfig::keys_without_approvals`].
+    pub keys_without_approvals: bool,
+    /// See [`NodeConfig::clock`].
+    pub clock: Clock,
+}
+
+impl FleetConfig {
+    pub(crate) fn node(&self, participant: ParticipantIndex) -> NodeConfig {
+        NodeConfig {
+            participant,
+            database: self.folder.join(format!("node-{participant}.db")),
+            authorities: self.authorities.clone(),
+            required_approvals: self.required_approvals,
+            keys_without_approvals: self.keys_without_approvals,
+            clock: self.clock.clone(),
+        }
+    }
+}

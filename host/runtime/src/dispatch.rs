@@ -1,0 +1,92 @@
+//! Which effect is what on the nodes.
+
+use crate::calls::{Calls, unavailable};
+use crate::fleet::EmbeddedFleet;
+use async_trait::async_trait;
+use gateway_domain::admission::Derivation;
+use gateway_domain::ids::Hex32;
+use gateway_domain::intent::{Bip32, Intent, OperationType};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
+use gateway_engine::Unavailable;
+use gateway_engine::ports::DriveNodes;
+use gateway_engine::secret::Secrets;
+use gateway_threshold::PublicKeys;
+use gateway_threshold::derive::derive;
+
+#[async_trait]
+impl DriveNodes for EmbeddedFleet {
+    /// `secrets` go to the nodes' execute step as borrowed values and are dropped there unread: no FROST profile takes
+    /// one.
+    ///
+    /// # Errors
+    /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered to say anything; the detail names participants.
+    async fn perform(
+        &self,
+        effect: &Effect,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+        secrets: &Secrets,
+    ) -> Result<Outcome, Unavailable> {
+        if let Some(unsupported) = unsupported(&operation.intent) {
+            return Ok(unsupported);
+        }
+        let _turn = self.turns.take(operation.id).await;
+        let calls = Calls::new(operation)?;
+        let plan = operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
+        let needed = plan.n_acks_required;
+        match &effect.action {
+            Action::ObtainDecision => Err(unavailable("nodes take decisions and give none")),
+            Action::ApplyAdmission(nodes) => self.apply_admission(calls, nodes, needed).await,
+            Action::MaterializeReceipt(nodes) => self.materialize_receipt(calls, effect, nodes, needed).await,
+            Action::RunCeremony(nodes) => match operation.intent.operation_type() {
+                OperationType::KeyCreate => self.make_key(calls, effect, nodes, secrets).await,
+                OperationType::Sign => self.sign(calls, effect, nodes, key, secrets).await,
+                OperationType::Refresh
+                | OperationType::Reshare
+                | OperationType::Rotate
+                | OperationType::Recover => Err(unavailable("nodes have no such ceremony")),
+            },
+            Action::CommitEpoch(nodes) => self.commit_epoch(calls, effect, nodes).await,
+            Action::Publish(nodes) => self.publish(calls, effect, nodes).await,
+            Action::Discard(nodes) => self.discard(calls, effect, nodes).await,
+        }
+    }
+
+    fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {
+        let keys = public_keys(key)?;
+        let path = bip32.indices().map_err(|error| error.to_string())?;
+        let child = derive(&keys, &path).map_err(|error| error.to_string())?;
+        Ok(Derivation {
+            path: bip32.path.clone(),
+            tweak: Hex32::new(*child.tweak.as_bytes()),
+            public_key_hex: hex::encode(child.public_key),
+        })
+    }
+}
+
+/// The group's public package; the error is for people.
+pub(crate) fn public_keys(key: &CustodyKey) -> Result<PublicKeys, String> {
+    let public = key.public.as_ref().ok_or("the key has no shares yet")?;
+    let package = hex::decode(&public.package_hex).map_err(|_| "the key's public package is damaged")?;
+    PublicKeys::from_bytes(&package).map_err(|error| error.to_string())
+}
+
+/// The answer to operations that nodes have no ceremony for.
+fn unsupported(intent: &Intent) -> Option<Outcome> {
+    match intent {
+        Intent::Payment(_) | Intent::AssetAction(_) | Intent::KeyCreate(_) => None,
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => {
+            let kind = intent.operation_type().as_str();
+            let detail = format!("the runtime has no ceremony for `{kind}` yet");
+            Some(rejected("unsupported_operation", detail))
+        }
+    }
+}
+
+pub(crate) fn rejected(code: &str, detail: String) -> Outcome {
+    Outcome::Rejected {
+        failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() },
+        policy: None,
+    }
+}

@@ -1,0 +1,75 @@
+//! Asking many nodes at once.
+
+use crate::fleet::EmbeddedFleet;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::{Node, NodeError};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// What each node answered.
+pub(crate) type Answers<T> = BTreeMap<ParticipantIndex, Result<T, NodeError>>;
+
+/// An answer under way. Boxed, because a generic future that borrows is more than the compiler can show to be `Send`.
+pub(crate) type Answer<'f, T> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'f>>;
+
+impl EmbeddedFleet {
+    /// Asks all of these nodes at once and waits for every answer. `after_first` names the failpoint between the first
+    /// node's answer and the next node's question; only a build with failpoints asks them one by one.
+    pub(crate) async fn ask<'f, Q, T>(
+        &self,
+        questions: Vec<(ParticipantIndex, Q)>,
+        after_first: &'static str,
+        ask: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
+    ) -> Answers<T> {
+        let mut asked = Vec::new();
+        let mut answers = Answers::new();
+        for (participant, question) in questions {
+            match self.node(participant).await {
+                Ok(node) => asked.push((participant, ask(node, question))),
+                Err(error) => _ = answers.insert(participant, Err(error)),
+            }
+        }
+        answers.extend(collect(asked, after_first).await);
+        for (participant, answer) in &answers {
+            if let Err(error) = answer {
+                tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not do its step");
+            }
+        }
+        answers
+    }
+}
+
+/// Polls all of them in this task, so that they may borrow: what they wait for is their stores' writers, each a task of
+/// its own, and the heavy part of key generation has threads of its own.
+#[cfg(not(feature = "failpoints"))]
+async fn collect<T>(
+    mut waiting: Vec<(ParticipantIndex, Answer<'_, T>)>,
+    _after_first: &'static str,
+) -> Answers<T> {
+    use std::task::Poll;
+    let mut answers = Answers::new();
+    std::future::poll_fn(|cx| {
+        waiting.retain_mut(|(node, task)| match task.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(answer) => {
+                answers.insert(*node, answer);
+                false
+            }
+        });
+        if waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    answers
+}
+
+#[cfg(feature = "failpoints")]
+async fn collect<T>(asked: Vec<(ParticipantIndex, Answer<'_, T>)>, after_first: &'static str) -> Answers<T> {
+    let mut answers = Answers::new();
+    for (participant, task) in asked {
+        answers.insert(participant, task.await);
+        gateway_engine::failpoint::failpoint(after_first);
+    }
+    answers
+}

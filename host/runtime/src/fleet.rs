@@ -1,0 +1,69 @@
+//! Nodes in this process, each opened when it is first needed.
+
+use crate::config::FleetConfig;
+use crate::suspects::Suspects;
+use crate::turns::Turns;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::{Node, NodeError};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Locked while the node is being opened, so that nobody opens it twice.
+type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
+
+/// Runtime nodes in the gateway's own process, one database each.
+///
+/// For development and small deployments: the nodes check everything for themselves, but whoever has the process has
+/// all of their memory.
+pub struct EmbeddedFleet {
+    config: FleetConfig,
+    nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
+    pub(crate) turns: Turns,
+    pub(crate) suspects: Suspects,
+}
+
+impl EmbeddedFleet {
+    /// A fleet whose nodes are opened as they are needed.
+    #[must_use]
+    pub fn new(config: FleetConfig) -> Self {
+        let nodes = Mutex::new(BTreeMap::new());
+        Self { config, nodes, turns: Turns::default(), suspects: Suspects::default() }
+    }
+
+    /// A participant's node. One that could not be opened is tried again the next time.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when its database cannot be opened.
+    pub async fn node(&self, participant: ParticipantIndex) -> Result<Arc<Node>, NodeError> {
+        let slot = Arc::clone(self.lock().entry(participant).or_default());
+        let mut open = slot.lock().await;
+        if let Some(node) = open.as_ref() {
+            return Ok(Arc::clone(node));
+        }
+        let node = Arc::new(Node::open(self.config.node(participant)).await?);
+        *open = Some(Arc::clone(&node));
+        Ok(node)
+    }
+
+    /// Finishes what nodes are writing and lets their databases go. Nodes are opened again when they are needed again.
+    pub async fn close(&self) {
+        let nodes = std::mem::take(&mut *self.lock());
+        for slot in nodes.into_values() {
+            if let Some(node) = slot.lock().await.as_ref() {
+                node.close().await;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ParticipantIndex, Slot>> {
+        // Nothing that holds the lock can leave the map half changed.
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for EmbeddedFleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedFleet").finish_non_exhaustive()
+    }
+}

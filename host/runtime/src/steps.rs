@@ -1,0 +1,154 @@
+//! The steps that nodes acknowledge.
+
+use crate::acks::{acked, acked_forward};
+use crate::calls::{Calls, unavailable};
+use crate::fan_out::{Answer, Answers};
+use crate::fleet::EmbeddedFleet;
+use gateway_domain::operation::{Effect, NodeReceipt, Outcome};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_engine::Unavailable;
+use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Node, NodeError, Publication};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+type Nodes = BTreeSet<ParticipantIndex>;
+
+/// The steps that come before one, for a node that was away when they were made.
+pub(crate) struct Missed {
+    admit: Arc<AdmitRequest>,
+    receipt: Option<Call>,
+}
+
+/// As [`Missed`], for any node.
+pub(crate) struct Before<'a> {
+    calls: &'a Calls<'a>,
+    admit: Arc<AdmitRequest>,
+}
+
+impl Before<'_> {
+    /// What a node may have missed before the receipt.
+    pub(crate) fn receipt(&self) -> Missed {
+        Missed { admit: Arc::clone(&self.admit), receipt: None }
+    }
+
+    /// What a node may have missed before the ceremony.
+    pub(crate) fn ceremony(&self, node: ParticipantIndex) -> Result<Missed, Unavailable> {
+        let receipt = Some(self.calls.missed_receipt(node)?);
+        Ok(Missed { admit: Arc::clone(&self.admit), receipt })
+    }
+}
+
+impl Missed {
+    pub(crate) fn before<'a>(calls: &'a Calls<'a>) -> Result<Before<'a>, Unavailable> {
+        Ok(Before { calls, admit: Arc::new(calls.admit()?) })
+    }
+
+    /// Asks; a node that says the step is out of order is brought up to date and asked once more.
+    pub(crate) async fn bring<'f, T>(
+        &self,
+        node: &Node,
+        ask: impl Fn() -> Answer<'f, T>,
+    ) -> Result<T, NodeError> {
+        match ask().await {
+            Err(NodeError::Rejected(rejection)) if rejection.code == Code::StepOutOfOrder => {
+                node.admit(&self.admit).await?;
+                if let Some(receipt) = &self.receipt {
+                    node.materialize_receipt(receipt).await?;
+                }
+                ask().await
+            }
+            answer => answer,
+        }
+    }
+}
+
+impl EmbeddedFleet {
+    pub(crate) async fn apply_admission(
+        &self,
+        calls: Calls<'_>,
+        nodes: &Nodes,
+        needed: usize,
+    ) -> Result<Outcome, Unavailable> {
+        let request = &calls.admit()?;
+        let questions = nodes.iter().map(|node| (*node, ())).collect();
+        let admit =
+            |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
+        acked(self.ask(questions, "mid-admission", admit).await, needed)
+    }
+
+    pub(crate) async fn materialize_receipt(
+        &self,
+        calls: Calls<'_>,
+        effect: &Effect,
+        nodes: &Nodes,
+        needed: usize,
+    ) -> Result<Outcome, Unavailable> {
+        let before = Missed::before(&calls)?;
+        let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+            Box::pin(async move { missed.bring(&node, || Box::pin(node.materialize_receipt(&call))).await })
+        };
+        let questions = questions(calls, effect, nodes, |_| Ok(before.receipt()))?;
+        acked(self.ask(questions, "mid-policy-receipt", ask).await, needed)
+    }
+
+    pub(crate) async fn commit_epoch(
+        &self,
+        calls: Calls<'_>,
+        effect: &Effect,
+        nodes: &Nodes,
+    ) -> Result<Outcome, Unavailable> {
+        let staged = calls.operation.staged.as_deref();
+        let epoch_root = staged.ok_or_else(|| unavailable("nothing was staged"))?.epoch.root;
+        let commit = CommitEpoch { attempt: calls.executed_attempt(), epoch_root };
+        let commit = &commit;
+        let ask = |node: Arc<Node>, (call, ()): (Call, ())| -> Answer<'_, _> {
+            Box::pin(async move { node.commit_epoch(&call, commit).await })
+        };
+        let questions = questions(calls, effect, nodes, |_| Ok(()))?;
+        acked_forward(self.ask(questions, "mid-commit-epoch", ask).await)
+    }
+
+    pub(crate) async fn publish(
+        &self,
+        calls: Calls<'_>,
+        effect: &Effect,
+        nodes: &Nodes,
+    ) -> Result<Outcome, Unavailable> {
+        let signature = calls.operation.signature.as_deref().cloned();
+        let publication = &Publication { attempt: calls.executed_attempt(), signature };
+        let before = Missed::before(&calls)?;
+        let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+            Box::pin(async move { missed.bring(&node, || Box::pin(node.publish(&call, publication))).await })
+        };
+        let questions = questions(calls, effect, nodes, |node| before.ceremony(node))?;
+        acked_forward(self.ask(questions, "mid-publish", ask).await)
+    }
+
+    pub(crate) async fn discard(
+        &self,
+        calls: Calls<'_>,
+        effect: &Effect,
+        nodes: &Nodes,
+    ) -> Result<Outcome, Unavailable> {
+        let ask = |node: Arc<Node>, (call, ()): (Call, ())| -> Answer<'_, _> {
+            Box::pin(async move { node.discard(&call).await })
+        };
+        let questions = questions(calls, effect, nodes, |_| Ok(()))?;
+        let answers: Answers<NodeReceipt> = self.ask(questions, "mid-discard", ask).await;
+        acked_forward(answers)
+    }
+}
+
+/// By node: its call, and whatever else it is asked.
+pub(crate) type Questions<Q> = Vec<(ParticipantIndex, (Call, Q))>;
+
+/// Each node's own call, with whatever else it is asked.
+pub(crate) fn questions<Q>(
+    calls: Calls<'_>,
+    effect: &Effect,
+    nodes: &Nodes,
+    more: impl Fn(ParticipantIndex) -> Result<Q, Unavailable>,
+) -> Result<Questions<Q>, Unavailable> {
+    let question = |node: &ParticipantIndex| Ok((*node, (calls.call(effect, *node)?, more(*node)?)));
+    nodes.iter().map(question).collect()
+}

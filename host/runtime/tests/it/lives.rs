@@ -1,0 +1,124 @@
+//! Whole lives: a key is made and signs, in every suite and size.
+
+use crate::support::{World, effect, operation};
+use crate::verify::check;
+use gateway_domain::intent::Intent;
+use gateway_domain::operation::{Outcome, Phase};
+use gateway_domain::roster::Threshold;
+use gateway_engine::ports::DriveNodes;
+use gateway_engine::secret::Secrets;
+use gateway_node::testing::{SUITES, asset_action, payment};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_made_and_sign() {
+    for suite in SUITES {
+        for (n, threshold) in [(3, 2), (5, 3)] {
+            let mut world = World::with_key(n, threshold, suite).await;
+            let participants: Vec<u16> = (0..n).collect();
+            let signed = world.live(operation(1, asset_action(&participants, 7))).await;
+            assert_eq!(signed.phase, Phase::Published, "{:?}", signed.failure);
+            let signature = signed.signature.unwrap();
+            check(&signature);
+            assert_eq!(signature.signed_digest, gateway_node::testing::hex32(7));
+            assert_eq!(signature.signers.n_participants(), usize::from(threshold));
+            let key = world.keys.values().next().unwrap();
+            assert_eq!(key.public_key_artifact_ref(), format!("{suite}:{}", signature.public_key_hex));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subset_signs_and_a_threshold_can_be_raised() {
+    let mut world = World::with_key(5, 3, SUITES[0]).await;
+    let subset = world.live(operation(1, asset_action(&[1, 3, 4], 7))).await.signature.unwrap();
+    check(&subset);
+    assert_eq!(subset.signers, gateway_node::testing::roster(&[1, 3, 4]));
+    let mut raised = asset_action(&[0, 1, 2, 3, 4], 8);
+    if let Intent::AssetAction(action) = &mut raised {
+        action.terms.threshold = Some(Threshold(4));
+    }
+    let raised = world.live(operation(2, raised)).await.signature.unwrap();
+    check(&raised);
+    assert_eq!(raised.signers.n_participants(), 4);
+}
+
+#[tokio::test]
+async fn a_child_key_signs() {
+    let mut world = World::with_key(3, 2, SUITES[1]).await;
+    let signed = world.live(operation(1, payment(&[0, 1, 2], Some("0/17")))).await;
+    let signature = signed.signature.unwrap();
+    check(&signature);
+    let key = world.keys.values().next().unwrap().public.clone().unwrap();
+    assert_ne!(signature.public_key_hex, key.public_key_hex);
+    let admitted = signed.admission.unwrap().decision.derivation.unwrap();
+    assert_eq!(signature.public_key_hex, admitted.public_key_hex);
+}
+
+#[tokio::test]
+async fn a_path_that_no_key_has_is_told_to_people() {
+    let world = World::with_key(3, 2, SUITES[0]).await;
+    let key = world.keys.values().next().unwrap();
+    let bip32 = gateway_domain::intent::Bip32 { network: "bitcoin".into(), path: "0/1".into() };
+    assert_eq!(
+        world.fleet.derive(key, &bip32).unwrap_err(),
+        "profile `frost-ed25519-sha512` has no non-hardened derivation"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_effect_performed_by_twenty_gives_one_signature() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let world = Arc::new(world);
+    let mut callers = JoinSet::new();
+    for _ in 0..20 {
+        let (world, signing) = (Arc::clone(&world), signing.clone());
+        callers.spawn(async move { world.owed(&signing).await.unwrap() });
+    }
+    let outcomes = callers.join_all().await;
+    let Outcome::Signed(signature) = &outcomes[0] else { panic!("{outcomes:?}") };
+    check(signature);
+    assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn every_effect_repeated_is_answered_the_same() {
+    let mut world = World::new();
+    let create = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITES[1]);
+    for begun in [operation(100, create), operation(1, asset_action(&[0, 1, 2], 7))] {
+        let mut operation = begun;
+        loop {
+            let Ok(there) = world.drive(operation, |at| effect_is_for_nodes(at)).await else { panic!() };
+            operation = there;
+            if operation.phase == Phase::Published {
+                break;
+            }
+            let first = world.owed(&operation).await.unwrap();
+            let again = world.owed(&operation).await.unwrap();
+            assert_eq!(first, again, "{:?}", effect(&operation));
+            operation = world.settle(operation, first);
+        }
+    }
+}
+
+fn effect_is_for_nodes(operation: &gateway_domain::operation::Operation) -> bool {
+    use gateway_domain::operation::{EffectStep, Step, next};
+    matches!(next(operation), Step::Perform(effect) if effect.id.step != EffectStep::Decision)
+}
+
+#[tokio::test]
+async fn secrets_are_dropped_unread() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let secret = || Some(gateway_engine::secret::Secret::new("{\"share\":\"not json".to_owned().into()));
+    let secrets = Secrets {
+        signing_share_mul: secret(),
+        recovery_helper_shares: secret(),
+        secret_kernel_payload: secret(),
+    };
+    let key = world.keys.values().next();
+    let outcome = world.fleet.perform(&effect(&signing), &signing, key, &secrets).await.unwrap();
+    assert!(matches!(outcome, Outcome::Signed(_)));
+}

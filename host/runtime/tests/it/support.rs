@@ -1,0 +1,276 @@
+//! A deployment in a folder: a fleet, a clock, the gateway's copy of its keys, and operations driven by the core.
+
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, Tenant};
+use gateway_domain::intent::Intent;
+use gateway_domain::key::{CustodyKey, Epoch, after};
+use gateway_domain::operation::{
+    Ask, Change, Command, Effect, EffectStep, KeySlot, Operation, Outcome, Phase, Step, Submission, decide,
+    evolve, next, open, replay,
+};
+use gateway_domain::policy::{self, Decision, Quorum};
+use gateway_domain::roster::{ParticipantIndex, Threshold};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::DriveNodes;
+use gateway_engine::secret::Secrets;
+use gateway_node::Node;
+use gateway_node::testing::{Case, authority, hex32, pinned};
+use gateway_runtime::{EmbeddedFleet, FleetConfig};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
+
+pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
+
+pub(crate) struct World {
+    folder: TempDir,
+    pub(crate) fleet: EmbeddedFleet,
+    pub(crate) keys: BTreeMap<KeyId, CustodyKey>,
+    now: Arc<AtomicU64>,
+}
+
+pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
+    let now = Arc::clone(now);
+    EmbeddedFleet::new(FleetConfig {
+        folder: folder.to_owned(),
+        authorities: pinned(&authority(1)),
+        required_approvals: 2,
+        keys_without_approvals: false,
+        clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
+    })
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let now = Arc::new(AtomicU64::new(1_000));
+        Self { fleet: fleet(folder.path(), &now), folder, keys: BTreeMap::new(), now }
+    }
+
+    /// With one key of participants `0..n`.
+    pub(crate) async fn with_key(n: u16, threshold: u16, suite: &str) -> Self {
+        let mut world = Self::new();
+        let participants: Vec<u16> = (0..n).collect();
+        let create = gateway_node::testing::key_create(&participants, threshold, suite);
+        let created = world.live(operation(100, create)).await;
+        assert_eq!(created.phase, Phase::Published, "{:?}", created.failure);
+        world
+    }
+
+    pub(crate) fn set_time(&self, now_ms: u64) {
+        self.now.store(now_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn path(&self, participant: u16) -> PathBuf {
+        self.folder.path().join(format!("node-{participant}.db"))
+    }
+
+    pub(crate) async fn node(&self, participant: u16) -> Arc<Node> {
+        self.fleet.node(ParticipantIndex(participant)).await.unwrap()
+    }
+
+    /// Every process of the deployment ends and starts again: what was only in memory is gone.
+    pub(crate) async fn restart(&mut self) {
+        self.fleet.close().await;
+        self.fleet = fleet(self.folder.path(), &self.now);
+    }
+
+    /// Makes the participants' databases unusable, as a lost disk does.
+    pub(crate) async fn lose(&mut self, participants: &[u16]) {
+        self.fleet.close().await;
+        for participant in participants {
+            let path = self.path(*participant);
+            for name in ["", "-wal", "-shm"] {
+                let _ = std::fs::remove_file(format!("{}{name}", path.display()));
+            }
+        }
+        self.restart().await;
+    }
+
+    /// As [`Self::lose`], and nothing new can be put in their place.
+    pub(crate) async fn break_disk(&mut self, participants: &[u16]) {
+        self.lose(participants).await;
+        for participant in participants {
+            std::fs::create_dir(self.path(*participant)).unwrap();
+        }
+    }
+
+    pub(crate) async fn perform(
+        &self,
+        operation: &Operation,
+        effect: &Effect,
+    ) -> Result<Outcome, Unavailable> {
+        if effect.id.step == EffectStep::Decision {
+            return Ok(self.decision(operation));
+        }
+        let key = self.keys.get(&operation.key.key_id);
+        self.fleet.perform(effect, operation, key, &Secrets::default()).await
+    }
+
+    /// What the operation owes, performed but not settled.
+    pub(crate) async fn owed(&self, operation: &Operation) -> Result<Outcome, Unavailable> {
+        self.perform(operation, &effect(operation)).await
+    }
+
+    fn decision(&self, operation: &Operation) -> Outcome {
+        let case = self.case(operation);
+        let admission = gateway_domain::admission::Admission {
+            decision: case.decision.clone(),
+            envelope: case.request().envelope,
+            admission_hash: case.admission_hash(),
+        };
+        Outcome::DecisionSigned { policy: operation.policy.clone(), admission: Box::new(admission) }
+    }
+
+    pub(crate) fn case(&self, operation: &Operation) -> Case {
+        let first = Epoch { name: EpochName("1".into()), root: Hex32::ZERO };
+        let key = self.keys.get(&operation.key.key_id).filter(|key| key.public.is_some());
+        let (epoch, threshold) = match (&operation.intent, key) {
+            (Intent::KeyCreate(create), _) => (first, create.threshold),
+            (_, Some(key)) => (key.epoch.clone(), key.threshold),
+            (_, None) => (first, Threshold(2)),
+        };
+        let asked = operation.intent.signing_terms().and_then(|terms| terms.threshold);
+        let threshold = asked.unwrap_or(threshold);
+        let mut case = Case::new(0, operation.key.key_id, epoch, threshold.0, operation.intent.clone());
+        case.decision.operation_id = operation.id;
+        if let (Intent::Payment(payment), Some(key)) = (&operation.intent, key) {
+            case.decision.derivation =
+                payment.bip32.as_ref().map(|bip32| self.fleet.derive(key, bip32).unwrap());
+        }
+        case
+    }
+
+    /// Gives the core an answer to what is owed.
+    pub(crate) fn settle(&mut self, operation: Operation, outcome: Outcome) -> Operation {
+        let result_root = outcome.result_root().unwrap();
+        let ask = Ask::Settle { effect: effect(&operation).id, outcome, result_root };
+        self.ask(operation, ask)
+    }
+
+    pub(crate) fn ask(&mut self, mut operation: Operation, ask: Ask) -> Operation {
+        let at = EpochMs(self.now.load(Ordering::Relaxed));
+        if !self.keys.contains_key(&operation.key.key_id) {
+            let submitted = Change::Submitted(Box::new(submission(0, operation.intent.clone())));
+            self.keys.extend(after(None, &operation, &submitted).map(|key| (key.key_id, key)));
+        }
+        for event in decide(&operation, &Command { at, ask }).unwrap() {
+            operation = evolve(operation, &event);
+            let before = self.keys.get(&operation.key.key_id).cloned();
+            if let Some(key) = after(before, &operation, &event.change) {
+                self.keys.insert(operation.key.key_id, key);
+            }
+        }
+        operation
+    }
+
+    /// Drives until the operation is `there`, or rests for good, or a step can not be done.
+    pub(crate) async fn drive(
+        &mut self,
+        mut operation: Operation,
+        there: impl Fn(&Operation) -> bool,
+    ) -> Result<Operation, (Box<Operation>, Unavailable)> {
+        while !there(&operation) {
+            operation = match next(&operation) {
+                Step::Record(ask) => self.ask(operation, *ask),
+                Step::Perform(effect) => {
+                    let root = operation.revision;
+                    let outcome = match self.perform(&operation, &effect).await {
+                        Ok(outcome) => outcome,
+                        Err(why) => return Err((Box::new(operation), why)),
+                    };
+                    let settled = self.settle(operation, outcome.clone());
+                    assert_ne!(
+                        settled.revision, root,
+                        "{effect:?} was answered {outcome:?}, which moves nothing"
+                    );
+                    settled
+                }
+                Step::Rest => match operation.phase {
+                    Phase::Admitted => self.ask(operation, Ask::Execute { requested_at_ms: None, key: None }),
+                    Phase::Executed => {
+                        let publish = Ask::Publish {
+                            scope: "signature".into(),
+                            expected_result_ref: None,
+                            requested_at_ms: 0,
+                        };
+                        self.ask(operation, publish)
+                    }
+                    _ => return Ok(operation),
+                },
+            };
+        }
+        Ok(operation)
+    }
+
+    /// A whole life.
+    pub(crate) async fn live(&mut self, operation: Operation) -> Operation {
+        self.drive(operation, |_| false).await.unwrap()
+    }
+
+    /// Until the operation owes this attempt at its ceremony.
+    pub(crate) async fn until_ceremony(&mut self, operation: Operation) -> Operation {
+        self.drive(operation, |operation| matches!(operation.phase, Phase::Preparing { .. })).await.unwrap()
+    }
+}
+
+pub(crate) fn effect(operation: &Operation) -> Effect {
+    match next(operation) {
+        Step::Perform(effect) => effect,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An operation with its quorum reached.
+pub(crate) fn operation(id: u8, intent: Intent) -> Operation {
+    let mut operation = replay(&open(submission(id, intent), EpochMs(1))).unwrap();
+    assert_eq!(operation.phase, Phase::Deciding);
+    operation.approvals = approvals();
+    operation
+}
+
+fn submission(id: u8, intent: Intent) -> Submission {
+    Submission {
+        operation_id: gateway_domain::ids::OperationId(hex32(id)),
+        tenant: Tenant("default".into()),
+        submitter: ClientBinding {
+            client_id: "desk".into(),
+            subject_id: "carol".into(),
+            roles: vec![],
+            scopes: vec![],
+            cert_sha256: None,
+            token_jti: None,
+            tenant: None,
+        },
+        intent_hash: intent.hash().unwrap(),
+        intent,
+        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KEY },
+        body_digest: hex32(6),
+        unknown_fields: vec![],
+        policy: allowed(),
+    }
+}
+
+fn approvals() -> Vec<Approval> {
+    gateway_node::testing::approvals(&["alice", "bob"])
+}
+
+fn allowed() -> policy::Outcome {
+    policy::Outcome {
+        decision: Decision::Allow,
+        bundle_id: "payment-guard".into(),
+        bundle_hash: hex32(3),
+        reasons: vec![],
+        obligations: vec![],
+        facts: vec![],
+        quorum: Quorum { subjects: vec![], required: 0, satisfied: true },
+        input_hash: hex32(4),
+        output_hash: hex32(5),
+        fuel_used: 1,
+        fault: None,
+    }
+}
