@@ -6,8 +6,16 @@ use crate::cargo;
 use crate::error::Error;
 use crate::finding::Finding;
 
+const CLIPPY: [&str; 4] = ["clippy", "--workspace", "--all-targets", "--quiet"];
+
+const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
+
+/// Both workspaces: the policy guest has its own.
 pub(crate) fn clippy() -> Result<Vec<Finding>, Error> {
-    cargo::run(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], &[])
+    let mut found = cargo::run(&[&CLIPPY[..], &DENY_WARNINGS].concat(), &[])?;
+    let guest = ["--manifest-path", "policy-guest/Cargo.toml"];
+    found.extend(cargo::run(&[&CLIPPY[..], &guest, &DENY_WARNINGS].concat(), &[])?);
+    Ok(found)
 }
 
 pub(crate) fn doc() -> Result<Vec<Finding>, Error> {
