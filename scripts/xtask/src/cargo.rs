@@ -6,9 +6,14 @@ use crate::tree;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// `cargo` with these arguments, in the workspace's root.
+/// A program in the workspace's root. The tools that `scripts/test` built there are found first.
 fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
+    let mut folders = vec![tree::root().join("target/tools/bin")];
+    folders.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
+    if let Ok(path) = std::env::join_paths(folders) {
+        command.env("PATH", path);
+    }
     command.args(arguments).current_dir(tree::root()).stdin(Stdio::null());
     command
 }
