@@ -1,0 +1,245 @@
+//! What a node admits, and each single thing that makes it refuse.
+
+use crate::support::{Group, KEY, code, other_root};
+use gateway_domain::approval::approvals_root;
+use gateway_domain::ids::{EpochName, Hex32, KeyId};
+use gateway_domain::intent::{Intent, Lifecycle, OperationType, PublicationMode, Refresh};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::roster::{ParticipantIndex, Threshold};
+use gateway_domain::time::EpochMs;
+use gateway_node::testing::{
+    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, payment, roster,
+};
+use gateway_node::{AdmitRequest, Code, Node, NodeError};
+use gateway_threshold::derive::derive;
+
+async fn group() -> Group {
+    Group::with_key(3, 2, SUITES[1]).await
+}
+
+/// What node 0 says to a case after one change.
+async fn refusal(group: &Group, change: impl FnOnce(&mut Case)) -> Code {
+    let mut case = group.case(1, asset_action(&[0, 1, 2], 7));
+    change(&mut case);
+    code(group.nodes[0].admit(&case.request()).await)
+}
+
+async fn refused_request(group: &Group, change: impl FnOnce(&mut AdmitRequest)) -> Code {
+    let mut request = group.case(1, asset_action(&[0, 1, 2], 7)).request();
+    change(&mut request);
+    code(group.nodes[0].admit(&request).await)
+}
+
+#[tokio::test]
+async fn a_sound_decision_is_admitted_and_the_same_again_is_the_same() {
+    let mut group = group().await;
+    let case = group.case(1, asset_action(&[0, 1, 2], 7));
+    let receipt = group.nodes[0].admit(&case.request()).await.unwrap();
+    assert_eq!(receipt.participant, ParticipantIndex(0));
+    assert_eq!(receipt.transition_hash, case.chain(0).after_admission().unwrap());
+    assert_eq!(group.nodes[0].admit(&case.request()).await.unwrap(), receipt);
+    group.restart(0).await;
+    group.set_time(NOT_AFTER.0);
+    assert_eq!(
+        group.nodes[0].admit(&case.request()).await.unwrap(),
+        receipt,
+        "a repeat is an answer, even late"
+    );
+}
+
+#[tokio::test]
+async fn unsigned_and_wrongly_signed_decisions_are_refused() {
+    let group = group().await;
+    assert_eq!(
+        refused_request(&group, |request| request.envelope.signatures.clear()).await,
+        Code::AdmissionRefused
+    );
+    assert_eq!(refusal(&group, |case| case.authority = authority(2)).await, Code::AdmissionRefused);
+    let forged = |request: &mut AdmitRequest| {
+        request.envelope.signatures[0].sig = request.envelope.signatures[0].sig.replace('A', "B");
+    };
+    assert_eq!(refused_request(&group, forged).await, Code::AdmissionRefused);
+    let retyped = |request: &mut AdmitRequest| request.envelope.payload_type.push('x');
+    assert_eq!(refused_request(&group, retyped).await, Code::AdmissionRefused);
+}
+
+#[tokio::test]
+async fn a_decision_is_for_one_intent_and_one_operation() {
+    let group = group().await;
+    let other = asset_action(&[0, 1, 2], 8);
+    assert_eq!(refused_request(&group, |request| request.intent = other).await, Code::AdmissionRefused);
+    let raised = |request: &mut AdmitRequest| {
+        if let Intent::AssetAction(action) = &mut request.intent {
+            action.asset_id = "eth".into();
+        }
+    };
+    assert_eq!(refused_request(&group, raised).await, Code::AdmissionRefused);
+    let digest = |case: &mut Case| case.decision.request_digest = hex32(9);
+    assert_eq!(refusal(&group, digest).await, Code::AdmissionRefused);
+    let kind = |case: &mut Case| case.decision.operation_type = OperationType::KeyCreate;
+    assert_eq!(refusal(&group, kind).await, Code::AdmissionRefused);
+    let renamed = |request: &mut AdmitRequest| request.effect.operation.0 = hex32(2);
+    assert_eq!(refused_request(&group, renamed).await, Code::AdmissionRefused);
+    let step = |request: &mut AdmitRequest| request.effect.step = EffectStep::Execute;
+    assert_eq!(refused_request(&group, step).await, Code::AdmissionRefused);
+}
+
+#[tokio::test]
+async fn a_node_counts_distinct_approvals_itself() {
+    let group = group().await;
+    for subjects in [&[][..], &["alice"], &["alice", "alice"]] {
+        assert_eq!(
+            refusal(&group, |case| *case = case.clone().approved_by(subjects)).await,
+            Code::AdmissionRefused
+        );
+    }
+    // Enough approvals, but not those the decision rests on.
+    let others = |request: &mut AdmitRequest| request.approvals = approvals(&["alice", "mallory"]);
+    assert_eq!(refused_request(&group, others).await, Code::AdmissionRefused);
+    let of_another_intent = |case: &mut Case| {
+        case.decision.approvals_root = approvals_root(hex32(1), &case.approvals).unwrap();
+    };
+    assert_eq!(refusal(&group, of_another_intent).await, Code::AdmissionRefused);
+}
+
+#[tokio::test]
+async fn a_decision_holds_by_the_node_s_own_clock() {
+    let group = group().await;
+    assert_eq!(
+        refusal(&group, |case| case.decision.not_before_ms = EpochMs(1_001)).await,
+        Code::AdmissionExpired
+    );
+    assert_eq!(
+        refusal(&group, |case| case.decision.not_after_ms = EpochMs(1_000)).await,
+        Code::AdmissionExpired
+    );
+    group.set_time(NOT_AFTER.0);
+    assert_eq!(refusal(&group, |_| ()).await, Code::AdmissionExpired);
+}
+
+#[tokio::test]
+async fn participants_and_threshold_are_those_asked_for() {
+    let group = group().await;
+    let without_us = |case: &mut Case| *case = group.case(1, asset_action(&[1, 2], 7));
+    assert_eq!(refusal(&group, without_us).await, Code::AdmissionRefused);
+    let others = |case: &mut Case| case.decision.participants = roster(&[0, 1]);
+    assert_eq!(refusal(&group, others).await, Code::AdmissionRefused);
+    let strangers = |case: &mut Case| *case = group.case(1, asset_action(&[0, 1, 7], 7));
+    assert_eq!(refusal(&group, strangers).await, Code::AdmissionRefused);
+    assert_eq!(refusal(&group, |case| case.decision.threshold = Threshold(1)).await, Code::AdmissionRefused);
+    assert_eq!(refusal(&group, |case| case.decision.threshold = Threshold(4)).await, Code::AdmissionRefused);
+    let below_asked = |case: &mut Case| {
+        let mut intent = asset_action(&[0, 1, 2], 7);
+        if let Intent::AssetAction(action) = &mut intent {
+            action.terms.threshold = Some(Threshold(3));
+        }
+        *case = group.case(1, intent);
+    };
+    assert_eq!(refusal(&group, below_asked).await, Code::AdmissionRefused);
+}
+
+#[tokio::test]
+async fn only_the_generation_in_force_is_admitted() {
+    let group = group().await;
+    assert_eq!(
+        refusal(&group, |case| case.decision.epoch = EpochName("2".into())).await,
+        Code::EpochConflict
+    );
+    assert_eq!(refusal(&group, |case| case.decision.epoch_root = other_root()).await, Code::EpochConflict);
+    let mut unknown = group.case(1, asset_action(&[0, 1, 2], 7));
+    unknown.decision.key_id = KeyId(hex32(43));
+    let answer = group.nodes[0].admit(&unknown.request()).await;
+    assert!(matches!(answer, Err(NodeError::Unavailable { .. })), "no share is no refusal: {answer:?}");
+}
+
+#[tokio::test]
+async fn a_child_key_is_the_one_the_node_derives() {
+    let group = group().await;
+    let sound = group.case(1, payment(&[0, 1, 2], Some("0/17")));
+    assert_eq!(
+        code(group.nodes[0].admit(&sound.request()).await),
+        Code::AdmissionRefused,
+        "no child admitted"
+    );
+    let child = |path: [u32; 2], text: &str| {
+        let child = derive(group.keys(), &path).unwrap();
+        gateway_domain::admission::Derivation {
+            path: text.into(),
+            tweak: Hex32::new(*child.tweak.as_bytes()),
+            public_key_hex: hex::encode(child.public_key),
+        }
+    };
+    let other = sound.clone().derived(child([0, 18], "0/17"));
+    assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
+    let unasked = group.case(2, payment(&[0, 1, 2], None)).derived(child([0, 17], "0/17"));
+    assert_eq!(code(group.nodes[0].admit(&unasked.request()).await), Code::AdmissionRefused);
+    group.nodes[0].admit(&sound.derived(child([0, 17], "0/17")).request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_operation_has_one_decision() {
+    let group = group().await;
+    let case = group.case(1, asset_action(&[0, 1, 2], 7));
+    group.nodes[0].admit(&case.request()).await.unwrap();
+    let mut longer = case.clone();
+    longer.decision.not_after_ms = EpochMs(NOT_AFTER.0 + 1);
+    assert_eq!(code(group.nodes[0].admit(&longer.request()).await), Code::AdmissionConflict);
+    // A forgery under the same name is refused for what it is, and changes nothing.
+    longer.authority = authority(2);
+    assert_eq!(code(group.nodes[0].admit(&longer.request()).await), Code::AdmissionRefused);
+    group.nodes[0].admit(&case.request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_is_made_once_and_as_asked() {
+    let group = group().await;
+    let again = Case::key_create(2, KEY, 3, 2, SUITES[1]);
+    assert_eq!(code(group.nodes[0].admit(&again.request()).await), Code::EpochConflict);
+    let fresh = || Case::key_create(2, KeyId(hex32(43)), 3, 2, SUITES[1]);
+    let mut cases = [fresh(), fresh(), fresh(), fresh(), Case::key_create(2, KeyId(hex32(43)), 3, 2, "rsa")];
+    cases[0].decision.threshold = Threshold(3);
+    cases[1].decision.epoch = EpochName("2".into());
+    cases[2].decision.epoch_root = hex32(1);
+    cases[3].decision.participants = roster(&[0, 1]);
+    for case in cases {
+        assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
+    }
+    group.nodes[0].admit(&fresh().request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn only_development_makes_keys_without_approvals() {
+    let group = Group::open(1).await;
+    let case = Case::key_create(2, KEY, 3, 2, SUITES[0]).approved_by(&[]);
+    assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
+    let mut config = group.config(5);
+    config.keys_without_approvals = true;
+    config.participant = ParticipantIndex(0);
+    let lenient = Node::open(config).await.unwrap();
+    lenient.admit(&case.request()).await.unwrap();
+    let signature = Case::new(3, KEY, case_epoch(), 2, asset_action(&[0, 1], 7)).approved_by(&[]);
+    assert_eq!(code(lenient.admit(&signature.request()).await), Code::AdmissionRefused);
+}
+
+fn case_epoch() -> gateway_domain::key::Epoch {
+    gateway_domain::key::Epoch { name: EpochName("1".into()), root: hex32(1) }
+}
+
+#[tokio::test]
+async fn ceremonies_a_node_does_not_have_are_refused() {
+    let group = group().await;
+    let change = Lifecycle {
+        target_epoch: EpochName("2".into()),
+        reason: "drill".into(),
+        publication_mode: PublicationMode::Manual,
+        metadata: Default::default(),
+    };
+    let refresh = Intent::Refresh(Refresh { change });
+    let mut case = group.case(1, asset_action(&[0, 1, 2], 7));
+    case.decision.operation_type = OperationType::Refresh;
+    case.decision.intent_hash = refresh.hash().unwrap();
+    case.decision.request_digest = refresh.request_digest().unwrap();
+    case.intent = refresh;
+    let case = case.approved_by(&["alice", "bob"]);
+    assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::UnsupportedOperation);
+}

@@ -1,0 +1,156 @@
+//! Key generation on nodes: staged durably, begun once, promoted once, forgotten when it is given up.
+
+use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::testing::{Case, SUITES, asset_action};
+use gateway_node::{Code, CommitEpoch, ExecuteSecrets, KeygenAnswer, NodeError, Publication};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+fn create() -> Case {
+    Case::key_create(1, KEY, 3, 2, SUITES[0])
+}
+
+#[tokio::test]
+async fn a_staged_key_is_found_again_and_signs_only_in_force() {
+    let mut group = Group::open(3).await;
+    let case = create();
+    group.make_key(&case, 1).await;
+    group.restart(0).await;
+    let call = case.call(0, EffectStep::Execute, 1, 1);
+    let KeygenAnswer::Staged(keys) =
+        group.nodes[0].keygen_start(&call, &ExecuteSecrets::default()).await.unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!(*keys, *group.keys());
+    let signing = group.case(2, asset_action(&[0, 1, 2], 7));
+    let early = group.nodes[0].admit(&signing.request()).await;
+    assert!(matches!(early, Err(NodeError::Unavailable { .. })), "{early:?}");
+    group.commit_epoch(&case, 1).await;
+    group.nodes[0].admit(&signing.request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_attempt_is_begun_once() {
+    let mut group = Group::open(3).await;
+    let case = create();
+    group.admit(&case).await;
+    let sent = group.start(&case, 2).await;
+    let again = |participant, attempt| case.call(participant, EffectStep::Execute, attempt, attempt);
+    assert_lost(group.nodes[0].keygen_start(&again(0, 2), &ExecuteSecrets::default()).await);
+    group.restart(1).await;
+    assert_lost(group.nodes[1].keygen_start(&again(1, 2), &ExecuteSecrets::default()).await);
+    assert_lost(group.nodes[1].keygen_deliver(&again(1, 2), mail(&sent, 1)).await);
+    let earlier = group.nodes[1].keygen_start(&again(1, 1), &ExecuteSecrets::default()).await;
+    assert_eq!(code(earlier), Code::AttemptSuperseded);
+    group.run_keygen(&case, 3).await;
+}
+
+#[tokio::test]
+async fn a_later_attempt_replaces_what_an_earlier_one_staged() {
+    let mut group = Group::open(3).await;
+    let case = create();
+    group.make_key(&case, 1).await;
+    let first = group.epoch().root;
+    let keys = group.run_keygen(&case, 2).await;
+    assert_ne!(keys, *group.keys());
+    let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
+    let stale = CommitEpoch { attempt: 1, epoch_root: first };
+    assert_eq!(code(group.nodes[0].commit_epoch(&commit, &stale).await), Code::EpochConflict);
+}
+
+#[tokio::test]
+async fn exactly_the_staged_generation_is_promoted_once() {
+    let mut group = Group::open(3).await;
+    let case = create();
+    group.admit(&case).await;
+    let commit = |attempt| case.call(0, EffectStep::CommitEpoch, attempt, 1);
+    let early = CommitEpoch { attempt: 1, epoch_root: other_root() };
+    assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::StepOutOfOrder);
+    let keys = group.run_keygen(&case, 1).await;
+    assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::EpochConflict);
+    let root =
+        gateway_domain::key::epoch_root(KEY, &case.decision.epoch, &hex::encode(keys.to_bytes())).unwrap();
+    let sound = CommitEpoch { attempt: 1, epoch_root: root };
+    let publish = case.call(0, EffectStep::Publish, 1, 1);
+    let body = Publication { attempt: 1, signature: None };
+    assert_eq!(code(group.nodes[0].publish(&publish, &body).await), Code::StepOutOfOrder);
+    let done = group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap();
+    assert_eq!(done.transition_hash, case.chain(0).after_commit_epoch(1).unwrap());
+    // The same asked for again, under the same name, under the next one, and after a restart.
+    assert_eq!(group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap(), done);
+    assert_eq!(group.nodes[0].commit_epoch(&commit(2), &sound).await.unwrap(), done);
+    group.restart(0).await;
+    assert_eq!(group.nodes[0].commit_epoch(&commit(3), &sound).await.unwrap(), done);
+    assert_eq!(code(group.nodes[0].commit_epoch(&commit(4), &early).await), Code::EpochConflict);
+    group.nodes[0].publish(&publish, &body).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_culprit_is_named_and_ends_the_ceremony() {
+    let group = Group::open(3).await;
+    let case = create();
+    group.admit(&case).await;
+    let sent = group.start(&case, 1).await;
+    let mut spoilt = mail(&sent, 0);
+    let from = spoilt[0].from;
+    let last = spoilt[0].body.len() - 1;
+    spoilt[0].body[last] ^= 1;
+    let call = case.call(0, EffectStep::Execute, 1, 1);
+    let Err(NodeError::Rejected(rejection)) = group.nodes[0].keygen_deliver(&call, spoilt).await else {
+        panic!()
+    };
+    assert_eq!(rejection.code, Code::CeremonyMisbehaviour);
+    assert_eq!(rejection.culprits, [ParticipantIndex(from)]);
+    assert_lost(group.nodes[0].keygen_deliver(&call, mail(&sent, 0)).await);
+}
+
+#[tokio::test]
+async fn another_operation_can_not_take_a_staged_key_s_place() {
+    let mut group = Group::open(3).await;
+    group.make_key(&create(), 1).await;
+    let other = Case::key_create(2, KEY, 3, 2, SUITES[0]);
+    group.admit(&other).await;
+    let mut sent = group.start(&other, 1).await;
+    let call = |participant| other.call(participant, EffectStep::Execute, 1, 1);
+    for _round in 0..2 {
+        let mut next = vec![];
+        for (node, participant) in group.nodes.iter().zip(0..) {
+            match node.keygen_deliver(&call(participant), mail(&sent, participant)).await.unwrap() {
+                KeygenAnswer::Send(messages) => next.extend(messages),
+                KeygenAnswer::Staged(keys) => panic!("{keys:?}"),
+            }
+        }
+        sent = next;
+    }
+    let last = group.nodes[0].keygen_deliver(&call(0), mail(&sent, 0)).await;
+    assert_eq!(code(last), Code::EpochConflict);
+}
+
+/// Whether the bytes are in any of the node's files.
+fn is_on_disk(group: &Group, participant: u16, needle: &[u8]) -> bool {
+    ["", "-wal"].into_iter().any(|suffix| {
+        let bytes = fs::read(format!("{}{suffix}", group.path(participant).display())).unwrap_or_default();
+        bytes.windows(needle.len()).any(|window| window == needle)
+    })
+}
+
+#[tokio::test]
+async fn files_are_private_and_what_is_discarded_is_gone_from_them() {
+    let mut group = Group::open(3).await;
+    let case = create();
+    group.make_key(&case, 1).await;
+    for suffix in ["", "-wal", "-shm", ".lock"] {
+        let path = format!("{}{suffix}", group.path(0).display());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path}");
+    }
+    // The public keys are written beside the secret, in the same row.
+    let row = group.keys().to_bytes();
+    assert!(is_on_disk(&group, 0, &row));
+    group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1)).await.unwrap();
+    assert!(!is_on_disk(&group, 0, &row));
+    let shown = format!("{:?}", group.nodes[0]);
+    assert_eq!(shown, "Node { participant: ParticipantIndex(0), .. }");
+}

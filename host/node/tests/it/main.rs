@@ -1,0 +1,9 @@
+//! A node trusts nobody: each refusal, each repeat and each restart, on real databases.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+mod admission;
+mod keygen;
+mod order;
+mod restart;
+mod signing;
+mod support;

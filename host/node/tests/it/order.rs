@@ -1,0 +1,191 @@
+//! Steps in their order, each once, and none for another decision.
+
+use crate::support::{Group, KEY, code, other_root};
+use gateway_domain::intent::Intent;
+use gateway_domain::operation::EffectStep;
+use gateway_domain::time::EpochMs;
+use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, hex32};
+use gateway_node::{Call, Code, CommitEpoch, Publication};
+
+async fn group() -> (Group, Case) {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let case = group.case(1, asset_action(&[0, 1, 2], 7));
+    (group, case)
+}
+
+fn receipt(case: &Case) -> Call {
+    case.call(0, EffectStep::PolicyReceipt, 1, 1)
+}
+
+fn publication(signature: Option<gateway_domain::operation::SignatureResult>) -> Publication {
+    Publication { attempt: 1, signature }
+}
+
+#[tokio::test]
+async fn nothing_happens_before_admission() {
+    let (group, case) = group().await;
+    let node = &group.nodes[0];
+    assert_eq!(code(node.materialize_receipt(&receipt(&case)).await), Code::StepOutOfOrder);
+    assert_eq!(code(group.round_one(&case, 0, 1).await), Code::StepOutOfOrder);
+    let publish = case.call(0, EffectStep::Publish, 1, 1);
+    assert_eq!(code(node.publish(&publish, &publication(None)).await), Code::StepOutOfOrder);
+    let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
+    let body = CommitEpoch { attempt: 1, epoch_root: other_root() };
+    assert_eq!(code(node.commit_epoch(&commit, &body).await), Code::StepOutOfOrder);
+}
+
+#[tokio::test]
+async fn a_step_follows_the_transition_before_it() {
+    let (group, case) = group().await;
+    let node = &group.nodes[0];
+    node.admit(&case.request()).await.unwrap();
+    assert_eq!(code(group.round_one(&case, 0, 1).await), Code::StepOutOfOrder, "the receipt is missing");
+    let previous = [case.admission_hash(), hex32(0), case.chain(1).after_admission().unwrap()];
+    for previous in previous {
+        let call = Call { previous, ..receipt(&case) };
+        assert_eq!(code(node.materialize_receipt(&call).await), Code::StepOutOfOrder);
+    }
+    let done = node.materialize_receipt(&receipt(&case)).await.unwrap();
+    assert_eq!(done.transition_hash, case.chain(0).after_receipt().unwrap());
+    assert_eq!(node.materialize_receipt(&receipt(&case)).await.unwrap(), done);
+    let skipped = case.call(0, EffectStep::Execute, 1, 1);
+    let skipped = Call { previous: case.chain(0).after_admission().unwrap(), ..skipped };
+    assert_eq!(code(node.signing_commit(&skipped, &Default::default()).await), Code::StepOutOfOrder);
+}
+
+#[tokio::test]
+async fn an_effect_id_names_one_action() {
+    let (group, case) = group().await;
+    let node = &group.nodes[0];
+    node.admit(&case.request()).await.unwrap();
+    node.materialize_receipt(&receipt(&case)).await.unwrap();
+    let other = Call { previous: hex32(1), ..receipt(&case) };
+    assert_eq!(code(node.materialize_receipt(&other).await), Code::EffectConflict);
+    let mixed =
+        Call { effect: case.effect(EffectStep::PolicyReceipt, 1), ..case.call(0, EffectStep::Execute, 1, 1) };
+    assert_eq!(code(node.signing_commit(&mixed, &Default::default()).await), Code::StepOutOfOrder);
+}
+
+#[tokio::test]
+async fn steps_are_for_the_decision_the_node_admitted() {
+    let (group, case) = group().await;
+    group.nodes[0].admit(&case.request()).await.unwrap();
+    let other = Call { admission_hash: hex32(1), ..receipt(&case) };
+    assert_eq!(code(group.nodes[0].materialize_receipt(&other).await), Code::AdmissionConflict);
+    let discard = Call { effect: case.effect(EffectStep::Discard, 1), ..other };
+    let chain = gateway_node::Chain { admission_hash: hex32(1), ..case.chain(0) };
+    let discard = Call { previous: chain.after_admission().unwrap(), ..discard };
+    assert_eq!(code(group.nodes[0].discard(&discard).await), Code::AdmissionConflict);
+}
+
+#[tokio::test]
+async fn a_decision_expires_until_it_was_executed() {
+    let (group, case) = group().await;
+    let second = group.case(2, asset_action(&[0, 1, 2], 8));
+    group.admit(&case).await;
+    group.nodes[0].admit(&second.request()).await.unwrap();
+    let signature = group.sign(&case, 1).await;
+    group.set_time(NOT_AFTER.0);
+    assert_eq!(code(group.nodes[0].materialize_receipt(&receipt(&second)).await), Code::AdmissionExpired);
+    assert_eq!(code(group.round_one(&case, 2, 1).await), Code::AdmissionExpired);
+    // What was executed is published, however late.
+    let publish = case.call(0, EffectStep::Publish, 1, 1);
+    group.nodes[0].publish(&publish, &publication(Some(signature))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stale_fence_stops_the_execution() {
+    let (group, _) = group().await;
+    let fenced = |fence: String| {
+        let mut intent = asset_action(&[0, 1, 2], 7);
+        if let Intent::AssetAction(action) = &mut intent {
+            action.terms.epoch_fence_token_hex = Some(fence);
+        }
+        intent
+    };
+    let stale = group.case(1, fenced(other_root().to_string()));
+    group.nodes[0].admit(&stale.request()).await.unwrap();
+    assert_eq!(code(group.nodes[0].materialize_receipt(&receipt(&stale)).await), Code::EpochConflict);
+    let sound = group.case(2, fenced(group.epoch().root.to_string()));
+    group.nodes[0].admit(&sound.request()).await.unwrap();
+    group.nodes[0].materialize_receipt(&receipt(&sound)).await.unwrap();
+}
+
+#[tokio::test]
+async fn only_the_operation_s_own_signature_is_published() {
+    let (group, case) = group().await;
+    let other = group.case(2, asset_action(&[0, 1, 2], 8));
+    group.admit(&case).await;
+    group.admit(&other).await;
+    let (mut signature, foreign) = (group.sign(&case, 1).await, group.sign(&other, 1).await);
+    let publish = case.call(0, EffectStep::Publish, 1, 1);
+    let node = &group.nodes[0];
+    for wrong in [None, Some(foreign.clone())] {
+        assert_eq!(code(node.publish(&publish, &publication(wrong)).await), Code::ResultRefused);
+    }
+    let sound = signature.clone();
+    signature.signature_hex = foreign.signature_hex;
+    assert_eq!(
+        code(node.publish(&publish, &publication(Some(signature.clone()))).await),
+        Code::ResultRefused
+    );
+    signature.signature_hex = "zz".into();
+    assert_eq!(code(node.publish(&publish, &publication(Some(signature))).await), Code::ResultRefused);
+    let early = Call { previous: case.chain(0).after_receipt().unwrap(), ..publish };
+    assert_eq!(code(node.publish(&early, &publication(Some(sound.clone()))).await), Code::StepOutOfOrder);
+    let done = node.publish(&publish, &publication(Some(sound.clone()))).await.unwrap();
+    assert_eq!(node.publish(&publish, &publication(Some(sound.clone()))).await.unwrap(), done);
+    // A node that was not among the signers believes the signature.
+    let publish = case.call(2, EffectStep::Publish, 1, 1);
+    group.nodes[2].publish(&publish, &publication(Some(sound))).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_attempt_follows_publication() {
+    let (group, case) = group().await;
+    group.admit(&case).await;
+    let open = group.package(&case, &[0, 1, 2], 1).await;
+    let signature = {
+        let other = group.package(&case, &[0, 1], 2).await;
+        let shares = [0, 1].map(|signer| (signer, other.clone()));
+        let mut given = std::collections::BTreeMap::new();
+        for (signer, package) in shares {
+            given.insert(signer, group.round_two(&case, signer, 2, &package).await.unwrap());
+        }
+        group.result(&case, &other, &given)
+    };
+    let publish = case.call(2, EffectStep::Publish, 1, 2);
+    let body = Publication { attempt: 2, signature: Some(signature) };
+    group.nodes[2].publish(&publish, &body).await.unwrap();
+    // Node 2 still had nonces open in attempt 1.
+    crate::support::assert_lost(group.round_two(&case, 2, 1, &open).await);
+    assert_eq!(code(group.round_one(&case, 2, 3).await), Code::StepOutOfOrder);
+}
+
+#[tokio::test]
+async fn discarding_is_for_good_and_never_after_the_epoch_is_in_force() {
+    let mut group = Group::open(3).await;
+    let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
+    let discard = |participant| case.call(participant, EffectStep::Discard, 1, 1);
+    // Node 0 never heard of the operation.
+    let unheard = group.nodes[0].discard(&discard(0)).await.unwrap();
+    assert_eq!(unheard.transition_hash, case.chain(0).after_discard().unwrap());
+    assert_eq!(group.nodes[0].discard(&discard(0)).await.unwrap(), unheard);
+    assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::OperationDiscarded);
+    group.restart(0).await;
+    assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::OperationDiscarded);
+    // Node 1 had admitted it.
+    group.nodes[1].admit(&case.request()).await.unwrap();
+    group.nodes[1].discard(&discard(1)).await.unwrap();
+    let late = case.call(1, EffectStep::PolicyReceipt, 1, 1);
+    assert_eq!(code(group.nodes[1].materialize_receipt(&late).await), Code::OperationDiscarded);
+    assert_eq!(code(group.nodes[1].admit(&case.request()).await), Code::OperationDiscarded);
+
+    let mut second = Case::key_create(2, KEY, 3, 2, SUITES[0]);
+    second.decision.not_after_ms = EpochMs(NOT_AFTER.0);
+    group.make_key(&second, 1).await;
+    group.commit_epoch(&second, 1).await;
+    let too_late = second.call(0, EffectStep::Discard, 1, 1);
+    assert_eq!(code(group.nodes[0].discard(&too_late).await), Code::StepOutOfOrder);
+    group.nodes[0].admit(&group.case(3, asset_action(&[0, 1, 2], 7)).request()).await.unwrap();
+}

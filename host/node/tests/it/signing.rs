@@ -1,0 +1,167 @@
+//! The nonce rule: for every pair of nonces at most one share leaves the node (threshold.md 7).
+
+use crate::support::{Group, NOW, assert_lost, code};
+use gateway_domain::operation::EffectStep;
+use gateway_node::limits::NONCES_TTL_MS;
+use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, payment};
+use gateway_node::{Code, NodeError, RoundOne};
+use gateway_threshold::Tweak;
+use gateway_threshold::sign::SigningPackage;
+use std::collections::BTreeSet;
+use tokio::task::JoinSet;
+
+async fn admitted() -> (Group, Case) {
+    let group = Group::with_key(3, 2, SUITES[1]).await;
+    let case = group.case(1, asset_action(&[0, 1, 2], 7));
+    group.admit(&case).await;
+    (group, case)
+}
+
+/// The same request with other commitments of somebody else: what a coordinator would need to steal a share.
+async fn other_package(group: &Group, case: &Case, package: &SigningPackage) -> SigningPackage {
+    let RoundOne::Committed(third) = group.round_one(case, 2, 1).await.unwrap() else { panic!() };
+    let mut other = package.clone();
+    other.commitments.remove(&1);
+    other.commitments.insert(2, third);
+    other
+}
+
+#[tokio::test]
+async fn one_package_one_share_however_often() {
+    let (group, case) = admitted().await;
+    let package = group.package(&case, &[0, 1], 1).await;
+    let other = other_package(&group, &case, &package).await;
+    let share = group.round_two(&case, 0, 1, &package).await.unwrap();
+    assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
+    assert_eq!(code(group.round_two(&case, 0, 1, &other).await), Code::SessionConsumed);
+    let again = group.round_one(&case, 0, 1).await.unwrap();
+    assert_eq!(again, RoundOne::Consumed { package: package.clone(), share: share.clone() });
+    assert_eq!(code(group.round_two(&case, 0, 1, &other).await), Code::SessionConsumed);
+    assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
+}
+
+#[tokio::test]
+async fn commitments_stay_the_same_while_they_are_open() {
+    let (group, case) = admitted().await;
+    let first = group.round_one(&case, 0, 1).await.unwrap();
+    assert_eq!(group.round_one(&case, 0, 1).await.unwrap(), first);
+    assert_ne!(group.round_one(&case, 0, 2).await.unwrap(), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_packages_at_once_get_one_share() {
+    let (group, case) = admitted().await;
+    let package = group.package(&case, &[0, 1], 1).await;
+    let other = other_package(&group, &case, &package).await;
+    let mut both = package.clone();
+    both.commitments.extend(other.commitments.clone());
+    let call = case.call(0, EffectStep::Execute, 1, 1);
+    let mut callers = JoinSet::new();
+    for n in 0..20 {
+        let (node, package) = (group.nodes[0].clone(), [&package, &other, &both][n % 3].clone());
+        callers.spawn(async move { node.signing_share(&call, &package).await });
+    }
+    let answers = callers.join_all().await;
+    let shares: BTreeSet<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    assert_eq!(shares.len(), 1, "{answers:?}");
+    for answer in answers.into_iter().filter(Result::is_err) {
+        assert_eq!(code(answer), Code::SessionConsumed);
+    }
+}
+
+#[tokio::test]
+async fn a_package_asks_for_what_was_admitted_and_a_wrong_one_burns_the_nonces() {
+    type Spoil = fn(&mut SigningPackage);
+    let spoils: [(Spoil, Code); 7] = [
+        (|package| package.message = vec![8; 32], Code::PackageRefused),
+        (|package| package.message.push(0), Code::PackageRefused),
+        (|package| package.tweak = Some(Tweak::from_bytes([1; 32]).unwrap()), Code::PackageRefused),
+        (|package| drop(package.commitments.remove(&1)), Code::PackageRefused),
+        (
+            |package| {
+                let own = package.commitments[&0].clone();
+                package.commitments.insert(7, own);
+            },
+            Code::PackageRefused,
+        ),
+        (
+            |package| {
+                let other = package.commitments[&1].clone();
+                package.commitments.insert(0, other);
+            },
+            Code::PackageRefused,
+        ),
+        (|package| _ = package.commitments.insert(1, vec![0; 66]), Code::CeremonyMisbehaviour),
+    ];
+    let (group, case) = admitted().await;
+    for (attempt, (spoil, expected)) in (1..).zip(spoils) {
+        let package = group.package(&case, &[0, 1], attempt).await;
+        let mut spoilt = package.clone();
+        spoil(&mut spoilt);
+        assert_eq!(code(group.round_two(&case, 0, attempt, &spoilt).await), expected, "attempt {attempt}");
+        assert_lost(group.round_two(&case, 0, attempt, &package).await);
+        assert_lost(group.round_one(&case, 0, attempt).await);
+    }
+    group.sign(&case, 8).await;
+}
+
+#[tokio::test]
+async fn a_raised_threshold_is_kept() {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let mut case = group.case(1, payment(&[0, 1, 2], None));
+    case.decision.threshold = gateway_domain::roster::Threshold(3);
+    group.admit(&case).await;
+    let two = group.package(&case, &[0, 1], 1).await;
+    assert_eq!(code(group.round_two(&case, 0, 1, &two).await), Code::PackageRefused);
+    let three = group.package(&case, &[0, 1, 2], 2).await;
+    group.round_two(&case, 0, 2, &three).await.unwrap();
+}
+
+#[tokio::test]
+async fn attempts_only_go_up() {
+    let (group, case) = admitted().await;
+    let first = group.package(&case, &[0, 1], 1).await;
+    let third = group.package(&case, &[0, 1], 3).await;
+    assert_eq!(code(group.round_one(&case, 0, 2).await), Code::AttemptSuperseded);
+    assert_eq!(code(group.round_two(&case, 0, 1, &first).await), Code::AttemptSuperseded);
+    group.round_two(&case, 0, 3, &third).await.unwrap();
+    assert_eq!(code(group.round_one(&case, 0, 2).await), Code::AttemptSuperseded, "also once it is on disk");
+    assert_lost(group.round_two(&case, 0, 1, &first).await);
+    // Another attempt has other nonces, so it can sign another package.
+    let fourth = group.package(&case, &[0, 1], 4).await;
+    group.round_two(&case, 0, 4, &fourth).await.unwrap();
+}
+
+#[tokio::test]
+async fn nonces_do_not_wait_for_ever() {
+    let (group, case) = admitted().await;
+    let package = group.package(&case, &[0, 1], 1).await;
+    group.set_time(NOW + NONCES_TTL_MS);
+    group.round_two(&case, 1, 1, &package).await.unwrap();
+    group.set_time(NOW + NONCES_TTL_MS + 1);
+    assert_lost(group.round_two(&case, 0, 1, &package).await);
+    assert_lost(group.round_one(&case, 0, 1).await);
+    group.package(&case, &[0, 1], 2).await;
+}
+
+#[tokio::test]
+async fn a_decision_that_expires_between_the_rounds_signs_nothing() {
+    let (group, case) = admitted().await;
+    group.set_time(NOT_AFTER.0 - 1);
+    let package = group.package(&case, &[0, 1], 1).await;
+    let share = group.round_two(&case, 1, 1, &package).await.unwrap();
+    group.set_time(NOT_AFTER.0);
+    assert_eq!(code(group.round_two(&case, 0, 1, &package).await), Code::AdmissionExpired);
+    assert_eq!(group.round_two(&case, 1, 1, &package).await.unwrap(), share, "what was signed was in time");
+}
+
+#[tokio::test]
+async fn a_node_without_a_store_gives_no_share() {
+    let (group, case) = admitted().await;
+    let package = group.package(&case, &[0, 1], 1).await;
+    group.nodes[0].close().await;
+    let answer = group.round_two(&case, 0, 1, &package).await;
+    assert!(matches!(answer, Err(NodeError::Unavailable { .. })), "{answer:?}");
+    let shown = answer.unwrap_err().to_string();
+    assert!(!shown.contains("node-0") && !shown.contains('/'), "{shown}");
+}

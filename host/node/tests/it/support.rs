@@ -1,0 +1,241 @@
+//! Nodes in a folder, a clock they share, and a coordinator that does as it is told.
+
+use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::intent::Intent;
+use gateway_domain::key::{Epoch, epoch_root};
+use gateway_domain::operation::{EffectStep, SignatureResult};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
+use gateway_node::testing::{Case, authority, hex32, pinned, roster};
+use gateway_node::{
+    Code, CommitEpoch, ExecuteSecrets, KeygenAnswer, Node, NodeConfig, NodeError, Publication, RoundOne,
+};
+use gateway_threshold::sign::{SigningPackage, aggregate};
+use gateway_threshold::{Message, PublicKeys};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
+
+pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
+pub(crate) const NOW: u64 = 1_000;
+
+pub(crate) struct Group {
+    folder: TempDir,
+    pub(crate) nodes: Vec<Arc<Node>>,
+    now: Arc<AtomicU64>,
+    keys: Option<PublicKeys>,
+}
+
+impl Group {
+    pub(crate) async fn open(n: u16) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let now = Arc::new(AtomicU64::new(NOW));
+        let mut group = Self { folder, nodes: vec![], now, keys: None };
+        for participant in 0..n {
+            group.nodes.push(Arc::new(Node::open(group.config(participant)).await.unwrap()));
+        }
+        group
+    }
+
+    /// Nodes `0..n` with a key in force.
+    pub(crate) async fn with_key(n: u16, threshold: u16, suite: &str) -> Self {
+        let mut group = Self::open(n).await;
+        let case = Case::key_create(100, KEY, n, threshold, suite);
+        group.make_key(&case, 1).await;
+        group.commit_epoch(&case, 1).await;
+        for (node, participant) in group.nodes.iter().zip(0..) {
+            let call = case.call(participant, EffectStep::Publish, 1, 1);
+            node.publish(&call, &Publication { attempt: 1, signature: None }).await.unwrap();
+        }
+        group
+    }
+
+    pub(crate) fn config(&self, participant: u16) -> NodeConfig {
+        let now = Arc::clone(&self.now);
+        NodeConfig {
+            participant: ParticipantIndex(participant),
+            database: self.path(participant),
+            authorities: pinned(&authority(1)),
+            required_approvals: 2,
+            keys_without_approvals: false,
+            clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
+        }
+    }
+
+    pub(crate) fn path(&self, participant: u16) -> PathBuf {
+        self.folder.path().join(format!("node-{participant}.db"))
+    }
+
+    pub(crate) fn set_time(&self, now_ms: u64) {
+        self.now.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// The node's process ends and starts again.
+    pub(crate) async fn restart(&mut self, participant: u16) {
+        let index = usize::from(participant);
+        self.nodes[index].close().await;
+        self.nodes[index] = Arc::new(Node::open(self.config(participant)).await.unwrap());
+    }
+
+    pub(crate) fn keys(&self) -> &PublicKeys {
+        self.keys.as_ref().unwrap()
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        let name = gateway_domain::ids::EpochName("1".into());
+        let root = epoch_root(KEY, &name, &hex::encode(self.keys().to_bytes())).unwrap();
+        Epoch { name, root }
+    }
+
+    /// A signature to be admitted under the group's key.
+    pub(crate) fn case(&self, id: u8, intent: Intent) -> Case {
+        Case::new(id, KEY, self.epoch(), self.keys().threshold(), intent)
+    }
+
+    /// Admission and receipt on every node.
+    pub(crate) async fn admit(&self, case: &Case) {
+        for (node, participant) in self.nodes.iter().zip(0..) {
+            node.admit(&case.request()).await.unwrap();
+            node.materialize_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn make_key(&mut self, case: &Case, attempt: u32) {
+        self.admit(case).await;
+        let keys = self.run_keygen(case, attempt).await;
+        self.keys = Some(keys);
+    }
+
+    pub(crate) async fn start(&self, case: &Case, attempt: u32) -> Vec<Message> {
+        let mut sent = vec![];
+        for (node, participant) in self.nodes.iter().zip(0..) {
+            let call = case.call(participant, EffectStep::Execute, attempt, attempt);
+            match node.keygen_start(&call, &ExecuteSecrets::default()).await.unwrap() {
+                KeygenAnswer::Send(messages) => sent.extend(messages),
+                KeygenAnswer::Staged(keys) => panic!("{keys:?}"),
+            }
+        }
+        sent
+    }
+
+    pub(crate) async fn run_keygen(&self, case: &Case, attempt: u32) -> PublicKeys {
+        let mut sent = self.start(case, attempt).await;
+        let mut staged = vec![];
+        while !sent.is_empty() {
+            let mut next = vec![];
+            for (node, participant) in self.nodes.iter().zip(0..) {
+                let call = case.call(participant, EffectStep::Execute, attempt, attempt);
+                match node.keygen_deliver(&call, mail(&sent, participant)).await.unwrap() {
+                    KeygenAnswer::Send(messages) => next.extend(messages),
+                    KeygenAnswer::Staged(keys) => staged.push(*keys),
+                }
+            }
+            sent = next;
+        }
+        assert_eq!(staged.len(), self.nodes.len());
+        assert!(staged.iter().all(|keys| *keys == staged[0]));
+        staged.remove(0)
+    }
+
+    pub(crate) async fn commit_epoch(&self, case: &Case, attempt: u32) {
+        let commit = CommitEpoch { attempt, epoch_root: self.epoch().root };
+        for (node, participant) in self.nodes.iter().zip(0..) {
+            let call = case.call(participant, EffectStep::CommitEpoch, 1, attempt);
+            node.commit_epoch(&call, &commit).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn round_one(
+        &self,
+        case: &Case,
+        participant: u16,
+        attempt: u32,
+    ) -> Result<RoundOne, NodeError> {
+        let call = case.call(participant, EffectStep::Execute, attempt, attempt);
+        self.nodes[usize::from(participant)].signing_commit(&call, &ExecuteSecrets::default()).await
+    }
+
+    pub(crate) async fn round_two(
+        &self,
+        case: &Case,
+        participant: u16,
+        attempt: u32,
+        package: &SigningPackage,
+    ) -> Result<Vec<u8>, NodeError> {
+        let call = case.call(participant, EffectStep::Execute, attempt, attempt);
+        self.nodes[usize::from(participant)].signing_share(&call, package).await
+    }
+
+    /// Commitments of these signers in one package over what was admitted.
+    pub(crate) async fn package(&self, case: &Case, signers: &[u16], attempt: u32) -> SigningPackage {
+        let mut commitments = BTreeMap::new();
+        for signer in signers {
+            match self.round_one(case, *signer, attempt).await.unwrap() {
+                RoundOne::Committed(bytes) => _ = commitments.insert(*signer, bytes),
+                consumed @ RoundOne::Consumed { .. } => panic!("{consumed:?}"),
+            }
+        }
+        let message = case.decision.request_digest.as_bytes().to_vec();
+        SigningPackage { message, commitments, tweak: None }
+    }
+
+    pub(crate) fn result(
+        &self,
+        case: &Case,
+        package: &SigningPackage,
+        shares: &BTreeMap<u16, Vec<u8>>,
+    ) -> SignatureResult {
+        let signature = aggregate(package, shares, self.keys()).unwrap();
+        SignatureResult {
+            signature_profile: self.keys().profile().to_string(),
+            public_key_hex: hex::encode(self.keys().public_key()),
+            signed_digest: case.decision.request_digest,
+            signature_hex: hex::encode(signature),
+            signers: roster(&package.commitments.keys().copied().collect::<Vec<_>>()),
+        }
+    }
+
+    /// A signature by nodes 0 and 1.
+    pub(crate) async fn sign(&self, case: &Case, attempt: u32) -> SignatureResult {
+        let package = self.package(case, &[0, 1], attempt).await;
+        let mut shares = BTreeMap::new();
+        for signer in [0, 1] {
+            shares.insert(signer, self.round_two(case, signer, attempt, &package).await.unwrap());
+        }
+        self.result(case, &package, &shares)
+    }
+}
+
+/// What is for this participant.
+pub(crate) fn mail(sent: &[Message], participant: u16) -> Vec<Message> {
+    let mine = sent
+        .iter()
+        .filter(|message| message.from != participant && message.to.is_none_or(|to| to == participant));
+    mine.map(|message| Message {
+        from: message.from,
+        to: message.to,
+        round: message.round,
+        body: message.body.to_vec().into(),
+    })
+    .collect()
+}
+
+/// The code of a refusal for good.
+#[track_caller]
+pub(crate) fn code<T: std::fmt::Debug>(answer: Result<T, NodeError>) -> Code {
+    match answer {
+        Err(NodeError::Rejected(rejection)) => rejection.code,
+        other => panic!("not a rejection: {other:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn assert_lost<T: std::fmt::Debug>(answer: Result<T, NodeError>) {
+    assert!(matches!(answer, Err(NodeError::Lost { .. })), "{answer:?}");
+}
+
+pub(crate) fn other_root() -> Hex32 {
+    hex32(99)
+}
