@@ -34,6 +34,7 @@ impl Inner {
                 }
                 Step::Perform(effect) => {
                     draft.commit(self).await?;
+                    tracing::debug!(effect_id = %effect.id, "performing");
                     let outcome = self.perform(&effect, &draft.operation, secrets).await?;
                     failpoint(performed(&effect));
                     self.settle(draft, &effect, outcome)?;

@@ -37,9 +37,9 @@ impl Inner {
         operation: &Operation,
         key: Option<&CustodyKey>,
     ) -> Result<Outcome, EngineError> {
-        let key = key.filter(|key| key.public.is_some());
+        let key = key.filter(|key| key.state.can_sign());
         if key.is_none() && operation.intent.operation_type() != OperationType::KeyCreate {
-            return Ok(rejected("custody_key_not_active", "the key has no shares yet".to_owned(), None));
+            return Ok(rejected("custody_key_not_active", "the key does not sign".to_owned(), None));
         }
         let policy = self.judge_operation(Moment::Admission, operation, &operation.approvals, key).await;
         if let Some(fault) = &policy.fault {

@@ -2,7 +2,7 @@
 
 use crate::draft::Draft;
 use crate::engine::Inner;
-use crate::error::EngineError;
+use crate::error::{Dependency, EngineError, Unavailable};
 use crate::judge::PROVISIONER;
 use crate::secret::Secrets;
 use crate::submit::Submit;
@@ -83,10 +83,19 @@ impl Inner {
             Some(record) => Draft::load(record),
             None => return Err(EngineError::OperationNotFound),
         };
+        let secrets = Secrets::default();
+        self.drive(&mut draft, &secrets).await?;
         if draft.operation.phase == Phase::Admitted {
             draft.ask(self.ports.clock.now(), Ask::Execute { requested_at_ms: None, key: None })?;
+            self.drive(&mut draft, &secrets).await?;
         }
-        self.drive(&mut draft, &Secrets::default()).await
+        match draft.operation.failure {
+            None => Ok(()),
+            Some(failure) => {
+                let detail = format!("the development key could not be made: {}", failure.detail);
+                Err(Unavailable::new(Dependency::Runtime, detail).into())
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family, Intent};
-use gateway_domain::key::CustodyKey;
+use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Ask, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Moment};
 
@@ -71,7 +71,7 @@ impl Inner {
         let key = self.ports.reads.key_load(slot.key_id).await?;
         self.check_key(&submit.intent, &slot, key.as_ref())?;
         let (submission, claim) = self.admit_submission(id, submit, slot, key.as_ref()).await?;
-        if key.is_none_or(|key| key.public.is_none()) {
+        if key.is_none_or(|key| key.state == KeyState::Creating) {
             self.provision(&submission).await?;
         }
         let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim)?;

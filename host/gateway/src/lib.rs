@@ -1,1 +1,72 @@
 //! The operation gateway: composition root and binary.
+//!
+//! Start at [`main`], then [`serve`], then [`compose`], the only place that knows which adapters there are.
+
+mod cli;
+mod clock;
+pub mod compose;
+pub mod serve;
+pub mod settings;
+mod telemetry;
+
+use cli::{CliError, Invocation};
+use settings::{Resolved, Settings};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Exit code of a start that failed, as of a wrong setting: nothing was half-started.
+const EXIT_SETTINGS: u8 = 2;
+const EXIT_START: u8 = 1;
+
+/// The process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let environment = std::env::vars_os();
+    let environment =
+        environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    match cli::invocation(std::env::args_os(), environment) {
+        Ok(Invocation::Serve(resolved)) => run(&resolved),
+        Ok(Invocation::PrintSettings(resolved)) => print_settings(&resolved),
+        Err(CliError::Clap(error)) => error.exit(),
+        Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),
+    }
+}
+
+fn run(resolved: &Resolved) -> ExitCode {
+    let settings = match Settings::parse(resolved) {
+        Ok(settings) => settings,
+        Err(faults) => return complain(&faults, EXIT_SETTINGS),
+    };
+    if let Err(fault) = telemetry::start(&settings.log, settings.log_format) {
+        return complain(&[format!("setting `log` is no filter: {fault}")], EXIT_SETTINGS);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(&[format!("no threads: {error}")], EXIT_START),
+    };
+    match runtime.block_on(serve::serve(&settings)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&[error.to_string()], EXIT_START),
+    }
+}
+
+/// One line for each fault, to standard error.
+fn complain(faults: &[String], code: u8) -> ExitCode {
+    let mut stderr = std::io::stderr().lock();
+    for fault in faults {
+        let _nobody_reads = writeln!(stderr, "operation-gateway: {fault}");
+    }
+    ExitCode::from(code)
+}
+
+fn print_settings(resolved: &Resolved) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    for (setting, text, source) in resolved.iter() {
+        let _nobody_reads = writeln!(stdout, "{} = {text:?} # {source}", setting.name);
+    }
+    match Settings::parse(resolved) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(faults) => complain(&faults, EXIT_SETTINGS),
+    }
+}

@@ -1,1 +1,7 @@
-fn main() {}
+//! The operation gateway.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    operation_gateway::main()
+}

@@ -212,7 +212,8 @@ impl<'de> SeqAccess<'de> for Entries<'de, '_> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
         let Some((index, json)) = self.items.next() else { return Ok(None) };
         let place = Place::Entry(&self.cursor.place, index);
-        seed.deserialize(Cursor { json, place, unknown: self.cursor.unknown }).map(Some)
+        let cursor = Cursor { json, place, unknown: self.cursor.unknown };
+        seed.deserialize(cursor).map(Some).map_err(|fault| cursor.placed(fault))
     }
 }
 
@@ -234,7 +235,8 @@ impl<'de> MapAccess<'de> for Members<'de, '_> {
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
         let Some((name, json)) = self.current.take() else { return Err(self.cursor.fault("has no value")) };
         let place = Place::Member(&self.cursor.place, name);
-        seed.deserialize(Cursor { json, place, unknown: self.cursor.unknown })
+        let cursor = Cursor { json, place, unknown: self.cursor.unknown };
+        seed.deserialize(cursor).map_err(|fault| cursor.placed(fault))
     }
 }
 

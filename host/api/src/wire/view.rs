@@ -2,7 +2,7 @@
 
 use super::policy::PolicyPreview;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{Family, Intent};
+use gateway_domain::intent::Family;
 use gateway_domain::operation::{Operation, Phase, State};
 use gateway_engine::ports::Record;
 use serde::Serialize;
@@ -156,9 +156,6 @@ fn intent(operation: &Operation) -> Value {
     add(&mut summary, "key_id", json!(operation.key.key_id));
     add(&mut summary, "created_at_ms", json!(operation.created_at_ms));
     add(&mut summary, "updated_at_ms", json!(operation.updated_at_ms));
-    if let Intent::Payment(payment) = &operation.intent {
-        add(&mut summary, "recipient", json!(payment.to_account));
-    }
     if let Some(failure) = &operation.failure {
         add(&mut summary, "failure", json!(failure));
     }

@@ -1,0 +1,98 @@
+//! The command line, made from the table of settings.
+
+use crate::settings::{Resolved, SETTINGS, resolve};
+use clap::{Arg, ArgMatches, Command};
+use std::collections::BTreeMap;
+
+/// What was asked for.
+pub(crate) enum Invocation {
+    /// Serve the API.
+    Serve(Resolved),
+    /// Print every setting and where it came from.
+    PrintSettings(Resolved),
+}
+
+/// Why nothing can be done with the command line; each line for a person.
+pub(crate) enum CliError {
+    /// clap's own message: usage faults, and `--help` and `--version`, which are not faults.
+    Clap(Box<clap::Error>),
+    /// Faults of the settings.
+    Settings(Vec<String>),
+}
+
+/// Reads the command line and the environment.
+///
+/// # Errors
+/// [`CliError`].
+pub(crate) fn invocation(
+    arguments: impl IntoIterator<Item = std::ffi::OsString>,
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<Invocation, CliError> {
+    let environment: Vec<_> = environment.into_iter().collect();
+    let matches =
+        command().try_get_matches_from(arguments).map_err(|error| CliError::Clap(Box::new(error)))?;
+    let (leaf, prints) = match matches.subcommand() {
+        Some(("config", leaf)) => (leaf, true),
+        Some((_, leaf)) => (leaf, false),
+        None => (&matches, false),
+    };
+    let file = settings_file(leaf, &environment).map_err(|fault| CliError::Settings(vec![fault]))?;
+    let resolved = resolve(&flags(leaf), environment, file.as_deref()).map_err(CliError::Settings)?;
+    Ok(if prints { Invocation::PrintSettings(resolved) } else { Invocation::Serve(resolved) })
+}
+
+fn settings_file(matches: &ArgMatches, environment: &[(String, String)]) -> Result<Option<String>, String> {
+    let variable = environment.iter().find(|(name, _)| name == "SVC_OPERATION_GATEWAY_CONFIG");
+    let path = matches.get_one::<String>("config").or(variable.map(|(_, value)| value));
+    let Some(path) = path else { return Ok(None) };
+    let read = std::fs::read_to_string(path);
+    read.map(Some).map_err(|error| format!("settings file `{path}` cannot be read: {}", error.kind()))
+}
+
+fn flags(matches: &ArgMatches) -> BTreeMap<String, String> {
+    let given = |name: &'static str| Some((name.to_owned(), matches.get_one::<String>(name)?.clone()));
+    SETTINGS.iter().filter_map(|setting| given(setting.name)).collect()
+}
+
+fn command() -> Command {
+    let file = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .global(true)
+        .help("TOML file of settings [SVC_OPERATION_GATEWAY_CONFIG]");
+    Command::new("operation-gateway")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Signing operations with approvals, a signed policy, and threshold keys.")
+        .after_help(
+            "A flag wins over the environment, the environment over the file, the file over the default.",
+        )
+        .arg(file)
+        .args(SETTINGS.iter().map(argument))
+        .subcommand(Command::new("serve").about("Serve the API (also without a command)"))
+        .subcommand(Command::new("config").about("Print every setting and where its value came from"))
+}
+
+fn argument(setting: &'static crate::settings::Setting) -> Arg {
+    let default = match setting.production {
+        Some(production) if production == setting.development => format!("default `{production}`"),
+        Some(production) => format!("default `{}`, in production `{production}`", setting.development),
+        None => format!("default `{}`, in production none", setting.development),
+    };
+    Arg::new(setting.name).long(setting.flag()).value_name(setting.unit).global(true).help(format!(
+        "{} ({default}) [{}]",
+        setting.help,
+        setting.variable()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_lists_every_setting() {
+        command().debug_assert();
+        let help = command().render_long_help().to_string();
+        assert!(SETTINGS.iter().all(|setting| help.contains(&setting.variable())));
+    }
+}

@@ -1,0 +1,9 @@
+//! Settings: one table, four sources (flag over environment over file over default), every fault one line.
+
+mod parse;
+mod sources;
+mod table;
+
+pub use parse::{AuthMode, LogFormat, Profile, Settings};
+pub use sources::{Resolved, Source, resolve};
+pub use table::{SETTINGS, Setting};

@@ -1,0 +1,267 @@
+//! From texts to settings that cannot be wrong.
+
+use super::sources::Resolved;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Which defaults hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Works with no set-up; authenticates nobody.
+    Development,
+    /// Nothing unsafe by default.
+    Production,
+}
+
+/// How callers are authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Not at all.
+    Bypass,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Pretty in a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Every setting, parsed. The table says what each is.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "settings::table documents each")]
+pub struct Settings {
+    pub profile: Profile,
+    pub bind: SocketAddr,
+    pub database_url: String,
+    pub node_directory: PathBuf,
+    pub authority_key: PathBuf,
+    pub policy_bundle: PathBuf,
+    pub policy_trust_roots: PathBuf,
+    pub policy_pins: String,
+    pub auth_mode: AuthMode,
+    pub required_approvals: u32,
+    pub permitted_recipients: String,
+    pub separation_of_duties: bool,
+    pub auto_provision_keys: bool,
+    pub reject_unknown_fields: bool,
+    pub approval_ttl_ms: u64,
+    pub admission_ttl_ms: u64,
+    pub admission_rate: u32,
+    pub admission_burst: u32,
+    pub body_bytes_max: usize,
+    pub recovery_body_bytes_max: usize,
+    pub audit_bytes_max: usize,
+    pub answer_within: Duration,
+    pub reconcile_every: Duration,
+    pub shutdown_within: Duration,
+    pub log: String,
+    pub log_format: LogFormat,
+}
+
+impl Settings {
+    /// Parses every setting and checks them against each other.
+    ///
+    /// # Errors
+    /// One line for each fault.
+    pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
+        let mut reader = Reader { resolved, faults: Vec::new() };
+        let settings = reader.settings();
+        reader.check(&settings);
+        if reader.faults.is_empty() { Ok(settings) } else { Err(reader.faults) }
+    }
+}
+
+struct Reader<'a> {
+    resolved: &'a Resolved,
+    faults: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn settings(&mut self) -> Settings {
+        self.only("runtime_nodes", &[("embedded", ())]);
+        Settings {
+            profile: self.one_of(
+                "profile",
+                &[("development", Profile::Development), ("production", Profile::Production)],
+                Profile::Development,
+            ),
+            bind: self.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
+            database_url: self.text("database_url"),
+            node_directory: self.text("node_directory").into(),
+            authority_key: self.text("authority_key").into(),
+            policy_bundle: self.text("policy_bundle").into(),
+            policy_trust_roots: self.text("policy_trust_roots").into(),
+            policy_pins: self.resolved.text("policy_pins").to_owned(),
+            auth_mode: self.auth_mode(),
+            required_approvals: self.value("required_approvals", "a whole number", 0),
+            permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
+            separation_of_duties: self.flag("separation_of_duties"),
+            auto_provision_keys: self.flag("auto_provision_keys"),
+            reject_unknown_fields: self.one_of("unknown_fields", &[("warn", false), ("reject", true)], true),
+            approval_ttl_ms: self.at_least_one("approval_ttl_ms"),
+            admission_ttl_ms: self.at_least_one("admission_ttl_ms"),
+            admission_rate: self.value("admission_rate", "a whole number", 0),
+            admission_burst: self.value("admission_burst", "a whole number", 1),
+            body_bytes_max: self.bytes("body_bytes_max"),
+            recovery_body_bytes_max: self.bytes("recovery_body_bytes_max"),
+            audit_bytes_max: self.bytes("audit_bytes_max"),
+            answer_within: Duration::from_millis(self.at_least_one("answer_within_ms")),
+            reconcile_every: Duration::from_millis(self.at_least_one("reconcile_every_ms")),
+            shutdown_within: Duration::from_millis(self.at_least_one("shutdown_within_ms")),
+            log: self.text("log"),
+            log_format: self.one_of(
+                "log_format",
+                &[("auto", LogFormat::Auto), ("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
+                LogFormat::Json,
+            ),
+        }
+    }
+
+    /// What is fine alone and wrong together.
+    fn check(&mut self, settings: &Settings) {
+        if settings.profile == Profile::Production {
+            if settings.auth_mode == AuthMode::Bypass && self.resolved.text("auth_mode") == "bypass" {
+                self.fault("auth_mode", "must not be `bypass` in production");
+            }
+            if settings.auto_provision_keys {
+                self.fault("auto_provision_keys", "must not be `true` in production");
+            }
+            if settings.required_approvals == 0 {
+                self.fault("required_approvals", "must be at least 1 in production");
+            }
+        }
+        if settings.admission_rate > 0 && settings.admission_burst == 0 {
+            self.fault("admission_burst", "must be at least 1 while `admission_rate` is not 0");
+        }
+    }
+
+    fn auth_mode(&mut self) -> AuthMode {
+        match self.resolved.text("auth_mode") {
+            "bypass" => {}
+            mode @ ("trusted_headers" | "jwks" | "introspection") => {
+                self.fault("auth_mode", &format!("`{mode}` is not in this version"));
+            }
+            _ => self.fault("auth_mode", "must be one of bypass, trusted_headers, jwks, introspection"),
+        }
+        AuthMode::Bypass
+    }
+
+    fn fault(&mut self, name: &str, message: &str) {
+        self.faults.push(format!("setting `{name}` {message}"));
+    }
+
+    fn text(&mut self, name: &str) -> String {
+        let text = self.resolved.text(name).to_owned();
+        if text.is_empty() {
+            self.fault(name, "must not be empty");
+        }
+        text
+    }
+
+    fn value<T: FromStr>(&mut self, name: &str, what: &str, otherwise: T) -> T {
+        let text = self.resolved.text(name);
+        text.parse().unwrap_or_else(|_| {
+            self.fault(name, &format!("must be {what}, not `{text}`"));
+            otherwise
+        })
+    }
+
+    fn at_least_one(&mut self, name: &str) -> u64 {
+        let number = self.value(name, "a whole number of at least 1", 1);
+        if number == 0 {
+            self.fault(name, "must be a whole number of at least 1, not `0`");
+        }
+        number
+    }
+
+    fn bytes(&mut self, name: &str) -> usize {
+        usize::try_from(self.at_least_one(name)).unwrap_or(usize::MAX)
+    }
+
+    fn flag(&mut self, name: &str) -> bool {
+        self.one_of(name, &[("true", true), ("false", false)], false)
+    }
+
+    fn only(&mut self, name: &str, allowed: &[(&str, ())]) {
+        self.one_of(name, allowed, ());
+    }
+
+    fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], otherwise: T) -> T {
+        let text = self.resolved.text(name);
+        if let Some((_, value)) = allowed.iter().find(|(word, _)| *word == text) {
+            return *value;
+        }
+        let words = allowed.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        self.fault(name, &format!("must be one of {words}, not `{text}`"));
+        otherwise
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SETTINGS, resolve};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+        let environment = variables
+            .iter()
+            .map(|(name, value)| (format!("SVC_OPERATION_GATEWAY_{name}"), (*value).to_owned()));
+        Settings::parse(&resolve(&BTreeMap::new(), environment, None)?)
+    }
+
+    #[test]
+    fn the_development_profile_needs_no_setting() {
+        let settings = settings(&[]).unwrap();
+        assert_eq!((settings.required_approvals, settings.bind.port()), (2, 9200));
+        assert_eq!(settings.permitted_recipients, "*");
+    }
+
+    #[test]
+    fn every_wrong_value_is_one_line_that_names_its_setting() {
+        let skipped =
+            ["policy_pins", "permitted_recipients", "database_url", "node_directory", "authority_key", "log"];
+        let paths = ["policy_bundle", "policy_trust_roots"];
+        for setting in
+            SETTINGS.iter().filter(|one| !skipped.contains(&one.name) && !paths.contains(&one.name))
+        {
+            let faults = settings(&[(&setting.name.to_uppercase(), "\u{1F980}")]).unwrap_err();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            assert!(faults[0].contains(setting.name) && !faults[0].contains('\n'), "{faults:?}");
+        }
+        for setting in ["database_url", "policy_bundle", "node_directory", "log"] {
+            assert!(settings(&[(&setting.to_uppercase(), "")]).unwrap_err()[0].contains(setting));
+        }
+    }
+
+    #[test]
+    fn production_refuses_what_only_development_may() {
+        let given = [("PROFILE", "production"), ("AUTHORITY_KEY", "k"), ("POLICY_TRUST_ROOTS", "r")];
+        let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass")]].concat()).unwrap_err();
+        assert_eq!(faults, ["setting `auth_mode` must not be `bypass` in production"]);
+        let faults = settings(&[("PROFILE", "production")]).unwrap_err();
+        assert_eq!(faults.len(), 3, "{faults:?}");
+        let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), ("REQUIRED_APPROVALS", "0")]].concat())
+            .unwrap_err();
+        assert_eq!(faults.len(), 2, "{faults:?}");
+    }
+
+    #[test]
+    fn sources_have_their_order_and_strangers_are_named() {
+        let flags = BTreeMap::from([("bind".to_owned(), "127.0.0.1:1".to_owned())]);
+        let environment = [("SVC_OPERATION_GATEWAY_BIND".to_owned(), "127.0.0.1:2".to_owned())];
+        let file = "bind = \"127.0.0.1:3\"\nrequired_approvals = 5";
+        let settings = Settings::parse(&resolve(&flags, environment, Some(file)).unwrap()).unwrap();
+        assert_eq!((settings.bind.port(), settings.required_approvals), (1, 5));
+        let stranger = [("SVC_OPERATION_GATEWAY_BLIND".to_owned(), String::new())];
+        assert!(resolve(&flags, stranger, Some("colour = 1")).unwrap_err().len() == 2);
+        assert!(resolve(&flags, [], Some("bind = [1]")).is_err() && resolve(&flags, [], Some("=")).is_err());
+    }
+}

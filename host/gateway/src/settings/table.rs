@@ -1,0 +1,140 @@
+//! Every setting there is. `--help`, the environment, the file and the parser all come from here.
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Lower snake case: the key in the file. The flag is its kebab case, the environment variable
+    /// `SVC_OPERATION_GATEWAY_` and its upper case.
+    pub name: &'static str,
+    /// In the development profile.
+    pub development: &'static str,
+    /// In production; none: it must be given.
+    pub production: Option<&'static str>,
+    /// Unit or shape of the value.
+    pub unit: &'static str,
+    /// What it settles.
+    pub help: &'static str,
+}
+
+const fn both(name: &'static str, default: &'static str, unit: &'static str, help: &'static str) -> Setting {
+    Setting { name, development: default, production: Some(default), unit, help }
+}
+
+const fn each(
+    name: &'static str,
+    development: &'static str,
+    production: Option<&'static str>,
+    unit: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting { name, development, production, unit, help }
+}
+
+/// In the order of `--help`.
+pub const SETTINGS: &[Setting] = &[
+    both("profile", "development", "development|production", "Which defaults hold, and what is refused"),
+    both("bind", "127.0.0.1:9200", "ADDRESS:PORT", "Where the API listens"),
+    both("database_url", "sqlite://data/gateway.db", "URL", "The gateway's store"),
+    both("node_directory", "data/nodes", "DIRECTORY", "The embedded nodes' share stores"),
+    both("runtime_nodes", "embedded", "embedded", "Where the runtime nodes are"),
+    each(
+        "authority_key",
+        "data/authority.key",
+        None,
+        "FILE",
+        "Ed25519 seed that signs admission decisions, hexadecimal, mode 0600; made on first start in development",
+    ),
+    both("policy_bundle", "bundles/payment-guard", "DIRECTORY", "The signed policy bundle"),
+    each(
+        "policy_trust_roots",
+        "bundles/trust-development.json",
+        None,
+        "FILE",
+        "Whose signatures on a bundle are believed",
+    ),
+    both(
+        "policy_pins",
+        "",
+        "HASH,...",
+        "Bundle hashes allowed besides their signatures; empty allows any signed one",
+    ),
+    each(
+        "auth_mode",
+        "bypass",
+        None,
+        "bypass|trusted_headers|jwks|introspection",
+        "How callers are authenticated; this version has bypass",
+    ),
+    both(
+        "required_approvals",
+        "2",
+        "APPROVALS",
+        "Least approvals an operation needs; a bundle may ask for more",
+    ),
+    each("permitted_recipients", "*", Some(""), "ACCOUNT,...", "Accounts that may be paid; * is any"),
+    each(
+        "separation_of_duties",
+        "false",
+        Some("true"),
+        "true|false",
+        "Whether a submitter's own approval is refused",
+    ),
+    each(
+        "auto_provision_keys",
+        "true",
+        Some("false"),
+        "true|false",
+        "Whether an operation without a key gets one made on first use",
+    ),
+    each(
+        "unknown_fields",
+        "warn",
+        Some("reject"),
+        "warn|reject",
+        "What becomes of body members the interface does not have",
+    ),
+    both("approval_ttl_ms", "86400000", "MILLISECONDS", "How long an operation waits for its quorum"),
+    both("admission_ttl_ms", "86400000", "MILLISECONDS", "How long an admission decision holds"),
+    both(
+        "admission_rate",
+        "50",
+        "PER SECOND",
+        "Submissions of one client in the long run; 0 switches the limit off",
+    ),
+    both("admission_burst", "100", "SUBMISSIONS", "Submissions of one client at once"),
+    both("body_bytes_max", "65536", "BYTES", "Largest request body"),
+    both("recovery_body_bytes_max", "1048576", "BYTES", "Largest node-recovery body"),
+    both("audit_bytes_max", "524288", "BYTES", "Largest audit export"),
+    both(
+        "answer_within_ms",
+        "30000",
+        "MILLISECONDS",
+        "How long a caller waits for work that goes on without it",
+    ),
+    both("reconcile_every_ms", "1000", "MILLISECONDS", "How often work that nobody drives is looked for"),
+    both(
+        "shutdown_within_ms",
+        "30000",
+        "MILLISECONDS",
+        "How long a stopping gateway waits for what is in flight",
+    ),
+    both("log", "info", "FILTER", "What is logged, as tracing filter directives"),
+    both("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal, JSON otherwise"),
+];
+
+/// What the environment variables begin with.
+pub(super) const ENVIRONMENT_PREFIX: &str = "SVC_OPERATION_GATEWAY_";
+
+impl Setting {
+    /// The environment variable.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("{ENVIRONMENT_PREFIX}{}", self.name.to_uppercase())
+    }
+
+    /// The flag, without its dashes.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}

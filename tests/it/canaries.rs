@@ -1,0 +1,71 @@
+//! Secrets of execute and recovery bodies appear in no log, view, export or stored byte.
+
+use crate::harness::process::{Process, request};
+use crate::harness::samples::{approval, payment, publication};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const CANARIES: [&str; 3] =
+    ["canary-share-mul-8f1d", "canary-helper-share-77aa", "canary-kernel-payload-c0de"];
+
+/// Every file below a folder.
+fn stored(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            stored(&path, found);
+        } else {
+            found.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+        }
+    }
+}
+
+fn holds(bytes: &[u8], canary: &str) -> bool {
+    bytes.windows(canary.len()).any(|window| window == canary.as_bytes())
+}
+
+#[test]
+fn secrets_go_to_the_nodes_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[("log", "trace")]);
+    let mut answers = Vec::new();
+    let mut call = |method: &str, path: &str, body: Option<&Value>| {
+        let (status, answer) = request(&process.address, method, path, body).unwrap();
+        answers.push(answer.to_string());
+        (status, answer)
+    };
+    let (_, submitted) = call("POST", "/v1/operations/sign", Some(&payment("canary")));
+    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    call("POST", &format!("{path}/approve"), Some(&approval("alice")));
+    call("POST", &format!("{path}/approve"), Some(&approval("bob")));
+    let execute = json!({
+        "signing_share_mul": { "secret": CANARIES[0] },
+        "recovery_helper_shares": { "0": CANARIES[1] },
+    });
+    assert_eq!(call("POST", &format!("{path}/execute"), Some(&execute)).0, 200);
+    let recovery = json!({
+        "effect_id": "e", "result_root": "0".repeat(64), "secret_kernel_payload": { "secret": CANARIES[2] },
+    });
+    assert_eq!(call("POST", &format!("{path}/node-recovery"), Some(&recovery)).0, 200);
+    // Faults must not repeat them either.
+    let wrong = json!({ "signing_share_mul": [CANARIES[0]], "recovery_helper_shares": CANARIES[1] });
+    assert_eq!(call("POST", &format!("{path}/execute"), Some(&wrong)).0, 400);
+    let wrong = json!({ "effect_id": 7, "secret_kernel_payload": { "secret": CANARIES[2] } });
+    assert_eq!(call("POST", &format!("{path}/node-recovery"), Some(&wrong)).0, 400);
+    assert_eq!(call("POST", &format!("{path}/publish"), Some(&publication())).0, 200);
+    assert_eq!(call("GET", &format!("{path}/audit-replay"), None).0, 200);
+
+    let (_, log) = process.terminate();
+    assert!(
+        log.iter().any(|line| line.contains("TRACE") || line.contains("DEBUG")),
+        "the log must be verbose"
+    );
+    let mut files = Vec::new();
+    stored(folder.path(), &mut files);
+    assert!(files.iter().any(|(path, _)| path.ends_with("gateway.db")));
+    for canary in CANARIES {
+        assert!(!answers.iter().any(|answer| answer.contains(canary)), "{canary} was answered");
+        assert!(!log.iter().any(|line| line.contains(canary)), "{canary} was logged");
+        assert_eq!(files.iter().find(|(_, bytes)| holds(bytes, canary)).map(|(path, _)| path), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Whole stories.
+
+use crate::harness::process::{Process, request};
+use crate::harness::samples::{admitted, approval, path, payment, publication, published, submitted, with};
+use crate::harness::verify;
+use crate::harness::world::World;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_quickstart_ends_published_with_a_signature_that_others_verify() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("quickstart")).await;
+    assert_eq!(operation["state"], "pending_approval");
+    assert_eq!(operation["next_actions"], json!(["approve"]));
+    let zero = "0".repeat(64);
+    assert_eq!(operation["runtime"]["admission_hash"], json!(zero));
+    assert_eq!(operation["runtime"]["policy_receipt_id"], "");
+
+    let one = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
+    assert_eq!((&one["state"], &one["approvals"]["approved"]), (&json!("pending_approval"), &json!(1)));
+    let two = world.post(&path(&operation, "/approve"), &approval("bob")).await.ok();
+    assert_eq!(two["state"], "admitted");
+    assert_ne!(two["runtime"]["admission_hash"], json!(zero));
+    assert_eq!(two["next_actions"], json!(["execute"]));
+
+    let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
+    assert_eq!((&executed["state"], &executed["result"]), (&json!("executed"), &json!({})));
+    let publication = with(publication(), "/expected_result_ref", executed["runtime"]["result_ref"].clone());
+    let published = world.post(&path(&operation, "/publish"), &publication).await.ok();
+    assert_eq!(
+        (&published["state"], &published["runtime"]["phase"]),
+        (&json!("published"), &json!("Published"))
+    );
+    assert_eq!((&published["next_actions"], &published["links"]), (&json!([]), &json!({})));
+    verify::bip340(&published);
+}
+
+#[tokio::test]
+async fn following_the_links_reaches_publication() {
+    let world = World::start().await;
+    let mut view = submitted(&world, &payment("links")).await;
+    let bodies = [
+        ("approve", approval("alice")),
+        ("approve", approval("bob")),
+        ("execute", json!({})),
+        ("publish", publication()),
+    ];
+    for (action, body) in bodies {
+        assert_eq!(view["next_actions"], json!([action]));
+        let link = &view["links"][action];
+        assert_eq!(link["method"], "POST");
+        view = world.post(link["href"].as_str().unwrap(), &body).await.ok();
+    }
+    assert_eq!(view["state"], "published");
+}
+
+#[tokio::test]
+async fn automatic_publication_needs_no_publish() {
+    let world = World::start().await;
+    let operation = admitted(&world, &with(payment("auto"), "/publication_mode", json!("automatic"))).await;
+    let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
+    assert_eq!((&executed["state"], &executed["next_actions"]), (&json!("executed"), &json!([])));
+    let now = world.get(&path(&operation, "")).await.ok();
+    assert_eq!((&now["state"], &now["next_actions"]), (&json!("published"), &json!([])));
+    verify::bip340(&now);
+}
+
+#[tokio::test]
+async fn a_child_key_signs_under_its_own_public_key() {
+    let world = World::start().await;
+    let child = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
+    let child = published(&world, &child).await;
+    let parent = published(&world, &payment("parent")).await;
+    verify::bip340(&child);
+    verify::bip340(&parent);
+    assert_ne!(child["result"]["public_key_hex"], parent["result"]["public_key_hex"]);
+}
+
+#[tokio::test]
+async fn an_operation_without_a_key_gets_the_development_key_of_its_participants() {
+    let world = World::start().await;
+    let one = published(&world, &with(payment("no-key-1"), "/key_ref", Value::Null)).await;
+    let two = published(&world, &with(payment("no-key-2"), "/key_ref", Value::Null)).await;
+    verify::bip340(&one);
+    assert_eq!(one["intent"]["key_ref"], "development/2-of-0-1-2");
+    assert_eq!(one["result"]["public_key_hex"], two["result"]["public_key_hex"]);
+}
+
+#[tokio::test]
+async fn no_approvals_required_means_admitted_at_once() {
+    let world = World::with(&[("required_approvals", "0")]).await;
+    assert_eq!(submitted(&world, &payment("none")).await["state"], "admitted");
+}
+
+#[tokio::test]
+async fn repeating_any_step_is_an_answer() {
+    let world = World::start().await;
+    let view = published(&world, &payment("repeat")).await;
+    let again = world.post("/v1/operations/sign", &payment("repeat")).await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.ok()["operation"], view);
+    assert_eq!(world.post_nothing(&path(&view, "/execute")).await.ok(), view);
+    assert_eq!(world.post(&path(&view, "/publish"), &publication()).await.ok(), view);
+    assert_eq!(world.post(&path(&view, "/approve"), &approval("alice")).await.ok(), view);
+}
+
+#[tokio::test]
+async fn another_body_under_the_same_key_is_warned_about_and_recorded() {
+    let world = World::start().await;
+    let first = submitted(&world, &payment("same")).await;
+    let other = with(payment("same"), "/payment/amount_minor", json!(1));
+    let again = world.post("/v1/operations/sign", &other).await;
+    assert!(again.header("warning").contains("another body"), "{:?}", again.headers);
+    let again = again.ok()["operation"].clone();
+    assert_eq!(again["intent"]["amount_minor"], first["intent"]["amount_minor"]);
+    let audit = world.get(&path(&first, "/audit-replay")).await.ok();
+    assert_eq!(audit["events"][2]["event"]["type"], "replay_noted");
+}
+
+#[test]
+fn a_stopping_gateway_finishes_what_is_in_flight_and_starts_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    let (status, submitted) =
+        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("stop"))).unwrap();
+    assert_eq!(status, StatusCode::OK.as_u16());
+    let (ended, log) = process.terminate();
+    assert!(ended.success(), "{log:#?}");
+    assert!(log.iter().any(|line| line.contains("operation-gateway stopped")), "{log:#?}");
+    let process = Process::start(folder.path(), None, &[]);
+    let path = path(&submitted["operation"], "");
+    let (status, view) = request(&process.address, "GET", &path, None).unwrap();
+    assert_eq!((status, &view), (200, &submitted["operation"]));
+}

@@ -1,0 +1,6 @@
+//! What the tests stand on.
+
+pub(crate) mod process;
+pub(crate) mod samples;
+pub(crate) mod verify;
+pub(crate) mod world;

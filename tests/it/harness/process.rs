@@ -1,0 +1,111 @@
+//! The real process, started, spoken to over TCP, and killed.
+
+use super::world::settings;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Longer than any step takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) address: String,
+    lines: Receiver<String>,
+    pub(crate) log: Vec<String>,
+}
+
+pub(crate) fn command(folder: &Path, given: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gateway-under-test"));
+    for (name, value) in settings(folder, given) {
+        command.arg(format!("--{}={value}", name.replace('_', "-")));
+    }
+    command.arg("--log-format=json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+impl Process {
+    /// Waits until it listens. `failpoint`: where it is to stop, as `name:n`.
+    pub(crate) fn start(folder: &Path, failpoint: Option<&str>, given: &[(&str, &str)]) -> Self {
+        let mut command = command(folder, given);
+        if let Some(failpoint) = failpoint {
+            command.env("SVC_FAILPOINT", failpoint);
+        }
+        let mut child = command.spawn().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut process = Self { child, address: String::new(), lines, log: Vec::new() };
+        let listens = process.wait_for_line("operation-gateway listens");
+        let line: Value = serde_json::from_str(&listens).unwrap();
+        process.address = line["address"].as_str().unwrap().to_owned();
+        process
+    }
+
+    pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no `{part}` in {:#?}", self.log));
+            self.log.push(line.clone());
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    /// SIGKILL, by process id.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and how it ended.
+    pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
+        let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(killed.success());
+        let status = self.child.wait().unwrap();
+        self.log.extend(self.lines.iter());
+        (status, std::mem::take(&mut self.log))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _already_dead = self.child.kill();
+        let _already_waited = self.child.wait();
+    }
+}
+
+/// One HTTP request on a connection of its own; an error when the process dies under it.
+pub(crate) fn request(
+    address: &str,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> std::io::Result<(u16, Value)> {
+    let body = body.map(ToString::to_string).unwrap_or_default();
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.ok_or(std::io::ErrorKind::InvalidData)?;
+    Ok((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+}

@@ -1,0 +1,76 @@
+//! Bodies, and the flow they make.
+
+use super::world::World;
+use serde_json::{Value, json};
+
+pub(crate) fn payment(idempotency_key: &str) -> Value {
+    json!({
+        "idempotency_key": idempotency_key,
+        "key_ref": "treasury-1",
+        "payment": {
+            "from_account": "acct-operating-0001",
+            "to_account": "acct-supplier-0042",
+            "amount_minor": 12_500,
+            "currency": "EUR",
+            "reference": "invoice 17"
+        },
+        "requested_participants": [0, 1, 2],
+        "threshold": 2,
+        "publication_mode": "manual",
+        "client": client()
+    })
+}
+
+pub(crate) fn client() -> Value {
+    json!({
+        "client_id": "treasury-desk",
+        "subject_id": "carol",
+        "roles": ["operator"],
+        "scopes": ["operations.sign"]
+    })
+}
+
+pub(crate) fn approval(subject: &str) -> Value {
+    json!({ "subject_id": subject, "roles": ["approver"], "approved_at_ms": 1_700_000_000_000_u64 })
+}
+
+pub(crate) fn publication() -> Value {
+    json!({ "scope": "signature", "requested_at_ms": 1_700_000_000_000_u64 })
+}
+
+/// A body with one member replaced, by JSON pointer; null removes it.
+pub(crate) fn with(mut body: Value, pointer: &str, value: Value) -> Value {
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    let members = body.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+    if value.is_null() {
+        members.remove(name);
+    } else {
+        members.insert(name.to_owned(), value);
+    }
+    body
+}
+
+pub(crate) fn path(operation: &Value, action: &str) -> String {
+    format!("/v1/operations/{}{action}", operation["operation_id"].as_str().unwrap())
+}
+
+pub(crate) async fn submitted(world: &World, body: &Value) -> Value {
+    world.post("/v1/operations/sign", body).await.ok()["operation"].clone()
+}
+
+pub(crate) async fn admitted(world: &World, body: &Value) -> Value {
+    let operation = submitted(world, body).await;
+    let approve = path(&operation, "/approve");
+    world.post(&approve, &approval("alice")).await.ok();
+    world.post(&approve, &approval("bob")).await.ok()
+}
+
+pub(crate) async fn executed(world: &World, body: &Value) -> Value {
+    let operation = admitted(world, body).await;
+    world.post_nothing(&path(&operation, "/execute")).await.ok()
+}
+
+pub(crate) async fn published(world: &World, body: &Value) -> Value {
+    let operation = executed(world, body).await;
+    world.post(&path(&operation, "/publish"), &publication()).await.ok()
+}

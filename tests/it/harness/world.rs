@@ -1,0 +1,123 @@
+//! The whole gateway in process, every part the real one, on a folder of its own.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use operation_gateway::compose;
+use operation_gateway::settings::{Settings, resolve};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+pub(crate) struct World {
+    pub(crate) router: Router,
+    _folder: TempDir,
+    _gateway: compose::Gateway,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) json: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn ok(self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.json);
+        self.json
+    }
+
+    #[track_caller]
+    pub(crate) fn fails(self, status: u16, code: &str) -> String {
+        assert_eq!(
+            (self.status.as_u16(), self.json["error"].as_str()),
+            (status, Some(code)),
+            "{}",
+            self.json
+        );
+        let members: Vec<_> = self.json.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["error", "message"], "an error has exactly these");
+        self.json["message"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+}
+
+/// Settings of a gateway that has all its data in `folder`.
+pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let mut flags = BTreeMap::from([
+        ("database_url".to_owned(), format!("sqlite://{}", path(&folder.join("gateway.db")))),
+        ("node_directory".to_owned(), path(&folder.join("nodes"))),
+        ("authority_key".to_owned(), path(&folder.join("authority.key"))),
+        ("policy_bundle".to_owned(), path(&root.join("bundles/payment-guard"))),
+        ("policy_trust_roots".to_owned(), path(&root.join("bundles/trust-development.json"))),
+        ("admission_rate".to_owned(), "0".to_owned()),
+        ("bind".to_owned(), "127.0.0.1:0".to_owned()),
+    ]);
+    flags.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    flags
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    pub(crate) async fn with(given: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = settings(folder.path(), given);
+        let settings = Settings::parse(&resolve(&flags, [], None).unwrap()).unwrap();
+        let policy = compose::open_policy(&settings).unwrap();
+        let gateway = compose::open(&settings, policy).await.unwrap();
+        Self { router: gateway_api::router(gateway.app.clone()), _folder: folder, _gateway: gateway }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Answer { status: parts.status, headers: parts.headers, json }
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_text(path, &body.to_string()).await
+    }
+
+    pub(crate) async fn post_text(&self, path: &str, body: &str) -> Answer {
+        let request = Request::post(path).header("content-type", "application/json");
+        self.send(request.body(Body::from(body.to_owned())).unwrap()).await
+    }
+
+    pub(crate) async fn post_nothing(&self, path: &str) -> Answer {
+        self.send(Request::post(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    /// A call with identity headers.
+    pub(crate) async fn call_as(
+        &self,
+        identity: &[(&str, &str)],
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in identity {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+}

@@ -1,0 +1,104 @@
+//! No body, however hostile, gets a 5xx, and none of them changes anything.
+
+use crate::harness::samples::{admitted, path, payment, submitted};
+use crate::harness::world::World;
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+
+fn hostile_texts() -> Vec<String> {
+    let good = payment("hostile").to_string();
+    let mut texts = vec![
+        String::new(),
+        "null".into(),
+        "\"text\"".into(),
+        "[]".into(),
+        "{".into(),
+        "\u{0}".into(),
+        "{\"a\":\"\u{0}\"}".into(),
+        "[".repeat(10_000),
+        format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)),
+        "{\"a\":".repeat(10_000),
+        format!("{{\"x\":\"{}\"}}", "y".repeat(5 * 1024 * 1024)),
+        "1180591620717411303424".into(),
+        "{\"idempotency_key\":\"a\",\"idempotency_key\":\"b\"}".into(),
+        good.replace("12500", "1180591620717411303424"),
+        good.replace("12500", "1e400"),
+        good.replace("12500", "-0"),
+        good.replace("12500", "\"12500\""),
+        good.replace("acct-supplier-0042", "\\u0000\\ud800"),
+        good.replace("treasury-1", "../../../etc/passwd\\u0000'; DROP TABLE operations; --"),
+        good.replace("[0,1,2]", "[65535,65536]"),
+        good.replace("[0,1,2]", &format!("[{}]", vec!["1"; 20_000].join(","))),
+        good.replace("\"manual\"", "{\"manual\":{}}"),
+        good.replace("hostile", &"k".repeat(70_000)),
+    ];
+    // Every prefix of a good body, and every byte of it flipped in one bit.
+    texts.extend((0..good.len()).step_by(7).map(|end| good[..end].to_owned()));
+    texts
+}
+
+async fn send(world: &World, path: &str, body: Vec<u8>) {
+    let shown = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();
+    let answer = world.send(Request::post(path).body(Body::from(body)).unwrap()).await;
+    assert!(answer.status.as_u16() < 500, "{path} {shown}: {} {}", answer.status, answer.json);
+    if !answer.status.is_success() {
+        assert!(answer.json["error"].is_string() && answer.json["message"].is_string(), "{path} {shown}");
+    }
+}
+
+#[tokio::test]
+async fn hostile_bodies_get_a_clear_4xx_everywhere() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("victim")).await;
+    let paths = ["/approve", "/execute", "/publish", "/node-recovery"].map(|action| path(&operation, action));
+    for text in hostile_texts() {
+        for path in paths.iter().map(String::as_str).chain(["/v1/operations/sign", "/v1/policy/preview"]) {
+            send(&world, path, text.clone().into_bytes()).await;
+        }
+    }
+    let now = world.get(&path(&operation, "")).await.ok();
+    assert_eq!(now["state"], "pending_approval");
+    assert_eq!(now["approvals"], operation["approvals"]);
+}
+
+#[tokio::test]
+async fn every_single_flipped_bit_gets_an_answer() {
+    let world = World::start().await;
+    let good = json!({ "intent": payment("bits") }).to_string().into_bytes();
+    for index in 0..good.len() {
+        let mut body = good.clone();
+        body[index] ^= 1 << (index % 8);
+        send(&world, "/v1/policy/preview", body).await;
+    }
+}
+
+#[tokio::test]
+async fn too_large_and_too_many_have_their_names() {
+    let world = World::start().await;
+    let large = format!("{{\"x\":\"{}\"}}", "y".repeat(5 * 1024 * 1024));
+    world.post_text("/v1/operations/sign", &large).await.fails(413, "payload_too_large");
+    let deep = "[".repeat(10_000);
+    let message = world.post_text("/v1/operations/sign", &deep).await.fails(400, "invalid_json");
+    assert!(message.contains("nested deeper than 64"), "{message}");
+    let twice = "{\"a\":1,\"a\":2}";
+    let message = world.post_text("/v1/operations/sign", twice).await.fails(400, "invalid_json");
+    assert!(message.contains("member `a` appears twice"), "{message}");
+}
+
+/// Odd names and texts are data like any other, through the whole life.
+#[tokio::test]
+async fn odd_texts_live_a_whole_life() {
+    let world = World::start().await;
+    let odd = "\u{0}\u{7f}'\"; DROP TABLE operations; --\u{202e}\u{1F980}";
+    let body: Value = serde_json::from_str(&payment("odd").to_string().replace("treasury-1", "KEY")).unwrap();
+    let mut body = body;
+    for pointer in
+        ["/key_ref", "/payment/to_account", "/payment/reference", "/client/subject_id", "/idempotency_key"]
+    {
+        *body.pointer_mut(pointer).unwrap() = json!(odd);
+    }
+    let operation = admitted(&world, &body).await;
+    let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
+    assert_eq!(executed["intent"]["to_account"], odd);
+}

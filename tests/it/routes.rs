@@ -1,0 +1,18 @@
+//! Each endpoint's answers, bad ones first; mirrors `host/api/src/routes`.
+
+mod approve;
+mod audit_replay;
+mod execute;
+mod health;
+mod node_recovery;
+mod policy_preview;
+mod publish;
+mod show;
+mod sign;
+mod views;
+
+/// An id of no operation.
+const UNKNOWN: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
+
+/// What is no id.
+const NOT_HEX32: [&str; 5] = ["1", "zz", "%00", "%ff", "ABCDEF"];

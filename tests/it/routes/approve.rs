@@ -1,0 +1,68 @@
+use super::UNKNOWN;
+use crate::harness::samples::{admitted, approval, client, path, payment, submitted, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn bad_bodies_are_named_and_lose_nothing() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("approve")).await;
+    let approve = path(&operation, "/approve");
+    let cases = [
+        ("/subject_id", Value::Null, "`/subject_id` is required"),
+        ("/subject_id", json!(""), "`/subject_id` must not be empty"),
+        ("/roles", Value::Null, "`/roles` is required"),
+        ("/roles", json!({}), "`/roles` must be an array"),
+        ("/approved_at_ms", json!("now"), "`/approved_at_ms` must be an integer from"),
+    ];
+    for (pointer, value, expected) in cases {
+        let message =
+            world.post(&approve, &with(approval("alice"), pointer, value)).await.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{message}");
+    }
+    assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
+    world
+        .post(&format!("/v1/operations/{UNKNOWN}/approve"), &approval("a"))
+        .await
+        .fails(404, "operation_not_found");
+}
+
+#[tokio::test]
+async fn a_subject_counts_once() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("twice")).await;
+    let first = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
+    let again = world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
+    assert_eq!(first, again);
+    assert_eq!(again["approvals"], json!({ "approved": 1, "required": 2, "subjects": ["alice"] }));
+}
+
+#[tokio::test]
+async fn an_approval_after_the_quorum_changes_nothing_but_evidence() {
+    let world = World::start().await;
+    let operation = admitted(&world, &payment("late")).await;
+    let late = world.post(&path(&operation, "/approve"), &approval("dave")).await.ok();
+    assert_eq!((&late["state"], &late["approvals"]), (&operation["state"], &operation["approvals"]));
+    assert_ne!(late["runtime"]["record_root"], operation["runtime"]["record_root"]);
+}
+
+#[tokio::test]
+async fn the_submitters_own_approval_is_refused_where_duties_are_separated() {
+    let world = World::with(&[("separation_of_duties", "true")]).await;
+    let operation = submitted(&world, &payment("own")).await;
+    let own = world.post(&path(&operation, "/approve"), &approval("carol")).await;
+    own.fails(403, "approver_not_permitted");
+    assert_eq!(world.get(&path(&operation, "")).await.ok()["approvals"]["approved"], 0);
+}
+
+#[tokio::test]
+async fn an_identified_caller_approves_as_itself() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("self")).await;
+    let alice = [("x-client-id", "desk"), ("x-subject-id", "alice"), ("x-scopes", "operations.approve")];
+    let approve = path(&operation, "/approve");
+    world.call_as(&alice, "POST", &approve, &approval("bob")).await.fails(403, "approver_not_permitted");
+    let forged = with(approval("alice"), "/client", client());
+    world.call_as(&alice, "POST", &approve, &forged).await.fails(403, "client_binding_mismatch");
+    world.call_as(&alice, "POST", &approve, &approval("alice")).await.ok();
+}

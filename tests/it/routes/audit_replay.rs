@@ -1,0 +1,62 @@
+use crate::harness::samples::{approval, path, payment, published, submitted, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn it_needs_its_own_scope() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("scope")).await;
+    let audit = path(&operation, "/audit-replay");
+    let identity = |scope| [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", scope)];
+    for scope in ["operations.sign", "operations.*", "custody.*", ""] {
+        let answer = world.call_as(&identity(scope), "GET", &audit, &Value::Null).await;
+        answer.fails(403, "audit_replay_forbidden");
+    }
+    world.call_as(&identity("audit.read"), "GET", &audit, &Value::Null).await.ok();
+}
+
+#[tokio::test]
+async fn it_shows_what_is_listed_and_nothing_else() {
+    let world = World::start().await;
+    let body = with(payment("redacted"), "/client/token_jti", json!("jti-secret-1"));
+    let body = with(body, "/client/cert_sha256", json!("cert-secret-2"));
+    let operation = published(&world, &body).await;
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
+    let text = audit.to_string();
+    for hidden in ["jti-secret-1", "cert-secret-2", "acct-supplier-0042", "acct-operating-0001", "invoice 17"]
+    {
+        assert!(!text.contains(hidden), "{hidden} in {text}");
+    }
+    assert!(text.contains("…0042") && text.contains("alice"));
+    assert_eq!(audit["record_root"], operation["runtime"]["record_root"]);
+    assert_eq!(audit["total_events"], audit["events"].as_array().unwrap().len());
+}
+
+#[tokio::test]
+async fn the_signature_is_not_shown_before_its_publication() {
+    let world = World::start().await;
+    let operation = crate::harness::samples::executed(&world, &payment("gate")).await;
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
+    assert!(!audit.to_string().contains("signature_hex") && !operation.to_string().contains("signature_hex"));
+}
+
+#[tokio::test]
+async fn it_keeps_the_newest_events_below_the_cap() {
+    let cap = 16 * 1024;
+    let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
+    let operation = submitted(&world, &payment("cap")).await;
+    let all = world.get(&path(&operation, "/audit-replay")).await.ok();
+    assert_eq!(all["truncated"], false);
+    for number in 0..70 {
+        world
+            .post(&path(&operation, "/approve"), &approval(&format!("{number}-{}", "x".repeat(900))))
+            .await
+            .ok();
+    }
+    let newest = world.get(&path(&operation, "/audit-replay")).await.ok();
+    assert!(newest.to_string().len() <= cap, "{}", newest.to_string().len());
+    assert_eq!(newest["truncated"], true);
+    let total = newest["total_events"].as_u64().unwrap();
+    assert_eq!(newest["events"].as_array().unwrap().last().unwrap()["seq"], total);
+    assert_eq!(newest["events"].as_array().unwrap().last().unwrap()["event_hash"], newest["record_root"]);
+}

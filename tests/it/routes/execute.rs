@@ -1,0 +1,50 @@
+use crate::harness::samples::{admitted, client, path, payment, submitted, with};
+use crate::harness::world::World;
+use serde_json::json;
+
+#[tokio::test]
+async fn execution_before_admission_says_what_is_missing() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("early")).await;
+    let message =
+        world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_not_executed");
+    assert_eq!(message, "operation was not executed: 0 of 2 approvals");
+}
+
+#[tokio::test]
+async fn bad_bodies_have_the_endpoints_own_code() {
+    let world = World::start().await;
+    let operation = admitted(&world, &payment("bodies")).await;
+    let execute = path(&operation, "/execute");
+    for body in
+        ["[]", "7", "{\"requested_at_ms\":\"x\"}", "{\"signing_share_mul\":[1]}", "{", "{\"a\":1,\"a\":2}"]
+    {
+        world.post_text(&execute, body).await.fails(400, "invalid_execute_request");
+    }
+    assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
+}
+
+#[tokio::test]
+async fn nothing_blank_and_an_empty_object_are_all_no_body() {
+    let world = World::start().await;
+    for (key, body) in [("a", ""), ("b", " \n"), ("c", "{}"), ("d", "{\"requested_at_ms\":null}")] {
+        let operation = admitted(&world, &payment(key)).await;
+        assert_eq!(world.post_text(&path(&operation, "/execute"), body).await.ok()["state"], "executed");
+    }
+    let operation = admitted(&world, &payment("e")).await;
+    let body = json!({ "requested_at_ms": 1, "client": client(), "signing_share_mul": {"x": 1} });
+    assert_eq!(world.post(&path(&operation, "/execute"), &body).await.ok()["state"], "executed");
+}
+
+#[tokio::test]
+async fn a_stale_fence_is_refused_and_the_operation_keeps() {
+    let world = World::start().await;
+    let fenced = with(payment("fence"), "/epoch_fence_token_hex", json!("00ff"));
+    let operation = admitted(&world, &fenced).await;
+    let message = world.post_nothing(&path(&operation, "/execute")).await.fails(409, "epoch_fence_mismatch");
+    let root = message.split('`').rev().nth(1).unwrap().to_owned();
+    assert_eq!(world.get(&path(&operation, "")).await.ok()["state"], "admitted");
+    let right = with(payment("fence-2"), "/epoch_fence_token_hex", json!(root));
+    let operation = admitted(&world, &right).await;
+    assert_eq!(world.post_nothing(&path(&operation, "/execute")).await.ok()["state"], "executed");
+}

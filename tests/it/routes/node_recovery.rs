@@ -1,0 +1,60 @@
+use super::UNKNOWN;
+use crate::harness::samples::{path, payment, published, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn recovery_is_idempotent_by_effect() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("recover")).await;
+    let recover = path(&operation, "/node-recovery");
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
+    let settles =
+        audit["events"].as_array().unwrap().iter().find_map(|entry| entry["event"]["settles"].as_object());
+    let known =
+        json!({ "effect_id": settles.unwrap()["effect_id"], "result_root": settles.unwrap()["result_root"] });
+    let first = world.post(&recover, &known).await.ok();
+    assert_eq!(first["recovery"]["outcome"], "complete");
+    assert_eq!(first["recovery"]["participants"], json!([0, 1, 2]));
+    assert_eq!(world.post(&recover, &known).await.ok(), first);
+    let other = with(known, "/result_root", json!("0".repeat(64)));
+    world.post(&recover, &other).await.fails(409, "recovery_conflict");
+
+    let stranger = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
+    let unknown = world.post(&recover, &stranger).await.ok();
+    assert_eq!(unknown["recovery"]["outcome"], "unknown_effect");
+    assert_eq!(world.post(&recover, &stranger).await.ok(), unknown);
+    let changed = with(stranger, "/result_root", json!("2".repeat(64)));
+    world.post(&recover, &changed).await.fails(409, "recovery_conflict");
+}
+
+#[tokio::test]
+async fn bad_bodies_are_named() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("bodies")).await;
+    let recover = path(&operation, "/node-recovery");
+    let good = json!({ "effect_id": "e", "result_root": "0".repeat(64) });
+    let cases = [
+        ("/effect_id", Value::Null, "`/effect_id` is required"),
+        ("/effect_id", json!(""), "`/effect_id` must not be empty"),
+        ("/result_root", json!("0"), "`/result_root` must be 64 lowercase hexadecimal characters"),
+        (
+            "/secret_kernel_payload",
+            json!("s"),
+            "`/secret_kernel_payload` must be an object or null, not a string",
+        ),
+    ];
+    for (pointer, value, expected) in cases {
+        let message =
+            world.post(&recover, &with(good.clone(), pointer, value)).await.fails(400, "invalid_json");
+        assert_eq!(message, expected);
+    }
+    let large = json!({ "effect_id": "e", "result_root": "0".repeat(64), "secret_kernel_payload": { "x": "y".repeat(900_000) } });
+    world.post(&recover, &large).await.ok();
+    let larger = with(large, "/secret_kernel_payload", json!({ "x": "y".repeat(1_100_000) }));
+    world.post(&recover, &larger).await.fails(413, "payload_too_large");
+    world
+        .post(&format!("/v1/operations/{UNKNOWN}/node-recovery"), &good)
+        .await
+        .fails(404, "operation_not_found");
+}

@@ -1,0 +1,52 @@
+use crate::harness::samples::{approval, payment, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+
+const PREVIEW: &str = "/v1/policy/preview";
+
+#[tokio::test]
+async fn it_creates_nothing() {
+    let world = World::start().await;
+    let preview = world.post(PREVIEW, &json!({ "intent": payment("preview") })).await.ok();
+    assert_eq!((&preview["decision"], &preview["bundle_id"]), (&json!("ALLOW"), &json!("payment-guard")));
+    assert_eq!(preview["bundle_hash"].as_str().unwrap().len(), 64);
+    let facts: Vec<_> =
+        preview["facts"].as_array().unwrap().iter().map(|fact| fact.as_str().unwrap()).collect();
+    assert!(facts.contains(&"deployment.permitted_recipients=*"), "{facts:?}");
+    let created = world.post("/v1/operations/sign", &payment("preview")).await;
+    assert_eq!(created.header("idempotency-replayed"), "");
+}
+
+#[tokio::test]
+async fn it_counts_distinct_subjects() {
+    let world = World::start().await;
+    let preview = |approvals: Value| json!({ "intent": payment("p"), "approvals": approvals });
+    let twice = json!([approval("alice"), approval("alice")]);
+    let denied = world.post(PREVIEW, &preview(twice)).await.ok();
+    assert_eq!(denied["decision"], "DENY");
+    assert!(denied["reasons"].to_string().contains("quorum_not_reached"), "{denied}");
+    let enough = json!([approval("alice"), approval("bob")]);
+    assert_eq!(world.post(PREVIEW, &preview(enough)).await.ok()["decision"], "ALLOW");
+    assert_eq!(world.post(PREVIEW, &preview(json!([]))).await.ok()["decision"], "ALLOW");
+}
+
+#[tokio::test]
+async fn a_refusal_names_its_reason() {
+    let world = World::with(&[("permitted_recipients", "acct-payroll")]).await;
+    let denied = world.post(PREVIEW, &json!({ "intent": payment("p") })).await.ok();
+    assert_eq!(denied["decision"], "DENY");
+    assert!(denied["reasons"][0].as_str().unwrap().starts_with("recipient_not_permitted"), "{denied}");
+}
+
+#[tokio::test]
+async fn bad_bodies_are_named() {
+    let world = World::start().await;
+    let missing = world.post(PREVIEW, &json!({})).await.fails(400, "invalid_json");
+    assert_eq!(missing, "`/intent` is required");
+    let deep = with(payment("p"), "/payment/amount_minor", json!("1"));
+    let deep = world.post(PREVIEW, &json!({ "intent": deep })).await.fails(400, "invalid_json");
+    assert!(deep.starts_with("`/intent/payment/amount_minor` must be an integer"), "{deep}");
+    let approvals = json!({ "intent": payment("p"), "approvals": [{}] });
+    let approvals = world.post(PREVIEW, &approvals).await.fails(400, "invalid_json");
+    assert_eq!(approvals, "`/approvals/0/subject_id` is required");
+}

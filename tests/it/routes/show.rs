@@ -1,0 +1,55 @@
+use super::{NOT_HEX32, UNKNOWN};
+use crate::harness::samples::{path, payment, submitted, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn ids_are_checked_before_anything_else() {
+    let world = World::start().await;
+    let nobody = [("x-client-id", "desk")];
+    for id in NOT_HEX32 {
+        for action in ["/approve", "/execute", "/publish", "/node-recovery"] {
+            let path = format!("/v1/operations/{id}{action}");
+            world
+                .call_as(&nobody, "POST", &path, &json!("not even a body"))
+                .await
+                .fails(400, "invalid_operation_id");
+        }
+        for action in ["", "/audit-replay"] {
+            let path = format!("/v1/operations/{id}{action}");
+            world.call_as(&nobody, "GET", &path, &Value::Null).await.fails(400, "invalid_operation_id");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_operation_is_not_found() {
+    let world = World::start().await;
+    world.get(&format!("/v1/operations/{UNKNOWN}")).await.fails(404, "operation_not_found");
+}
+
+#[tokio::test]
+async fn another_tenants_operation_is_a_miss_to_the_byte() {
+    let world = World::start().await;
+    let body = with(payment("ours"), "/client/tenant", json!("acme"));
+    let operation = submitted(&world, &body).await;
+    let identity = |tenant| {
+        [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "operations.*"), ("x-tenant", tenant)]
+    };
+    let ours = path(&operation, "");
+    world.call_as(&identity("acme"), "GET", &ours, &Value::Null).await.ok();
+    let theirs = world.call_as(&identity("other"), "GET", &ours, &Value::Null).await;
+    let unknown = format!("/v1/operations/{UNKNOWN}");
+    let missing = world.call_as(&identity("other"), "GET", &unknown, &Value::Null).await;
+    assert_eq!(theirs.json, missing.json);
+    theirs.fails(404, "operation_not_found");
+}
+
+#[tokio::test]
+async fn the_same_request_of_two_tenants_is_two_operations() {
+    let world = World::start().await;
+    let acme = submitted(&world, &with(payment("same"), "/client/tenant", json!("acme"))).await;
+    let other = submitted(&world, &with(payment("same"), "/client/tenant", json!("other"))).await;
+    assert_ne!(acme["operation_id"], other["operation_id"]);
+    assert_ne!(acme["intent"]["key_id"], other["intent"]["key_id"]);
+}

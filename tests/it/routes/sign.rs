@@ -1,0 +1,171 @@
+use crate::harness::samples::{payment, submitted, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn what_is_missing_or_wrong_is_named() {
+    let world = World::start().await;
+    let cases = [
+        ("/idempotency_key", Value::Null, "`/idempotency_key` is required"),
+        ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty"),
+        ("/idempotency_key", json!(7), "`/idempotency_key` must be a string, not a number"),
+        ("/payment", Value::Null, "`/payment` is required"),
+        ("/payment", json!([]), "`/payment` must be an object, not an array"),
+        ("/payment/amount_minor", json!("1"), "`/payment/amount_minor` must be an integer from"),
+        ("/payment/amount_minor", json!(1.5), "`/payment/amount_minor` must be an integer from"),
+        (
+            "/payment/amount_minor",
+            json!(9_223_372_036_854_775_808_u64),
+            "`/payment/amount_minor` must be an integer",
+        ),
+        ("/payment/to_account", json!(""), "`/payment/to_account` must not be empty"),
+        ("/payment/reference", json!("x".repeat(1025)), "`/payment/reference` must be at most 1024 bytes"),
+        ("/requested_participants", json!([0, 0]), "`/requested_participants` names participant `0` twice"),
+        (
+            "/requested_participants",
+            json!([0]),
+            "`/requested_participants` must name 2 to 64 participants, not 1",
+        ),
+        (
+            "/requested_participants",
+            json!([]),
+            "`/requested_participants` must name 2 to 64 participants, not 0",
+        ),
+        (
+            "/requested_participants",
+            json!([0, -1]),
+            "`/requested_participants/1` must be an integer from 0 to 65535",
+        ),
+        (
+            "/requested_participants",
+            json!([0, 2000]),
+            "`/requested_participants` participant `2000` is above 1023",
+        ),
+        ("/threshold", json!(0), "`/threshold` threshold `0` must be 2 to 3"),
+        ("/threshold", json!(4), "`/threshold` threshold `4` must be 2 to 3"),
+        ("/publication_mode", json!("later"), "`/publication_mode` must be one of `manual`, `automatic`"),
+        (
+            "/bip32",
+            json!({"network": "bitcoin", "path": "0'/1"}),
+            "`/bip32/path` must be two non-hardened indices",
+        ),
+        ("/bip32", json!({"network": "", "path": "0/1"}), "`/bip32/network` must not be empty"),
+        ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128 lowercase"),
+        ("/client", Value::Null, "`/client` is required"),
+        ("/client/roles", json!("admin"), "`/client/roles` must be an array, not a string"),
+        ("/client/subject_id", json!(""), "`/client/subject_id` must not be empty"),
+        ("/key_ref", json!(""), "`/key_ref` must not be empty"),
+    ];
+    for (pointer, value, expected) in cases {
+        let answer = world.post("/v1/operations/sign", &with(payment("bad"), pointer, value)).await;
+        let message = answer.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{pointer}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn i64_bounds_are_kept_exactly() {
+    let world = World::start().await;
+    let body = with(payment("big"), "/payment/amount_minor", json!(i64::MAX));
+    assert_eq!(submitted(&world, &body).await["intent"]["amount_minor"], json!(i64::MAX));
+}
+
+#[tokio::test]
+async fn the_policy_refuses_before_anything_is_created() {
+    let world = World::with(&[("permitted_recipients", "acct-payroll,acct-tax")]).await;
+    let message = world.post("/v1/operations/sign", &payment("refused")).await.fails(403, "policy_rejected");
+    assert!(
+        message.contains("recipient_not_permitted") && message.contains("acct-supplier-0042"),
+        "{message}"
+    );
+    let permitted = with(payment("refused"), "/payment/to_account", json!("acct-tax"));
+    assert_eq!(submitted(&world, &permitted).await["state"], "pending_approval");
+    for amount in [0, -5] {
+        let body = with(permitted.clone(), "/payment/amount_minor", json!(amount));
+        let body = with(body, "/idempotency_key", json!(format!("amount{amount}")));
+        world.post("/v1/operations/sign", &body).await.fails(403, "policy_rejected");
+    }
+}
+
+#[tokio::test]
+async fn terms_must_fit_an_existing_key() {
+    let world = World::start().await;
+    submitted(&world, &with(payment("first"), "/threshold", json!(3))).await;
+    let lower = world.post("/v1/operations/sign", &payment("lower")).await.fails(400, "invalid_json");
+    assert!(lower.contains("`/threshold` must be at least the key's threshold, 3"), "{lower}");
+    let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 9]));
+    let stranger = with(stranger, "/threshold", json!(3));
+    let stranger = world.post("/v1/operations/sign", &stranger).await.fails(400, "invalid_json");
+    assert!(stranger.contains("must be participants of the key: 0, 1, 2"), "{stranger}");
+    let few = with(with(payment("few"), "/requested_participants", json!([0, 1])), "/threshold", Value::Null);
+    let few = world.post("/v1/operations/sign", &few).await.fails(400, "invalid_json");
+    assert!(few.contains("must name at least 3 participants"), "{few}");
+}
+
+#[tokio::test]
+async fn without_provisioning_an_unknown_key_is_not_found() {
+    let world = World::with(&[("auto_provision_keys", "false")]).await;
+    world.post("/v1/operations/sign", &payment("unknown")).await.fails(404, "custody_key_not_found");
+    let unnamed = with(payment("unnamed"), "/key_ref", Value::Null);
+    world.post("/v1/operations/sign", &unnamed).await.fails(400, "invalid_json");
+}
+
+#[tokio::test]
+async fn a_client_that_submits_too_fast_waits_and_replays_are_free() {
+    let world = World::with(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
+    submitted(&world, &payment("rate-1")).await;
+    submitted(&world, &payment("rate-2")).await;
+    let limited = world.post("/v1/operations/sign", &payment("rate-3")).await;
+    assert_eq!((limited.header("retry-after"), limited.header("ratelimit-limit")), ("1", "1"));
+    assert_eq!(limited.header("ratelimit-remaining"), "0");
+    limited.fails(429, "policy_admission_rate_limited");
+    for _ in 0..5 {
+        submitted(&world, &payment("rate-1")).await;
+    }
+    let other = with(payment("rate-4"), "/client/client_id", json!("another-desk"));
+    submitted(&world, &other).await;
+}
+
+#[tokio::test]
+async fn unknown_members_are_warned_about_or_refused() {
+    let world = World::start().await;
+    let body = with(payment("extra"), "/payment/colour\u{e9}", json!([1.5]));
+    let answer = world.post("/v1/operations/sign", &body).await;
+    assert_eq!(answer.header("warning"), "299 - \"ignored unknown members: /payment/colour\"");
+    answer.ok();
+    let strict = World::with(&[("unknown_fields", "reject")]).await;
+    let message = strict.post("/v1/operations/sign", &body).await.fails(400, "invalid_json");
+    assert!(message.contains("is not a member of this request"), "{message}");
+}
+
+#[tokio::test]
+async fn an_identified_caller_is_held_to_who_it_is() {
+    let world = World::start().await;
+    let identity = |scopes| {
+        [
+            ("x-client-id", "treasury-desk"),
+            ("x-subject-id", "carol"),
+            ("x-roles", "operator"),
+            ("x-scopes", scopes),
+        ]
+    };
+    let sign = "/v1/operations/sign";
+    world.call_as(&identity("operations.sign"), "POST", sign, &payment("me")).await.ok();
+    world
+        .call_as(&identity("operations.read"), "POST", sign, &payment("me"))
+        .await
+        .fails(403, "insufficient_scope");
+    let other = with(payment("me"), "/client/subject_id", json!("mallory"));
+    world
+        .call_as(&identity("operations.sign"), "POST", sign, &other)
+        .await
+        .fails(403, "client_binding_mismatch");
+    let more = with(payment("me"), "/client/roles", json!(["operator", "admin"]));
+    world
+        .call_as(&identity("operations.sign"), "POST", sign, &more)
+        .await
+        .fails(403, "client_binding_mismatch");
+    let half = world.call_as(&[("x-scopes", "operations.sign")], "POST", sign, &payment("me")).await;
+    assert!(half.header("www-authenticate").starts_with("Bearer"));
+    half.fails(401, "authentication_required");
+}

@@ -1,0 +1,52 @@
+//! Every response body, as a snapshot: what changes here changes for clients.
+
+use crate::harness::samples::{admitted, path, payment, published, submitted};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+
+/// Hashes, signatures and instants differ from run to run; their shapes do not.
+fn steady(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.len() >= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            if text.bytes().all(|byte| byte == b'0') {
+                json!("<zeros>")
+            } else {
+                json!(format!("<{} hex>", text.len()))
+            }
+        }
+        Value::String(text) => {
+            let words: Vec<_> =
+                text.split('/').map(|word| if word.len() == 64 { "<id>" } else { word }).collect();
+            let text = words.join("/");
+            json!(if let Some((name, _)) = text.split_once("now_ms=") {
+                format!("{name}now_ms=<ms>")
+            } else {
+                text
+            })
+        }
+        Value::Array(items) => items.into_iter().map(steady).collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, value)| {
+                let value = if name.ends_with("_at_ms") { json!("<ms>") } else { steady(value) };
+                (name, value)
+            })
+            .collect(),
+        other => other,
+    }
+}
+
+#[tokio::test]
+async fn views_keep_their_shape() {
+    let world = World::start().await;
+    insta::assert_json_snapshot!("pending", steady(submitted(&world, &payment("a")).await));
+    insta::assert_json_snapshot!("admitted", steady(admitted(&world, &payment("b")).await));
+    let view = published(&world, &payment("c")).await;
+    insta::assert_json_snapshot!("published", steady(view.clone()));
+    let audit = world.get(&path(&view, "/audit-replay")).await.ok();
+    let types: Vec<_> =
+        audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["type"]).collect();
+    insta::assert_json_snapshot!("audit_event_types", types);
+    let preview = world.post("/v1/policy/preview", &json!({ "intent": payment("d") })).await.ok();
+    insta::assert_json_snapshot!("preview", steady(preview));
+}
