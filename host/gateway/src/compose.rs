@@ -40,9 +40,10 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 pub struct Gateway {
     /// The application behind the router.
     pub app: App,
-    /// What must be closed in the end.
-    pub(crate) store: Arc<Store>,
-    pub(crate) fleet: Arc<EmbeddedFleet>,
+    /// The gateway's store, to be closed in the end.
+    pub store: Arc<Store>,
+    /// The nodes, to be closed in the end.
+    pub fleet: Arc<EmbeddedFleet>,
 }
 
 /// The active policy, verified and compiled. Reads files and nothing else.

@@ -72,6 +72,12 @@ impl Node {
         self.config.participant
     }
 
+    /// How often it wrote durably.
+    #[must_use]
+    pub fn counters(&self) -> gateway_sqlite::Counters {
+        self.database.counters()
+    }
+
     /// Finishes what is being written and lets the database go. Later calls are [`NodeError::Unavailable`].
     pub async fn close(&self) {
         self.database.close().await;

@@ -46,6 +46,14 @@ impl EmbeddedFleet {
         Ok(node)
     }
 
+    /// How often all its nodes wrote durably: jobs, and the transactions that held them.
+    #[must_use]
+    pub fn counters(&self) -> (u64, u64) {
+        let nodes: Vec<_> = self.lock().values().filter_map(|slot| slot.try_lock().ok()?.clone()).collect();
+        let counters = nodes.iter().map(|node| node.counters());
+        counters.fold((0, 0), |(jobs, commits), one| (jobs + one.jobs, commits + one.commits))
+    }
+
     /// Finishes what nodes are writing and lets their databases go. Nodes are opened again when they are needed again.
     pub async fn close(&self) {
         let nodes = std::mem::take(&mut *self.lock());

@@ -1,0 +1,30 @@
+//! The figures of `host/docs/performance.md` that need the whole gateway. Run by `scripts/bench`.
+//!
+//! What is compared runs side by side in one process and in turns, so that a busy machine slows both alike: read the
+//! ratios. No log is written, on either side.
+
+#![expect(clippy::print_stdout, reason = "a measuring tool")]
+
+mod flows;
+mod http;
+mod preview;
+mod samples;
+mod startup;
+mod world;
+
+use std::error::Error;
+
+type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main]
+async fn main() -> Measured<()> {
+    preview::measure().await?;
+    flows::measure().await?;
+    startup::measure()
+}
+
+/// The middle one.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
