@@ -15,12 +15,12 @@ pub(crate) type Answers<T> = BTreeMap<ParticipantIndex, Result<T, NodeError>>;
 pub(crate) type Answer<'f, T> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'f>>;
 
 impl EmbeddedFleet {
-    /// Asks all of these nodes at once and waits for every answer. `after_first` names the failpoint between the first
+    /// Asks all of these nodes at once and waits for every answer. `after_each` names the failpoint between one
     /// node's answer and the next node's question; only a build with failpoints asks them one by one.
     pub(crate) async fn ask<'f, Q, T>(
         &self,
         questions: Vec<(ParticipantIndex, Q)>,
-        after_first: &'static str,
+        after_each: &'static str,
         ask: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
     ) -> Answers<T> {
         let mut asked = Vec::new();
@@ -31,7 +31,7 @@ impl EmbeddedFleet {
                 Err(error) => _ = answers.insert(participant, Err(error)),
             }
         }
-        answers.extend(collect(asked, after_first).await);
+        answers.extend(collect(asked, after_each).await);
         for (participant, answer) in &answers {
             if let Err(error) = answer {
                 tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not do its step");
@@ -46,7 +46,7 @@ impl EmbeddedFleet {
 #[cfg(not(feature = "failpoints"))]
 async fn collect<T>(
     mut waiting: Vec<(ParticipantIndex, Answer<'_, T>)>,
-    _after_first: &'static str,
+    _after_each: &'static str,
 ) -> Answers<T> {
     use std::task::Poll;
     let mut answers = Answers::new();
@@ -65,11 +65,11 @@ async fn collect<T>(
 }
 
 #[cfg(feature = "failpoints")]
-async fn collect<T>(asked: Vec<(ParticipantIndex, Answer<'_, T>)>, after_first: &'static str) -> Answers<T> {
+async fn collect<T>(asked: Vec<(ParticipantIndex, Answer<'_, T>)>, after_each: &'static str) -> Answers<T> {
     let mut answers = Answers::new();
     for (participant, task) in asked {
         answers.insert(participant, task.await);
-        gateway_engine::failpoint::failpoint(after_first);
+        gateway_engine::failpoint::failpoint(after_each);
     }
     answers
 }

@@ -61,12 +61,12 @@ impl EmbeddedFleet {
                 Box::pin(async move { node.keygen_deliver(&call, messages).await })
             };
             // In the last round the first node stages its share.
-            let after_first = if turn == ROUNDS { "mid-execute" } else { "mid-keygen" };
+            let after_each = if turn == ROUNDS { "mid-execute" } else { "mid-keygen" };
             let mut asked = Vec::new();
             for (node, messages) in mail {
                 asked.push((node, (calls.call(effect, node)?, messages)));
             }
-            answers = self.ask(asked, after_first, deliver).await;
+            answers = self.ask(asked, after_each, deliver).await;
         }
         Ok(Outcome::AttemptLost("only some participants have the attempt's key".to_owned()))
     }

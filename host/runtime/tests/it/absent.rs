@@ -1,1 +1,109 @@
-//! To come.
+//! Nodes that are away, broken or lost: the others go on while they are enough, and nobody says more than was said.
+
+use crate::support::{World, operation};
+use crate::verify::check;
+use gateway_domain::operation::{Outcome, Phase};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_engine::Dependency;
+use gateway_node::testing::{SUITES, asset_action, key_create, roster};
+
+#[tokio::test]
+async fn the_others_sign_when_a_node_lost_its_database() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    world.lose(&[0]).await;
+    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    assert_eq!(signed.phase, Phase::Published);
+    let signature = signed.signature.unwrap();
+    check(&signature);
+    assert_eq!(signature.signers, roster(&[1, 2]));
+}
+
+#[tokio::test]
+async fn a_node_lost_after_admission_is_no_harm_either() {
+    let mut world = World::with_key(3, 2, SUITES[1]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    world.break_disk(&[1]).await;
+    let signed = world.live(signing).await;
+    assert_eq!(signed.phase, Phase::Published);
+    check(signed.signature.as_ref().unwrap());
+}
+
+#[tokio::test]
+async fn too_few_nodes_are_named_and_nothing_else_is() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    world.break_disk(&[0, 2]).await;
+    let why = world.owed(&signing).await.unwrap_err();
+    assert_eq!(why.dependency, Dependency::Runtime);
+    assert_eq!(
+        why.detail,
+        "1 of 2 signers are there; participant 0: the node's store can not be opened; \
+         participant 2: the node's store can not be opened"
+    );
+    let fresh = operation(2, asset_action(&[0, 1, 2], 8));
+    let deciding = world.drive(fresh, |operation| operation.phase == Phase::Applying).await.unwrap();
+    let Outcome::Acked(receipts) = world.owed(&deciding).await.unwrap() else { panic!() };
+    assert_eq!(receipts.len(), 1, "the core judges whether that is enough");
+    world.break_disk(&[1]).await;
+    let why = world.owed(&deciding).await.unwrap_err();
+    assert!(why.detail.contains("participant 1: "), "{why}");
+    assert!(!why.detail.contains(".db") && !why.detail.contains('/'), "{why}");
+}
+
+#[tokio::test]
+async fn a_node_that_missed_the_admission_is_brought_up_to_date() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    // Node 2 is away until the ceremony, and then node 0 goes.
+    let path = world.path(2);
+    world.fleet.close().await;
+    let away = path.with_extension("away");
+    std::fs::rename(&path, &away).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    world.fleet.close().await;
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::rename(&away, &path).unwrap();
+    world.break_disk(&[0]).await;
+    let signed = world.live(signing).await;
+    assert_eq!(signed.phase, Phase::Published);
+    let signature = signed.signature.unwrap();
+    check(&signature);
+    assert_eq!(signature.signers, roster(&[1, 2]));
+}
+
+#[tokio::test]
+async fn a_key_needs_everybody_and_waits_without_using_up_attempts() {
+    let mut world = World::new();
+    let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    let path = world.path(2);
+    world.fleet.close().await;
+    let away = path.with_extension("away");
+    std::fs::rename(&path, &away).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    for _ in 0..3 {
+        let why = world.owed(&creating).await.unwrap_err();
+        assert!(why.detail.contains("participant 2: the node's store can not be opened"), "{why}");
+    }
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::rename(&away, &path).unwrap();
+    // The others had begun the attempt, so it is lost; the next one works.
+    assert!(matches!(world.owed(&creating).await.unwrap(), Outcome::AttemptLost(_)));
+    let created = world.live(creating).await;
+    assert_eq!(created.phase, Phase::Published);
+    assert_eq!(created.staged.unwrap().participants, roster(&[0, 1, 2]));
+}
+
+#[tokio::test]
+async fn a_signer_that_fails_in_round_two_is_asked_last_the_next_time() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    // Node 0 can be read and not written: it commits and can not sign.
+    world.fail_marks(0).await;
+    let lost = world.owed(&signing).await.unwrap();
+    let Outcome::AttemptLost(why) = &lost else { panic!("{lost:?}") };
+    assert!(why.contains("participant 0: the node's store failed"), "{why}");
+    let signed = world.live(signing).await;
+    let signature = signed.signature.unwrap();
+    check(&signature);
+    assert!(!signature.signers.as_set().contains(&ParticipantIndex(0)));
+}

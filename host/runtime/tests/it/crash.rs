@@ -1,1 +1,142 @@
-//! To come.
+//! What a crash costs: nothing before a share left or after all did, one attempt in between.
+
+use crate::support::{World, effect, operation};
+use crate::verify::check;
+use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::testing::{SUITES, asset_action, key_create};
+use gateway_node::{Call, Chain, ExecuteSecrets, RoundOne};
+use gateway_threshold::sign::SigningPackage;
+use std::collections::BTreeMap;
+
+fn call(operation: &Operation, participant: u16) -> Call {
+    let admission_hash = operation.admission.as_ref().unwrap().admission_hash;
+    let participant = ParticipantIndex(participant);
+    let chain = Chain { admission_hash, operation_id: operation.id, participant };
+    Call { effect: effect(operation).id, admission_hash, previous: chain.after_receipt().unwrap() }
+}
+
+/// Round one by hand.
+async fn package(world: &World, operation: &Operation, signers: &[u16]) -> SigningPackage {
+    let mut commitments = BTreeMap::new();
+    for signer in signers {
+        let node = world.node(*signer).await;
+        match node.signing_commit(&call(operation, *signer), &ExecuteSecrets::default()).await.unwrap() {
+            RoundOne::Committed(bytes) => _ = commitments.insert(*signer, bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+    let message = operation.intent.request_digest().unwrap().as_bytes().to_vec();
+    SigningPackage { message, commitments, tweak: None }
+}
+
+#[tokio::test]
+async fn a_crash_after_all_signed_gives_the_very_same_signature() {
+    for suite in SUITES {
+        let mut world = World::with_key(3, 2, suite).await;
+        let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+        let first = world.owed(&signing).await.unwrap();
+        let Outcome::Signed(signature) = &first else { panic!("{first:?}") };
+        check(signature);
+        for _ in 0..3 {
+            world.restart().await;
+            assert_eq!(world.owed(&signing).await.unwrap(), first);
+        }
+        // Also long after the decision ceased to be in force.
+        world.set_time(gateway_node::testing::NOT_AFTER.0);
+        assert_eq!(world.owed(&signing).await.unwrap(), first);
+        assert_eq!(world.live(signing).await.phase, Phase::Published);
+    }
+}
+
+#[tokio::test]
+async fn a_crash_between_the_rounds_costs_nothing_or_an_attempt() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let stale = package(&world, &signing, &[0, 1]).await;
+    world.restart().await;
+    for signer in [0, 1] {
+        let node = world.node(signer).await;
+        assert!(node.signing_share(&call(&signing, signer), &stale).await.is_err());
+    }
+    let signed = world.live(signing).await;
+    check(signed.signature.as_ref().unwrap());
+}
+
+#[tokio::test]
+async fn a_crash_in_the_middle_costs_one_attempt() {
+    for suite in SUITES {
+        let mut world = World::with_key(5, 3, suite).await;
+        let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
+        let package = package(&world, &signing, &[0, 1, 2]).await;
+        for signer in [0, 1] {
+            let node = world.node(signer).await;
+            node.signing_share(&call(&signing, signer), &package).await.unwrap();
+        }
+        world.restart().await;
+        let lost = world.owed(&signing).await.unwrap();
+        assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
+        let next = world.settle(signing, lost);
+        assert_eq!(next.phase, Phase::Preparing { attempt: 2 });
+        let signed = world.live(next).await;
+        assert_eq!(signed.phase, Phase::Published);
+        check(signed.signature.as_ref().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_coordinator_that_comes_back_alone_completes_what_it_began() {
+    let mut world = World::with_key(3, 2, SUITES[1]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let package = package(&world, &signing, &[0, 2]).await;
+    let first = world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap();
+    // Nodes 0 and 2 still run; whoever asked them does not.
+    let Outcome::Signed(signature) = world.owed(&signing).await.unwrap() else { panic!() };
+    check(&signature);
+    assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));
+    assert_eq!(world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap(), first);
+}
+
+#[tokio::test]
+async fn a_crash_at_any_effect_is_no_crash_to_the_core() {
+    let mut world = World::new();
+    let lives =
+        [operation(100, key_create(&[0, 1, 2], 2, SUITES[1])), operation(1, asset_action(&[0, 1, 2], 7))];
+    for begun in lives {
+        let mut operation = begun;
+        while operation.phase != Phase::Published {
+            let owes = |at: &Operation| {
+                use gateway_domain::operation::{Step, next};
+                matches!(next(at), Step::Perform(effect) if effect.id.step != EffectStep::Decision)
+            };
+            operation = world.drive(operation, owes).await.unwrap();
+            if operation.phase == Phase::Published {
+                break;
+            }
+            // Performed, and the process dies before it could say so.
+            let unheard = world.owed(&operation).await.unwrap();
+            world.restart().await;
+            let heard = world.owed(&operation).await.unwrap();
+            assert_eq!(heard, unheard, "{:?}", effect(&operation));
+            world.restart().await;
+            operation = world.settle(operation, heard);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_lost_in_the_middle_is_made_by_the_next_attempt() {
+    let mut world = World::new();
+    let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    for participant in [0, 1, 2] {
+        let node = world.node(participant).await;
+        node.keygen_start(&call(&creating, participant), &ExecuteSecrets::default()).await.unwrap();
+    }
+    world.restart().await;
+    let lost = world.owed(&creating).await.unwrap();
+    assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
+    let created = world.live(creating).await;
+    assert_eq!(created.phase, Phase::Published);
+    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    check(signed.signature.as_ref().unwrap());
+}

@@ -90,7 +90,7 @@ async fn every_effect_repeated_is_answered_the_same() {
     for begun in [operation(100, create), operation(1, asset_action(&[0, 1, 2], 7))] {
         let mut operation = begun;
         loop {
-            let Ok(there) = world.drive(operation, |at| effect_is_for_nodes(at)).await else { panic!() };
+            let Ok(there) = world.drive(operation, effect_is_for_nodes).await else { panic!() };
             operation = there;
             if operation.phase == Phase::Published {
                 break;

@@ -3,6 +3,8 @@
 
 mod absent;
 mod crash;
+#[cfg(feature = "failpoints")]
+mod kill;
 mod lives;
 mod refused;
 mod support;

@@ -1,1 +1,116 @@
-//! To come.
+//! Refusals end the operation with a stable code once too few nodes are left.
+
+use crate::support::{World, operation};
+use gateway_domain::ids::EpochName;
+use gateway_domain::intent::{Intent, Lifecycle, PublicationMode, Recover, Refresh, Reshare, Rotate};
+use gateway_domain::operation::{Failure, Operation, Outcome, Phase};
+use gateway_domain::roster::{ParticipantIndex, Threshold};
+use gateway_node::testing::{NOT_AFTER, SUITES, asset_action, hex32, key_create, roster};
+
+fn failure(outcome: Outcome) -> Failure {
+    match outcome {
+        Outcome::Rejected { failure, policy: None } => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn applying(world: &mut World, begun: Operation) -> Operation {
+    world.drive(begun, |operation| operation.phase == Phase::Applying).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_expired_admission_ends_the_operation() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let deciding = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let signing = world.until_ceremony(operation(2, asset_action(&[0, 1, 2], 8))).await;
+    world.set_time(NOT_AFTER.0);
+    for late in [deciding, signing] {
+        let failed = world.live(late).await;
+        assert_eq!(failed.phase, Phase::Failed);
+        assert_eq!(failed.failure.unwrap().code, "admission_expired");
+    }
+}
+
+#[tokio::test]
+async fn another_epoch_ends_the_operation() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let mut signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    world.keys.values_mut().for_each(|key| key.epoch.root = hex32(1));
+    let stale = applying(&mut world, operation(2, asset_action(&[0, 1, 2], 8))).await;
+    assert_eq!(failure(world.owed(&stale).await.unwrap()).code, "epoch_conflict");
+    if let Some(admission) = &mut signing.admission {
+        admission.decision.epoch = EpochName("2".into());
+    }
+    assert_eq!(failure(world.owed(&signing).await.unwrap()).code, "epoch_conflict");
+}
+
+#[tokio::test]
+async fn an_admission_that_nodes_do_not_believe_ends_the_operation() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let mut deciding = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
+    deciding.approvals.truncate(1);
+    let failure = failure(world.owed(&deciding).await.unwrap());
+    assert_eq!(failure.code, "admission_refused");
+    assert_eq!(failure.detail, "participant 0 refuses: the decision rests on other approvals");
+}
+
+#[tokio::test]
+async fn a_key_is_not_made_twice() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let again = applying(&mut world, operation(2, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    assert_eq!(failure(world.owed(&again).await.unwrap()).code, "epoch_conflict");
+}
+
+#[tokio::test]
+async fn an_abandoned_key_is_discarded_everywhere_and_can_be_made_again() {
+    let mut world = World::new();
+    let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    let staged = world.owed(&creating).await.unwrap();
+    assert!(matches!(staged, Outcome::Staged(_)));
+    let refusal = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
+    let discarding = world.settle(creating, Outcome::Rejected { failure: refusal, policy: None });
+    assert_eq!(discarding.phase, Phase::Discarding);
+    let failed = world.live(discarding).await;
+    assert_eq!(failed.phase, Phase::Failed);
+    world.keys.clear();
+    let made = world.live(operation(101, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    assert_eq!(made.phase, Phase::Published, "{:?}", made.failure);
+}
+
+#[tokio::test]
+async fn ceremonies_that_are_not_there_say_so() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let change = Lifecycle {
+        target_epoch: EpochName("2".into()),
+        reason: "drill".into(),
+        publication_mode: PublicationMode::Manual,
+        metadata: Default::default(),
+    };
+    let kinds = [
+        Intent::Refresh(Refresh { change: change.clone() }),
+        Intent::Reshare(Reshare {
+            change: change.clone(),
+            new_participants: roster(&[1, 2, 3]),
+            threshold: Threshold(2),
+        }),
+        Intent::Rotate(Rotate {
+            change: change.clone(),
+            new_key_ref: gateway_domain::ids::KeyRef("new".into()),
+            participants: roster(&[0, 1, 2]),
+            threshold: Threshold(2),
+        }),
+        Intent::Recover(Recover {
+            change,
+            recovery_case_ref: "case-9".into(),
+            recovering_participant: ParticipantIndex(2),
+            helper_participants: roster(&[0, 1]),
+            helper_share_cids: vec![],
+            expected_helper_admission_root: None,
+        }),
+    ];
+    let mut like = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
+    for intent in kinds {
+        like.intent = intent;
+        assert_eq!(failure(world.owed(&like).await.unwrap()).code, "unsupported_operation");
+    }
+}

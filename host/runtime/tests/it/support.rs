@@ -18,6 +18,8 @@ use gateway_engine::secret::Secrets;
 use gateway_node::Node;
 use gateway_node::testing::{Case, authority, hex32, pinned};
 use gateway_runtime::{EmbeddedFleet, FleetConfig};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +29,9 @@ use tempfile::TempDir;
 pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 
 pub(crate) struct World {
-    folder: TempDir,
+    /// Goes away with the world, unless another process lent the folder.
+    _owned: Option<TempDir>,
+    pub(crate) folder: PathBuf,
     pub(crate) fleet: EmbeddedFleet,
     pub(crate) keys: BTreeMap<KeyId, CustodyKey>,
     now: Arc<AtomicU64>,
@@ -46,9 +50,21 @@ pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let owned = tempfile::tempdir().unwrap();
+        let folder = owned.path().to_owned();
+        Self::in_folder(&folder, Some(owned))
+    }
+
+    /// In a folder that has nodes already.
+    #[cfg(feature = "failpoints")]
+    pub(crate) fn lent(folder: &Path) -> Self {
+        Self::in_folder(folder, None)
+    }
+
+    fn in_folder(folder: &Path, owned: Option<TempDir>) -> Self {
         let now = Arc::new(AtomicU64::new(1_000));
-        Self { fleet: fleet(folder.path(), &now), folder, keys: BTreeMap::new(), now }
+        let fleet = fleet(folder, &now);
+        Self { fleet, folder: folder.to_owned(), _owned: owned, keys: BTreeMap::new(), now }
     }
 
     /// With one key of participants `0..n`.
@@ -66,7 +82,7 @@ impl World {
     }
 
     pub(crate) fn path(&self, participant: u16) -> PathBuf {
-        self.folder.path().join(format!("node-{participant}.db"))
+        self.folder.join(format!("node-{participant}.db"))
     }
 
     pub(crate) async fn node(&self, participant: u16) -> Arc<Node> {
@@ -76,7 +92,7 @@ impl World {
     /// Every process of the deployment ends and starts again: what was only in memory is gone.
     pub(crate) async fn restart(&mut self) {
         self.fleet.close().await;
-        self.fleet = fleet(self.folder.path(), &self.now);
+        self.fleet = fleet(&self.folder, &self.now);
     }
 
     /// Makes the participants' databases unusable, as a lost disk does.
@@ -97,6 +113,15 @@ impl World {
         for participant in participants {
             std::fs::create_dir(self.path(*participant)).unwrap();
         }
+    }
+
+    /// The participant can still be read and no longer marks nonces as used.
+    pub(crate) async fn fail_marks(&self, participant: u16) {
+        let options = SqliteConnectOptions::new().filename(self.path(participant));
+        let mut conn = options.connect().await.unwrap();
+        let sql = "CREATE TRIGGER full BEFORE INSERT ON consumed BEGIN SELECT RAISE(ABORT, 'disk full'); END";
+        sqlx::query(sql).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
     }
 
     pub(crate) async fn perform(

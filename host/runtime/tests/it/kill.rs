@@ -1,0 +1,113 @@
+//! SIGKILL at the moment that matters, in a process of its own. Needs `--features failpoints`.
+
+use crate::support::{World, operation};
+use crate::verify::check;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Operation, Outcome, Phase};
+use gateway_node::testing::{SUITES, asset_action, key_create};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Set in the child: the folder to work in.
+const CHILD: &str = "GATEWAY_RUNTIME_TEST_CHILD";
+
+/// Hands the world to a process that stops at this point, and gives it back after SIGKILL.
+async fn killed_at(world: &mut World, operation: &Operation, point: &str) {
+    world.fleet.close().await;
+    let key = world.keys.get(&operation.key.key_id);
+    fs::write(world.folder.join("operation.json"), serde_json::to_vec(&(operation, key)).unwrap()).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kill::child_performs_until_killed", "--nocapture"])
+        .env(CHILD, &world.folder)
+        .env("SVC_FAILPOINT", format!("{point}:1"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&mut child, &format!("failpoint {point}"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.restart().await;
+}
+
+fn wait_for(child: &mut Child, line: &str) {
+    let mut seen = Vec::new();
+    for said in BufReader::new(child.stderr.take().unwrap()).lines() {
+        let said = said.unwrap();
+        if said == line {
+            return;
+        }
+        seen.push(said);
+    }
+    panic!("the child ended before `{line}`: {seen:#?}");
+}
+
+/// Not a test by itself: the process that is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_performs_until_killed() {
+    let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
+    let (operation, world) = lent(&folder);
+    let outcome = world.owed(&operation).await;
+    panic!("the child was not stopped: {outcome:?}");
+}
+
+fn lent(folder: &Path) -> (Operation, World) {
+    let bytes = fs::read(folder.join("operation.json")).unwrap();
+    let (operation, key): (Operation, Option<CustodyKey>) = serde_json::from_slice(&bytes).unwrap();
+    let mut world = World::lent(folder);
+    world.keys.extend(key.map(|key| (key.key_id, key)));
+    (operation, world)
+}
+
+#[tokio::test]
+async fn killed_after_one_share_left_the_next_attempt_signs() {
+    let mut world = World::with_key(3, 2, SUITES[1]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    killed_at(&mut world, &signing, "mid-execute").await;
+    let lost = world.owed(&signing).await.unwrap();
+    assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
+    let signed = world.live(signing).await;
+    assert_eq!(signed.phase, Phase::Published);
+    check(signed.signature.as_ref().unwrap());
+}
+
+#[tokio::test]
+async fn killed_at_any_step_between_two_nodes_the_operation_goes_on() {
+    let steps = [
+        ("mid-admission", Phase::Applying),
+        ("mid-policy-receipt", Phase::Materializing),
+        ("mid-commitments", Phase::Preparing { attempt: 1 }),
+        ("mid-publish", Phase::Publishing),
+    ];
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    for (id, (point, phase)) in (1..).zip(steps) {
+        let begun = operation(id, asset_action(&[0, 1, 2], 7));
+        let there = world.drive(begun, |operation| operation.phase == phase).await.unwrap();
+        killed_at(&mut world, &there, point).await;
+        let signed = world.live(there).await;
+        assert_eq!(signed.phase, Phase::Published, "{point}");
+        check(signed.signature.as_ref().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn killed_while_a_key_is_made_it_is_made_whole() {
+    for point in ["mid-keygen-start", "mid-keygen", "mid-execute", "mid-commit-epoch"] {
+        let mut world = World::new();
+        let begun = operation(100, key_create(&[0, 1, 2], 2, SUITES[0]));
+        let there = world
+            .drive(begun, |operation| match point {
+                "mid-commit-epoch" => matches!(operation.phase, Phase::Committing { .. }),
+                _ => matches!(operation.phase, Phase::Preparing { .. }),
+            })
+            .await
+            .unwrap();
+        killed_at(&mut world, &there, point).await;
+        let made = world.live(there).await;
+        assert_eq!(made.phase, Phase::Published, "{point}");
+        let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+        check(signed.signature.as_ref().unwrap());
+    }
+}
