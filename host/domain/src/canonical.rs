@@ -5,21 +5,29 @@
 //! 9007199254740992 hash alike. Floating-point numbers are refused: nothing here has one. Published vectors:
 //! `host/domain/vectors/canonical.json`.
 
+mod writer;
+
 use crate::ids::Hex32;
-use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize, de, ser};
 use sha2::{Digest, Sha256};
 use std::str::FromStr;
+use writer::Writer;
 
 /// A value has no canonical form.
 #[derive(Debug, thiserror::Error)]
 pub enum CanonicalError {
     /// The value is not representable as JSON.
-    #[error("value cannot be written as JSON")]
-    NotJson(#[source] serde_json::Error),
+    #[error("value cannot be written as JSON: {0}")]
+    NotJson(String),
     /// A floating-point number, whose text two implementations may write differently.
     #[error("floating-point number `{0}` has no canonical form")]
     Float(String),
+}
+
+impl ser::Error for CanonicalError {
+    fn custom<T: std::fmt::Display>(message: T) -> Self {
+        Self::NotJson(message.to_string())
+    }
 }
 
 /// The canonical bytes of a value.
@@ -27,10 +35,9 @@ pub enum CanonicalError {
 /// # Errors
 /// [`CanonicalError`] when the value is not JSON or has a floating-point number in it.
 pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
-    let value = serde_json::to_value(value).map_err(CanonicalError::NotJson)?;
-    let mut bytes = Vec::with_capacity(512);
-    write_value(&value, &mut bytes)?;
-    Ok(bytes)
+    let mut writer = Writer::default();
+    value.serialize(&mut writer)?;
+    Ok(writer.out)
 }
 
 /// `SHA-256(tag || canonical bytes of value)`. The tag keeps two kinds of value from ever hashing alike.
@@ -66,60 +73,11 @@ pub fn integer<'de, D: Deserializer<'de>, T: FromStr + TryFrom<u64>>(deserialize
     parsed.ok_or_else(|| de::Error::custom("must be an integer in range"))
 }
 
-fn write_value(value: &Value, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
-    match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(true) => out.extend_from_slice(b"true"),
-        Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(number) if number.is_f64() => return Err(CanonicalError::Float(number.to_string())),
-        Value::Number(number) => {
-            out.push(b'"');
-            out.extend_from_slice(number.to_string().as_bytes());
-            out.push(b'"');
-        }
-        Value::String(text) => write_string(text, out)?,
-        Value::Array(items) => {
-            out.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write_value(item, out)?;
-            }
-            out.push(b']');
-        }
-        Value::Object(members) => write_object(members, out)?,
-    }
-    Ok(())
-}
-
-/// Members sorted by the UTF-16 code units of their names (RFC 8785, section 3.2.3).
-fn write_object(members: &Map<String, Value>, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
-    let mut sorted: Vec<_> = members.iter().collect();
-    sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-    out.push(b'{');
-    for (index, (name, value)) in sorted.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write_string(name, out)?;
-        out.push(b':');
-        write_value(value, out)?;
-    }
-    out.push(b'}');
-    Ok(())
-}
-
-/// serde_json escapes exactly what RFC 8785, section 3.2.2.2, asks for.
-fn write_string(text: &str, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
-    serde_json::to_writer(out, text).map_err(CanonicalError::NotJson)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[derive(serde::Deserialize)]
     struct Vector {
@@ -151,6 +109,38 @@ mod tests {
     #[test]
     fn floats_are_refused() {
         assert!(matches!(to_bytes(&json!([1.5])), Err(CanonicalError::Float(_))));
+    }
+
+    /// Shapes that `serde_json::Value` does not have, and the same as values.
+    #[test]
+    fn typed_values_are_written_as_their_json_is() {
+        #[derive(Serialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Shape {
+            Unit,
+            New(u8),
+            Pair(u8, String),
+            Named { b: i64, a: Option<char> },
+        }
+        let shapes = [
+            Shape::Unit,
+            Shape::New(1),
+            Shape::Pair(2, "\u{e9}".into()),
+            Shape::Named { b: -1, a: Some('x') },
+        ];
+        let typed = (shapes, std::collections::BTreeMap::from([(10, "b"), (9, "a")]), ((), true, [0_u16; 2]));
+        let value = serde_json::to_value(&typed).unwrap();
+        assert_eq!(to_bytes(&typed).unwrap(), to_bytes(&value).unwrap());
+    }
+
+    #[test]
+    fn a_name_sorts_before_the_longer_ones_that_begin_with_it() {
+        let names = json!({"a!": 1, "a": 2, "a\"": 3, "aa": 4, "": 5, "\u{1F600}": 6, "\u{fb33}": 7});
+        let text = String::from_utf8(to_bytes(&names).unwrap()).unwrap();
+        assert_eq!(
+            text,
+            "{\"\":\"5\",\"a\":\"2\",\"a!\":\"1\",\"a\\\"\":\"3\",\"aa\":\"4\",\"\u{1F600}\":\"6\",\"\u{fb33}\":\"7\"}"
+        );
     }
 
     fn number_free_json() -> impl Strategy<Value = Value> {

@@ -17,6 +17,7 @@ mod decode;
 mod encode;
 mod error;
 mod ledger;
+mod recent;
 mod sqlite;
 mod store;
 

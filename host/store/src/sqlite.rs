@@ -9,9 +9,12 @@ mod tests;
 
 use crate::encode;
 use crate::error::failed;
+use crate::recent::Recent;
 use crate::store::Counters;
 use commit::CommitJob;
 use decision::DecisionJob;
+use gateway_domain::ids::{KeyId, OperationId};
+use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Commit, Committed, DecisionRecord, Record};
 use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
@@ -31,25 +34,43 @@ const MIGRATIONS: &[Migration] = &[Migration {
 pub(crate) struct Sqlite {
     database: Database<RightEdge>,
     n_statements: Arc<AtomicU64>,
+    operations: Recent<OperationId, Record>,
+    keys: Recent<KeyId, Option<CustodyKey>>,
 }
 
 impl Sqlite {
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
         let options = Options::at(location, OURS, MIGRATIONS)?.create();
-        Ok(Self { database: Database::open(options).await?, n_statements: Arc::default() })
+        Ok(Self {
+            database: Database::open(options).await?,
+            n_statements: Arc::default(),
+            operations: Recent::new(),
+            keys: Recent::new(),
+        })
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
         let rows = encode::commit(&commit)?;
         let record_root = rows.operation.record_root;
         let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
-        let operation = commit.operation;
+        let Commit { operation, key, .. } = commit;
+        let key_id = operation.key.key_id;
         let lost = |error| failed(format_args!("operation `{}` could not be written", operation.id), &error);
-        match self.database.write(job).await.map_err(lost)? {
-            Some(ledger_root) => {
-                Ok(Committed::Written(Box::new(Record { operation, record_root, ledger_root })))
+        match self.database.write(job).await.map_err(lost) {
+            Ok(Some(ledger_root)) => {
+                let record = Record { operation, record_root, ledger_root };
+                self.operations.written(record.operation.id, record.clone());
+                if let Some(key) = key {
+                    self.keys.written(key_id, Some(key));
+                }
+                Ok(Committed::Written(Box::new(record)))
             }
-            None => Ok(Committed::Raced),
+            // Raced, or nobody knows: the database is asked again.
+            unwritten => {
+                self.operations.doubtful(operation.id);
+                self.keys.doubtful(key_id);
+                unwritten.map(|_| Committed::Raced)
+            }
         }
     }
 

@@ -23,10 +23,18 @@ pub(super) const PENDING: &str =
 
 impl Sqlite {
     pub(crate) async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
+        let began = match self.operations.get(id) {
+            Ok(record) => return Ok(Some(record)),
+            Err(began) => began,
+        };
         let query = sqlx::query_as::<_, StoredOperation>(OPERATION).bind(&id.0.as_bytes()[..]);
         let row = query.fetch_optional(self.database.reader()).await;
         let row = row.map_err(|error| failed(format_args!("operation `{id}` could not be read"), &error))?;
-        row.map(|row| decode::operation(id, row)).transpose()
+        let record = row.map(|row| decode::operation(id, row)).transpose()?;
+        if let Some(record) = &record {
+            self.operations.found(began, id, record.clone());
+        }
+        Ok(record)
     }
 
     pub(crate) async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
@@ -51,10 +59,16 @@ impl Sqlite {
     }
 
     pub(crate) async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+        let began = match self.keys.get(id) {
+            Ok(key) => return Ok(key),
+            Err(began) => began,
+        };
         let query = sqlx::query_as::<_, Stored<i64>>(KEY).bind(&id.0.as_bytes()[..]);
         let row = query.fetch_optional(self.database.reader()).await;
         let row = row.map_err(|error| failed(format_args!("key `{id}` could not be read"), &error))?;
-        row.map(|row| decode::key(id, row)).transpose()
+        let key = row.map(|row| decode::key(id, row)).transpose()?;
+        self.keys.found(began, id, key.clone());
+        Ok(key)
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Unavailable> {

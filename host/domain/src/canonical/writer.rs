@@ -1,0 +1,336 @@
+//! A serde serializer that writes canonical bytes in one pass: members are sorted where they stand.
+
+use super::CanonicalError;
+use serde::ser::{self, Serialize};
+use std::cmp::Ordering;
+use std::fmt::Display;
+
+/// Canonical bytes in the making.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) out: Vec<u8>,
+}
+
+impl Writer {
+    fn text(&mut self, text: &str) -> Result<(), CanonicalError> {
+        // serde_json escapes exactly what RFC 8785, section 3.2.2.2, asks for.
+        serde_json::to_writer(&mut self.out, text).map_err(|error| CanonicalError::NotJson(error.to_string()))
+    }
+
+    /// The rule put before RFC 8785: an integer is its decimal string.
+    fn integer(&mut self, integer: impl Display) -> Result<(), CanonicalError> {
+        use std::io::Write;
+        write!(self.out, "\"{integer}\"").map_err(|error| CanonicalError::NotJson(error.to_string()))
+    }
+
+    fn list(&mut self) -> List<'_> {
+        self.out.push(b'[');
+        List { writer: self, is_empty: true, closing: b"]" }
+    }
+
+    fn members(&mut self, closing: &'static [u8]) -> Members<'_> {
+        let start = self.out.len();
+        Members { writer: self, start, entries: Vec::new(), closing }
+    }
+
+    /// `{"variant":`, to be closed by `}`.
+    fn variant(&mut self, variant: &str) -> Result<(), CanonicalError> {
+        self.out.push(b'{');
+        self.text(variant)?;
+        self.out.push(b':');
+        Ok(())
+    }
+}
+
+/// An array in the making.
+pub(super) struct List<'a> {
+    writer: &'a mut Writer,
+    is_empty: bool,
+    closing: &'static [u8],
+}
+
+impl List<'_> {
+    fn item<T: Serialize + ?Sized>(&mut self, item: &T) -> Result<(), CanonicalError> {
+        if !std::mem::replace(&mut self.is_empty, false) {
+            self.writer.out.push(b',');
+        }
+        item.serialize(&mut *self.writer)
+    }
+
+    fn close(self) {
+        self.writer.out.extend_from_slice(self.closing);
+    }
+}
+
+/// An object in the making: its members stand one after the other from `start`, unsorted.
+pub(super) struct Members<'a> {
+    writer: &'a mut Writer,
+    start: usize,
+    entries: Vec<Entry>,
+    closing: &'static [u8],
+}
+
+/// Where a member's name ends (it begins where the member before it ended), and where the member ends.
+struct Entry {
+    name_end: usize,
+    end: usize,
+}
+
+impl Members<'_> {
+    fn name<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), CanonicalError> {
+        name.serialize(&mut *self.writer)?;
+        self.entries.push(Entry { name_end: self.writer.out.len(), end: 0 });
+        self.writer.out.push(b':');
+        Ok(())
+    }
+
+    fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), CanonicalError> {
+        value.serialize(&mut *self.writer)?;
+        if let Some(entry) = self.entries.last_mut() {
+            entry.end = self.writer.out.len();
+        }
+        Ok(())
+    }
+
+    /// Puts the members in the order of RFC 8785, section 3.2.3.
+    fn close(self) -> Result<(), CanonicalError> {
+        let unsorted = self.writer.out.split_off(self.start);
+        let mut from = 0;
+        let mut members = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            let (name_end, end) = (entry.name_end - self.start, entry.end - self.start);
+            let slices = (unsorted.get(from..name_end), unsorted.get(from..end));
+            let (Some(name), Some(member)) = slices else {
+                return Err(CanonicalError::NotJson("a member has no value".to_owned()));
+            };
+            members.push((name, member));
+            from = end;
+        }
+        members.sort_by(|(a, _), (b, _)| by_utf16(a, b));
+        self.writer.out.push(b'{');
+        for (index, (_, member)) in members.into_iter().enumerate() {
+            if index > 0 {
+                self.writer.out.push(b',');
+            }
+            self.writer.out.extend_from_slice(member);
+        }
+        self.writer.out.extend_from_slice(self.closing);
+        Ok(())
+    }
+}
+
+/// Two names as JSON string literals, by the UTF-16 code units of what they say.
+fn by_utf16(a: &[u8], b: &[u8]) -> Ordering {
+    let is_plain = |literal: &[u8]| literal.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
+    if is_plain(a) && is_plain(b) {
+        // Without the closing quote, so that a name sorts before the longer ones that begin with it.
+        return a.split_last().map(|(_, a)| a).cmp(&b.split_last().map(|(_, b)| b));
+    }
+    let said = |literal: &[u8]| serde_json::from_slice::<String>(literal).unwrap_or_default();
+    said(a).encode_utf16().cmp(said(b).encode_utf16())
+}
+
+macro_rules! integers {
+    ($($method:ident: $type:ty,)*) => {$(
+        fn $method(self, value: $type) -> Result<(), CanonicalError> {
+            self.integer(value)
+        }
+    )*};
+}
+
+impl<'a> ser::Serializer for &'a mut Writer {
+    type Ok = ();
+    type Error = CanonicalError;
+    type SerializeSeq = List<'a>;
+    type SerializeTuple = List<'a>;
+    type SerializeTupleStruct = List<'a>;
+    type SerializeTupleVariant = List<'a>;
+    type SerializeMap = Members<'a>;
+    type SerializeStruct = Members<'a>;
+    type SerializeStructVariant = Members<'a>;
+
+    integers! {
+        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64, serialize_i128: i128,
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_u128: u128,
+    }
+
+    fn serialize_bool(self, value: bool) -> Result<(), CanonicalError> {
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<(), CanonicalError> {
+        Err(CanonicalError::Float(value.to_string()))
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<(), CanonicalError> {
+        Err(CanonicalError::Float(value.to_string()))
+    }
+
+    fn serialize_char(self, value: char) -> Result<(), CanonicalError> {
+        self.text(value.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_str(self, value: &str) -> Result<(), CanonicalError> {
+        self.text(value)
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), CanonicalError> {
+        value.serialize(self)
+    }
+
+    fn serialize_none(self) -> Result<(), CanonicalError> {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), CanonicalError> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), CanonicalError> {
+        self.out.extend_from_slice(b"null");
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), CanonicalError> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<(), CanonicalError> {
+        self.text(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), CanonicalError> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), CanonicalError> {
+        self.variant(variant)?;
+        value.serialize(&mut *self)?;
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<List<'a>, CanonicalError> {
+        Ok(self.list())
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<List<'a>, CanonicalError> {
+        Ok(self.list())
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<List<'a>, CanonicalError> {
+        Ok(self.list())
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<List<'a>, CanonicalError> {
+        self.variant(variant)?;
+        Ok(List { closing: b"]}", ..self.list() })
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Members<'a>, CanonicalError> {
+        Ok(self.members(b"}"))
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Members<'a>, CanonicalError> {
+        Ok(self.members(b"}"))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Members<'a>, CanonicalError> {
+        self.variant(variant)?;
+        Ok(self.members(b"}}"))
+    }
+}
+
+macro_rules! lists {
+    ($($trait:ident::$method:ident,)*) => {$(
+        impl ser::$trait for List<'_> {
+            type Ok = ();
+            type Error = CanonicalError;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, item: &T) -> Result<(), CanonicalError> {
+                self.item(item)
+            }
+
+            fn end(self) -> Result<(), CanonicalError> {
+                self.close();
+                Ok(())
+            }
+        }
+    )*};
+}
+
+lists! {
+    SerializeSeq::serialize_element,
+    SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field,
+    SerializeTupleVariant::serialize_field,
+}
+
+impl ser::SerializeMap for Members<'_> {
+    type Ok = ();
+    type Error = CanonicalError;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), CanonicalError> {
+        self.name(key)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), CanonicalError> {
+        self.value(value)
+    }
+
+    fn end(self) -> Result<(), CanonicalError> {
+        self.close()
+    }
+}
+
+macro_rules! structs {
+    ($($trait:ident,)*) => {$(
+        impl ser::$trait for Members<'_> {
+            type Ok = ();
+            type Error = CanonicalError;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), CanonicalError> {
+                self.name(name)?;
+                self.value(value)
+            }
+
+            fn end(self) -> Result<(), CanonicalError> {
+                self.close()
+            }
+        }
+    )*};
+}
+
+structs! { SerializeStruct, SerializeStructVariant, }

@@ -1,0 +1,116 @@
+//! What was read or written lately, so that the next read need not ask the database.
+//!
+//! Sound for a backend that one process alone writes (SQLite: the lock beside the file sees to it). A reader that was
+//! overtaken by a write keeps its value to itself: it remembers the generation it began in, and every write begins a
+//! new one.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Entries a generation of the cache holds; two generations are kept.
+const ENTRIES_MAX: usize = 512;
+
+/// The latest values by key; the longest unused are forgotten.
+#[derive(Debug)]
+pub(crate) struct Recent<K, V>(Mutex<Entries<K, V>>);
+
+#[derive(Debug)]
+struct Entries<K, V> {
+    n_writes: u64,
+    young: BTreeMap<K, V>,
+    old: BTreeMap<K, V>,
+}
+
+/// When a read began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began(u64);
+
+impl<K: Ord + Copy, V: Clone> Recent<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Entries { n_writes: 0, young: BTreeMap::new(), old: BTreeMap::new() }))
+    }
+
+    /// The value, or the beginning of a read that will find it.
+    pub(crate) fn get(&self, key: K) -> Result<V, Began> {
+        let mut entries = self.lock();
+        if let Some(value) = entries.young.get(&key) {
+            return Ok(value.clone());
+        }
+        match entries.old.remove(&key) {
+            Some(value) => {
+                entries.keep(key, value.clone());
+                Ok(value)
+            }
+            None => Err(Began(entries.n_writes)),
+        }
+    }
+
+    /// Keeps what a read found, unless something was written since it began.
+    pub(crate) fn found(&self, began: Began, key: K, value: V) {
+        let mut entries = self.lock();
+        if entries.n_writes == began.0 {
+            entries.keep(key, value);
+        }
+    }
+
+    /// Keeps what was written durably.
+    pub(crate) fn written(&self, key: K, value: V) {
+        let mut entries = self.lock();
+        entries.n_writes += 1;
+        entries.old.remove(&key);
+        entries.keep(key, value);
+    }
+
+    /// Forgets what may or may not have been written.
+    pub(crate) fn doubtful(&self, key: K) {
+        let mut entries = self.lock();
+        entries.n_writes += 1;
+        entries.young.remove(&key);
+        entries.old.remove(&key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries<K, V>> {
+        // A panic between two of the statements above leaves entries that are true, or none.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord, V> Entries<K, V> {
+    fn keep(&mut self, key: K, value: V) {
+        if self.young.len() >= ENTRIES_MAX {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_a_write_overtook_is_not_kept() {
+        let recent = Recent::new();
+        let began = recent.get(1).unwrap_err();
+        recent.written(1, "new");
+        recent.found(began, 1, "stale");
+        assert_eq!(recent.get(1).unwrap(), "new");
+        let began = recent.get(2).unwrap_err();
+        recent.doubtful(2);
+        recent.found(began, 2, "stale");
+        assert!(recent.get(2).is_err());
+    }
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_is_forgotten() {
+        let recent = Recent::new();
+        recent.written(0, 0);
+        for key in 1..4 * ENTRIES_MAX {
+            assert_eq!(recent.get(0).unwrap(), 0, "used all the time");
+            recent.written(key, key);
+        }
+        assert!(recent.get(1).is_err());
+        let entries = recent.lock();
+        assert!(entries.young.len() + entries.old.len() <= 2 * ENTRIES_MAX);
+    }
+}
