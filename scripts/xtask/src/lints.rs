@@ -18,6 +18,10 @@ pub(crate) fn clippy() -> Result<Vec<Finding>, Error> {
     Ok(found)
 }
 
+/// With the examples, and so with what only tests depend on: otherwise dependencies would have other features than for
+/// clippy, and half of them would be checked again. Binaries are left out but xtask; the others are one line each.
 pub(crate) fn doc() -> Result<Vec<Finding>, Error> {
-    cargo::run(&["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", "-D warnings")])
+    let targets = ["--lib", "--examples", "--bin", "xtask"];
+    let arguments = [&["doc", "--workspace", "--no-deps", "--quiet"], &targets[..]].concat();
+    cargo::run(&arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
