@@ -5,6 +5,8 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tracing::Instrument;
@@ -47,8 +49,10 @@ fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
 
 fn fresh_request_id() -> HeaderValue {
     static NEXT: AtomicU64 = AtomicU64::new(1);
+    // std seeds it from the system's randomness, once a process: ids of two processes do not meet.
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    HeaderValue::from_str(&format!("{:x}-{number:x}", std::process::id()))
+    HeaderValue::from_str(&format!("{:016x}-{number:x}", *PROCESS))
         .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
 }
 

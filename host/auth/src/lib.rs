@@ -23,6 +23,8 @@ pub mod headers {
     pub const SCOPES: &str = "x-scopes";
     /// The tenant.
     pub const TENANT: &str = "x-tenant";
+    /// All of them.
+    pub const ALL: [&str; 5] = [CLIENT_ID, SUBJECT_ID, ROLES, SCOPES, TENANT];
 }
 
 /// No caller can be made of these credentials.

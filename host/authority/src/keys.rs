@@ -73,15 +73,25 @@ pub fn load(path: &Path) -> Result<Zeroizing<[u8; SEED_BYTES]>, KeyFileError> {
 /// # Errors
 /// As [`load`], and [`KeyFileError::NoRandomness`].
 pub fn load_or_create(path: &Path) -> Result<Zeroizing<[u8; SEED_BYTES]>, KeyFileError> {
-    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    match created {
-        Ok(file) => create(path, file),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => load(path),
-        Err(source) => Err(unreadable(path, source)),
+    if path.exists() {
+        return load(path);
+    }
+    // Whole under another name first: a process that is killed in between leaves no half key behind.
+    let draft = path.with_extension(format!("{}.draft", std::process::id()));
+    let _left_by_a_killed_process = std::fs::remove_file(&draft);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
+    create(&draft, file.map_err(|source| unreadable(path, source))?)?;
+    let named = std::fs::hard_link(&draft, path);
+    let _only_untidy = std::fs::remove_file(&draft);
+    sync_folder(path).map_err(|source| unreadable(path, source))?;
+    match named {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unreadable(path, error)),
+        // Another process was first, or ours is in place.
+        Ok(()) | Err(_) => load(path),
     }
 }
 
-fn create(path: &Path, file: File) -> Result<Zeroizing<[u8; SEED_BYTES]>, KeyFileError> {
+fn create(path: &Path, file: File) -> Result<(), KeyFileError> {
     let mut seed = Zeroizing::new([0; SEED_BYTES]);
     let written = match getrandom::fill(seed.as_mut_slice()) {
         Ok(()) => write(path, file, &seed).map_err(|source| unreadable(path, source)),
@@ -92,7 +102,7 @@ fn create(path: &Path, file: File) -> Result<Zeroizing<[u8; SEED_BYTES]>, KeyFil
         let _ = std::fs::remove_file(path);
         return Err(error);
     }
-    Ok(seed)
+    Ok(())
 }
 
 /// Durable before anything is signed with it: its file, and the name in the folder.
@@ -102,6 +112,10 @@ fn write(path: &Path, mut file: File, seed: &Zeroizing<[u8; SEED_BYTES]>) -> io:
     hex::encode_to_slice(seed.as_slice(), digits).map_err(io::Error::other)?;
     file.write_all(line.as_slice())?;
     file.sync_all()?;
+    sync_folder(path)
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

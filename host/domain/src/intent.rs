@@ -183,7 +183,7 @@ impl Intent {
 pub fn operation_id(
     tenant: &Tenant,
     family: Family,
-    key_ref: &KeyRef,
+    key_ref: Option<&KeyRef>,
     idempotency_key: &str,
 ) -> Result<OperationId, CanonicalError> {
     #[derive(Serialize)]
@@ -196,7 +196,7 @@ pub fn operation_id(
     }
     let key_ref = match family {
         Family::Product => None,
-        Family::Custody => Some(key_ref),
+        Family::Custody => key_ref,
     };
     canonical::digest("svc/operation-id/v1", &Named { tenant, family, key_ref, idempotency_key })
         .map(OperationId)

@@ -92,6 +92,8 @@ pub struct CustodyKey {
     pub epoch: Epoch,
     /// None until the key was generated.
     pub public: Option<PublicKey>,
+    /// The operation that creates it.
+    pub created_by: OperationId,
     /// The lifecycle operation that executes on it.
     // INVARIANT: Some only between ExecutionRequested and Executed/Failed of that operation; kept by `after`.
     pub busy_with: Option<OperationId>,
@@ -136,6 +138,7 @@ impl CustodyKey {
             participants: create.participants.clone(),
             epoch: Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO },
             public: None,
+            created_by: operation.id,
             busy_with: None,
             revision: 0,
         }
@@ -150,13 +153,21 @@ pub fn after(key: Option<CustodyKey>, operation: &Operation, change: &Change) ->
     if kind == OperationType::Sign {
         return key;
     }
-    if let (None, Change::Submitted(_), Intent::KeyCreate(create)) = (&key, change, &operation.intent) {
-        return Some(CustodyKey::creating(operation, create));
+    if let (Change::Submitted(_), Intent::KeyCreate(create)) = (change, &operation.intent) {
+        return match key {
+            None => Some(CustodyKey::creating(operation, create)),
+            // A creation that failed left nothing behind: the name is free for another.
+            Some(failed) if failed.state == KeyState::Failed && failed.public.is_none() => {
+                let revision = failed.revision.saturating_add(1);
+                Some(CustodyKey { revision, ..CustodyKey::creating(operation, create) })
+            }
+            Some(key) => Some(key),
+        };
     }
     let mut key = key?;
     // Only the operation that holds the key moves it: one that expires in the queue leaves it alone.
     let takes = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
-    let creates = kind == OperationType::KeyCreate && key.state == KeyState::Creating;
+    let creates = key.created_by == operation.id && key.state == KeyState::Creating;
     if !(takes || creates || key.busy_with == Some(operation.id)) {
         return Some(key);
     }

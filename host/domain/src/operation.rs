@@ -37,6 +37,7 @@ pub use evolve::{evolve, replay};
 pub use owed::{Step, next};
 pub use phase::{NextAction, Phase, State};
 pub use plan::{Plan, Staged, plan};
+pub use recover::recovery;
 pub use settle::ATTEMPTS_MAX;
 
 use crate::admission::Admission;
@@ -47,6 +48,9 @@ use crate::intent::Intent;
 use crate::policy;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
+
+/// Other bodies under one idempotency key that are kept in evidence.
+const REPLAYS_MAX: usize = 64;
 
 /// An operation as its events made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +95,8 @@ pub struct Operation {
     pub failure: Option<Failure>,
     /// Effects that came to their end, in order.
     pub settled: Vec<SettledEffect>,
+    /// Digests of other bodies that came under the same idempotency key.
+    pub replays: Vec<Hex32>,
     /// Recoveries asked for, in order.
     pub recoveries: Vec<Recovery>,
     /// When it was submitted.
@@ -159,9 +165,18 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Ask::Recover { effect_id, result_root } => {
             recover::decide(operation, effect_id, *result_root, command.at)
         }
-        Ask::NoteReplay { body_digest } => Ok(vec![Change::ReplayNoted { body_digest: *body_digest }]),
+        Ask::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
     }?;
     Ok(stamp(command.at, changes))
+}
+
+/// Each other body is noted once, and only so many of them.
+fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
+    let is_known = operation.body_digest == body_digest || operation.replays.contains(&body_digest);
+    if is_known || operation.replays.len() >= REPLAYS_MAX {
+        return Vec::new();
+    }
+    vec![Change::ReplayNoted { body_digest }]
 }
 
 /// The first of the events says which effect they end.

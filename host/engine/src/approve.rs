@@ -42,6 +42,10 @@ impl Inner {
             claimed_at_ms: vote.claimed_at_ms,
             approved_at_ms: self.ports.clock.now(),
         };
+        let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };
+        if draft.ask(approval.approved_at_ms, expire)? > 0 {
+            draft.commit(self).await?;
+        }
         let policy = self.who_counts(&draft.operation, &approval).await?;
         draft.ask(approval.approved_at_ms, Ask::Approve { approval, policy })?;
         // The vote is kept even when nobody can admit now; a later drive will.

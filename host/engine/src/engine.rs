@@ -1,5 +1,6 @@
 //! The engine: its ports, its rules, and the use cases as methods of two lines each.
 
+use crate::backoff::Backoff;
 use crate::error::EngineError;
 use crate::locks::OperationLocks;
 use crate::ports::{CommitOperations, DriveNodes, EvaluatePolicy, ReadOperations, SignAdmission, TellTime};
@@ -9,7 +10,11 @@ use gateway_domain::policy::facts;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+
+/// Key generations on behalf of submissions at one time.
+const PROVISIONING_MAX: usize = 2;
 
 /// The adapters.
 #[derive(Clone)]
@@ -34,6 +39,8 @@ pub struct Rules {
     pub admission_ttl_ms: u64,
     /// Development only: a key is made for a product operation that has none.
     pub auto_provision_keys: bool,
+    /// How many runtime nodes there are: participants are numbered below it.
+    pub n_nodes: u16,
     /// Submissions a client may make.
     pub admission_rate: Rate,
     /// How long a caller waits for work that goes on without it.
@@ -69,6 +76,9 @@ pub(crate) struct Inner {
     pub(crate) rules: Rules,
     pub(crate) budgets: Budgets,
     pub(crate) locks: OperationLocks,
+    /// Key generations on behalf of submissions: each is much work for the nodes.
+    pub(crate) ceremonies: Semaphore,
+    pub(crate) backoff: Backoff,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -77,8 +87,15 @@ impl Engine {
     #[must_use]
     pub fn new(ports: Ports, rules: Rules) -> Self {
         let budgets = Budgets::new(rules.admission_rate);
-        let (locks, tasks) = (OperationLocks::default(), TaskTracker::new());
-        Self(Arc::new(Inner { ports, rules, budgets, locks, tasks }))
+        Self(Arc::new(Inner {
+            ports,
+            rules,
+            budgets,
+            locks: OperationLocks::default(),
+            ceremonies: Semaphore::new(PROVISIONING_MAX),
+            backoff: Backoff::default(),
+            tasks: TaskTracker::new(),
+        }))
     }
 
     /// Waits until nothing is in flight. New work is still taken: stop the callers first.

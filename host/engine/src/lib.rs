@@ -7,6 +7,7 @@
 //! [`Engine::operation`], [`Engine::history`], [`Engine::preview`], [`Engine::reconcile`]. Start reading at `drive`.
 
 mod approve;
+mod backoff;
 mod draft;
 mod drive;
 mod engine;

@@ -9,6 +9,10 @@ use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
 use gateway_domain::policy::{self, Moment};
+use gateway_domain::time::EpochMs;
+
+/// How far a node's clock may be behind ours.
+const CLOCK_SKEW_MS: u64 = 60_000;
 
 impl Inner {
     pub(crate) async fn perform(
@@ -59,7 +63,7 @@ impl Inner {
             policy: &policy,
             key,
             derivation: derivation.as_ref(),
-            not_before_ms: now,
+            not_before_ms: EpochMs(now.0.saturating_sub(CLOCK_SKEW_MS)),
             not_after_ms: now.plus_ms(self.rules.admission_ttl_ms),
         };
         let admission = Box::new(self.ports.authority.sign(request).await?);

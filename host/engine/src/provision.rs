@@ -8,13 +8,16 @@ use crate::secret::Secrets;
 use crate::submit::Submit;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
-use gateway_domain::ids::KeyRef;
+use gateway_domain::ids::{KeyRef, OperationId};
 use gateway_domain::intent::{Intent, KeyCreate, Payment, SigningTerms};
-use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Ask, KeySlot, Phase, Submission};
+use gateway_domain::key::{CustodyKey, KeyState};
+use gateway_domain::operation::{Ask, KeySlot, Phase, Refusal, Submission};
 use gateway_domain::roster::Threshold;
 use std::future::Future;
 use std::pin::Pin;
+
+/// Names of the keys made for operations that name none.
+const DEVELOPMENT_PREFIX: &str = "development/";
 
 /// Keys made on first use have it, so that `bip32` works on them.
 const DEVELOPMENT_PROFILE: &str = "frost-secp256k1-sha256-tr";
@@ -29,6 +32,12 @@ impl Inner {
             return Err(EngineError::Internal("only payments choose their key".to_owned()));
         };
         match &payment.key_ref {
+            Some(key_ref) if key_ref.0.starts_with(DEVELOPMENT_PREFIX) => Err(EngineError::Invalid {
+                pointer: "/key_ref",
+                message: format!(
+                    "must not begin with `{DEVELOPMENT_PREFIX}`: leave it out to use a development key"
+                ),
+            }),
             Some(key_ref) => Ok(key_ref.clone()),
             None if self.rules.auto_provision_keys => Ok(development_key_ref(&payment.terms)),
             None => Err(EngineError::Invalid {
@@ -45,57 +54,77 @@ impl Inner {
         slot: &KeySlot,
         key: Option<&CustodyKey>,
     ) -> Result<(), EngineError> {
-        if let (Intent::KeyCreate(_), Some(_)) = (intent, key) {
+        let is_free = key.is_none_or(|key| key.state == KeyState::Failed && key.public.is_none());
+        if matches!(intent, Intent::KeyCreate(_)) && !is_free {
             return Err(EngineError::KeyExists(slot.key_ref.0.clone()));
         }
         let Some(terms) = intent.signing_terms() else { return Ok(()) };
         match key {
-            Some(key) => check_terms(terms, key),
-            None if self.rules.auto_provision_keys => Ok(()),
+            _ if is_free && self.rules.auto_provision_keys => Ok(()),
+            Some(key) if key.state.can_sign() || key.state == KeyState::Creating => check_terms(terms, key),
+            Some(key) => Err(Refusal::KeyNotActive { state: key.state.as_str() }.into()),
             None => Err(EngineError::KeyNotFound(slot.key_ref.0.clone())),
         }
     }
 
     /// Makes the key a submission needs, for the participants it asked: a key creation like any other, driven to its
-    /// end. Doing it again finds it done.
-    pub(crate) fn provision<'a>(&'a self, submission: &'a Submission) -> BoxFuture<'a> {
-        Box::pin(self.provision_unboxed(submission))
+    /// end. A creation that is under way is taken up; doing it again finds it done.
+    pub(crate) fn provision<'a>(
+        &'a self,
+        submission: &'a Submission,
+        key: Option<&'a CustodyKey>,
+    ) -> BoxFuture<'a> {
+        Box::pin(self.provision_unboxed(submission, key))
     }
 
-    async fn provision_unboxed(&self, submission: &Submission) -> Result<(), EngineError> {
-        let (true, Intent::Payment(payment)) = (self.rules.auto_provision_keys, &submission.intent) else {
-            return Ok(());
+    async fn provision_unboxed(
+        &self,
+        submission: &Submission,
+        key: Option<&CustodyKey>,
+    ) -> Result<(), EngineError> {
+        let creation = match key {
+            Some(key) if key.state.can_sign() => return Ok(()),
+            Some(key) if key.state == KeyState::Creating => key.created_by,
+            Some(_) | None => self.submit_creation(submission, key).await?,
         };
-        let create = Submit {
-            tenant: submission.tenant.clone(),
-            submitter: provisioner(submission),
-            intent: Intent::KeyCreate(key_create(payment)),
-            idempotency_key: String::new(),
-            body_digest: submission.body_digest,
-            unknown_fields: Vec::new(),
-        };
-        let body = canonical::to_bytes(&create.intent)?;
-        let idempotency_key = canonical::digest_bytes("svc/key-create/v1", &body).to_string();
-        let create = Submit { idempotency_key, ..create };
-        let created = self.submit(create, submission.key.key_ref.clone()).await?;
-        let _turn = self.locks.lock(created.record.operation.id).await;
-        let mut draft = match self.ports.reads.operation_load(created.record.operation.id).await? {
-            Some(record) => Draft::load(record),
-            None => return Err(EngineError::OperationNotFound),
-        };
+        let _one_of_few = self.ceremonies.acquire().await;
+        let _turn = self.locks.lock(creation).await;
+        let record = self.ports.reads.operation_load(creation).await?;
+        let mut draft = record.map(Draft::load).ok_or(EngineError::OperationNotFound)?;
         let secrets = Secrets::default();
         self.drive(&mut draft, &secrets).await?;
         if draft.operation.phase == Phase::Admitted {
             draft.ask(self.ports.clock.now(), Ask::Execute { requested_at_ms: None, key: None })?;
             self.drive(&mut draft, &secrets).await?;
         }
-        match draft.operation.failure {
-            None => Ok(()),
-            Some(failure) => {
-                let detail = format!("the development key could not be made: {}", failure.detail);
-                Err(Unavailable::new(Dependency::Runtime, detail).into())
-            }
+        if draft.operation.phase == Phase::Published {
+            return Ok(());
         }
+        let why = draft.operation.failure.map_or_else(|| "it awaits approvals".to_owned(), |why| why.detail);
+        let why = format!("the key of this operation is not made: {why}");
+        Err(Unavailable::new(Dependency::Runtime, why).into())
+    }
+
+    /// The creation's name follows from what is created and from the creation that failed before, if any.
+    async fn submit_creation(
+        &self,
+        submission: &Submission,
+        failed: Option<&CustodyKey>,
+    ) -> Result<OperationId, EngineError> {
+        let Intent::Payment(payment) = &submission.intent else {
+            return Err(EngineError::Internal("only payments get keys made".to_owned()));
+        };
+        let intent = Intent::KeyCreate(key_create(payment));
+        let before = failed.map(|key| key.created_by);
+        let create = Submit {
+            tenant: submission.tenant.clone(),
+            submitter: provisioner(submission),
+            idempotency_key: canonical::digest("svc/key-create/v1", &(&intent, before))?.to_string(),
+            intent,
+            body_digest: submission.body_digest,
+            unknown_fields: Vec::new(),
+        };
+        Ok(self.submit(create, Some(submission.key.key_ref.clone())).await?.record.operation.id)
     }
 }
 
@@ -132,7 +161,7 @@ fn threshold(terms: &SigningTerms) -> Threshold {
 fn development_key_ref(terms: &SigningTerms) -> KeyRef {
     let holders =
         terms.requested_participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join("-");
-    KeyRef(format!("development/{}-of-{holders}", threshold(terms).0))
+    KeyRef(format!("{DEVELOPMENT_PREFIX}{}-of-{holders}", threshold(terms).0))
 }
 
 fn key_create(payment: &Payment) -> KeyCreate {

@@ -39,7 +39,9 @@ impl Engine {
     /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
     pub async fn history(&self, target: &Target) -> Result<(Record, Vec<(Event, Hex32)>), EngineError> {
         let record = self.0.find(target).await?;
-        let events = self.0.ports.reads.operation_events(target.id).await?;
+        let mut events = self.0.ports.reads.operation_events(target.id).await?;
+        // Those that came between the two reads belong to a later record.
+        events.truncate(usize::try_from(record.operation.revision).unwrap_or(usize::MAX));
         Ok((record, events))
     }
 

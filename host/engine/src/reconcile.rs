@@ -10,8 +10,8 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::operation::Ask;
 use gateway_domain::time::EpochMs;
 
-/// Operations taken up in one round.
-const ROUND_MAX: u32 = 256;
+/// Operations looked at in one round. Those that failed lately wait, so that they do not keep the others out.
+const ROUND_MAX: u32 = 4096;
 
 impl Engine {
     /// One round: drives every operation that owes a step, and ends those whose approvals took too long. Errors are
@@ -34,10 +34,20 @@ impl Inner {
         let mut ids = self.ports.reads.operations_owing(ROUND_MAX).await?;
         ids.extend(self.ports.reads.operations_pending_since(deadline, ROUND_MAX).await?);
         let mut n_rested = 0;
+        self.backoff.keep_only(&ids);
         for id in ids {
+            if !self.backoff.is_due(id, self.ports.clock.now()) {
+                continue;
+            }
             match self.bring_to_rest(id).await {
-                Ok(()) => n_rested += 1,
-                Err(error) => tracing::warn!(operation_id = %id, %error, "operation still owes a step"),
+                Ok(()) => {
+                    self.backoff.succeeded(id);
+                    n_rested += 1;
+                }
+                Err(error) => {
+                    let wait_ms = self.backoff.failed(id, self.ports.clock.now());
+                    tracing::warn!(operation_id = %id, %error, wait_ms, "operation still owes a step");
+                }
             }
         }
         Ok(n_rested)

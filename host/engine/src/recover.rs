@@ -6,7 +6,7 @@ use crate::ports::Record;
 use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
 use gateway_domain::ids::Hex32;
-use gateway_domain::operation::{Ask, Recovery, RecoveryOutcome};
+use gateway_domain::operation::{Ask, Recovery, SettledEffect, recovery};
 use std::sync::Arc;
 
 /// A request to recover, as it came.
@@ -45,21 +45,15 @@ impl Inner {
     ) -> Result<(Recovery, Record), EngineError> {
         let _turn = self.locks.lock(target.id).await;
         let mut draft = self.find_draft(target).await?;
-        self.drive(&mut draft, secrets).await?;
+        let is_settled = |effect: &SettledEffect| effect.id.to_string() == recover.effect_id;
+        if !draft.operation.settled.iter().any(is_settled) {
+            self.drive(&mut draft, secrets).await?;
+        }
         let now = self.ports.clock.now();
+        let (recovery, _) = recovery(&draft.operation, &recover.effect_id, recover.result_root, now)?;
         let ask = Ask::Recover { effect_id: recover.effect_id.clone(), result_root: recover.result_root };
         draft.ask(now, ask)?;
         draft.commit(self).await?;
-        let record = draft.into_record();
-        let recovery = record.operation.recoveries.iter().find(|known| known.effect_id == recover.effect_id);
-        // Only when an operation has more recoveries than are kept: said, and not recorded.
-        let recovery = recovery.cloned().unwrap_or_else(|| Recovery {
-            effect_id: recover.effect_id.clone(),
-            outcome: RecoveryOutcome::UnknownEffect,
-            result_root: recover.result_root,
-            recovered_at_ms: now,
-            participants: Vec::new(),
-        });
-        Ok((recovery, record))
+        Ok((recovery, draft.into_record()))
     }
 }

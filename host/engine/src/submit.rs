@@ -8,10 +8,11 @@ use crate::secret::Secrets;
 use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{self, Family, Intent};
-use gateway_domain::key::{CustodyKey, KeyState};
+use gateway_domain::intent::{self, Intent, OperationType};
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Ask, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Moment};
+use gateway_domain::roster::Roster;
 
 /// A parsed request to create an operation.
 #[derive(Clone, Debug)]
@@ -48,40 +49,74 @@ impl Engine {
     /// [`EngineError`]: `PolicyRejected`, `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
     pub async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
         let engine = self.clone();
-        self.run_to_end(async move {
-            let key_ref = engine.0.key_ref_for(&submit.intent)?;
-            until_unraced(|| Box::pin(engine.0.submit(submit.clone(), key_ref.clone()))).await
-        })
+        self.run_to_end(
+            async move { until_unraced(|| Box::pin(engine.0.submit(submit.clone(), None))).await },
+        )
         .await
     }
 }
 
 impl Inner {
-    pub(crate) async fn submit(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
+    /// `key_ref`: the key of the path, for the custody family; a product operation names its own.
+    pub(crate) async fn submit(
+        &self,
+        submit: Submit,
+        key_ref: Option<KeyRef>,
+    ) -> Result<Submitted, EngineError> {
         let family = submit.intent.family();
-        let id = intent::operation_id(&submit.tenant, family, &key_ref, &submit.idempotency_key)?;
+        let id = intent::operation_id(&submit.tenant, family, key_ref.as_ref(), &submit.idempotency_key)?;
         let _turn = self.locks.lock(id).await;
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
-        if family == Family::Product {
-            self.take_budget(&submit.submitter.client_id)?;
-        }
+        let key_ref = match key_ref {
+            Some(key_ref) => key_ref,
+            None => {
+                self.take_budget(&submit)?;
+                self.key_ref_for(&submit.intent)?
+            }
+        };
+        self.check_nodes(&submit.intent)?;
         let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
         let key = self.ports.reads.key_load(slot.key_id).await?;
         self.check_key(&submit.intent, &slot, key.as_ref())?;
         let (submission, claim) = self.admit_submission(id, submit, slot, key.as_ref()).await?;
-        if key.is_none_or(|key| key.state == KeyState::Creating) {
-            self.provision(&submission).await?;
+        if submission.intent.operation_type() == OperationType::Sign && self.rules.auto_provision_keys {
+            self.provision(&submission, key.as_ref()).await?;
         }
         let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim)?;
         self.drive(&mut draft, &Secrets::default()).await?;
         Ok(Submitted { record: draft.into_record(), replayed: false, body_differs: false })
     }
 
-    fn take_budget(&self, client_id: &str) -> Result<(), EngineError> {
+    /// Signers must be among the deployment's nodes.
+    fn check_nodes(&self, intent: &Intent) -> Result<(), EngineError> {
+        let participants = match intent {
+            Intent::KeyCreate(create) => Some(&create.participants),
+            Intent::Payment(_) | Intent::AssetAction(_) => {
+                intent.signing_terms().map(|terms| &terms.requested_participants)
+            }
+            Intent::Refresh(_) | Intent::Recover(_) => None,
+            Intent::Reshare(reshare) => Some(&reshare.new_participants),
+            Intent::Rotate(rotate) => Some(&rotate.participants),
+        };
+        let n_nodes = self.rules.n_nodes;
+        match participants.into_iter().flat_map(Roster::iter).find(|participant| participant.0 >= n_nodes) {
+            None => Ok(()),
+            Some(stranger) => Err(EngineError::Invalid {
+                pointer: "/requested_participants",
+                message: format!(
+                    "names participant `{stranger}`; this deployment has the nodes 0 to {}",
+                    n_nodes - 1
+                ),
+            }),
+        }
+    }
+
+    fn take_budget(&self, submit: &Submit) -> Result<(), EngineError> {
         let limit = self.budgets.limit();
-        let taken = self.budgets.take(client_id, self.ports.clock.now());
+        let client = format!("{}\n{}", submit.tenant, submit.submitter.client_id);
+        let taken = self.budgets.take(&client, self.ports.clock.now());
         taken.map_err(|retry_after_ms| EngineError::RateLimited { retry_after_ms, limit })
     }
 

@@ -123,6 +123,7 @@ fn rules(settings: &Settings) -> Rules {
         approval_ttl_ms: settings.approval_ttl_ms,
         admission_ttl_ms: settings.admission_ttl_ms,
         auto_provision_keys: settings.auto_provision_keys,
+        n_nodes: settings.node_count,
         admission_rate: Rate { per_second: settings.admission_rate, burst: settings.admission_burst },
         answer_within: settings.answer_within,
     }

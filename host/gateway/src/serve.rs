@@ -39,7 +39,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let served =
         axum::serve(listener, router).with_graceful_shutdown(async move { is_true(&mut until).await });
     let served = within(settings.shutdown_within, stopping, served.into_future()).await;
-    let _reconciler_panicked = reconciler.await;
+    let _cut_short = tokio::time::timeout(settings.shutdown_within, reconciler).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     served.map_err(|error| StartError::new("server", error))

@@ -49,14 +49,18 @@ pub(crate) struct Ceremony {
 pub(crate) struct Ceremonies(Mutex<BTreeMap<OperationId, Arc<Ceremony>>>);
 
 impl Ceremonies {
-    fn open(&self, id: OperationId, ceremony: Ceremony) -> Result<(), NodeError> {
+    /// Asked before an attempt is recorded as begun: a node that is only busy must not use attempts up.
+    fn has_room(&self, id: OperationId, now: EpochMs) -> Result<(), NodeError> {
         let mut open = self.lock();
-        open.retain(|_, other| ceremony.opened_at.0.saturating_sub(other.opened_at.0) <= KEYGEN_TTL_MS);
+        open.retain(|_, other| now.0.saturating_sub(other.opened_at.0) <= KEYGEN_TTL_MS);
         if open.len() >= KEYGEN_SESSIONS_MAX && !open.contains_key(&id) {
             return Err(NodeError::unavailable("the node has too many key generations at once"));
         }
-        open.insert(id, Arc::new(ceremony));
         Ok(())
+    }
+
+    fn open(&self, id: OperationId, ceremony: Ceremony) {
+        self.lock().insert(id, Arc::new(ceremony));
     }
 
     fn find(&self, id: OperationId, attempt: u32) -> Option<Arc<Ceremony>> {
@@ -97,11 +101,12 @@ impl Node {
         gate::in_force(&mut conn, &self.config, &standing.statement).await?;
         drop(conn);
         let params = self.params(call, &standing.statement)?;
+        self.ceremonies.has_room(id, self.now())?;
         self.database.write(Begin { id, attempt }).await??;
         let (session, messages) =
             Session::start(params, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
         let session = tokio::sync::Mutex::new(Some(session));
-        self.ceremonies.open(id, Ceremony { attempt, opened_at: self.now(), session })?;
+        self.ceremonies.open(id, Ceremony { attempt, opened_at: self.now(), session });
         Ok(KeygenAnswer::Send(messages))
     }
 
@@ -127,7 +132,9 @@ impl Node {
         let session = slot.take().ok_or(GONE)?;
         // Points of 64 participants are seconds of work: not on a thread that serves others.
         let handled = tokio::task::spawn_blocking(move || handle(session, messages)).await;
-        let (session, handled) = handled.map_err(|_| GONE)??;
+        let handled = handled.unwrap_or(Err(GONE));
+        // A ceremony that failed is over, and makes room.
+        let (session, handled) = handled.inspect_err(|_| self.ceremonies.close(id))?;
         match handled {
             Handled::Send(messages) => {
                 *slot = Some(session);

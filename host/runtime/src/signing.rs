@@ -254,6 +254,12 @@ impl<'a> Job<'a> {
         {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
+        // A node that cannot write now may later: as long as too few can, the attempt waits.
+        let n_down =
+            answers.values().filter(|answer| matches!(answer, Err(NodeError::Unavailable { .. }))).count();
+        if self.nodes.len().saturating_sub(n_down) < self.decision.threshold.count() {
+            return Err(unavailable(&silent(answers)));
+        }
         Ok(Outcome::AttemptLost(silent(answers)))
     }
 

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Entries a generation of the cache holds; two generations are kept.
-const ENTRIES_MAX: usize = 512;
+/// Entries a generation of the cache holds; two generations are kept. An operation is some kilobytes, and at most some
+/// hundred.
+const ENTRIES_MAX: usize = 128;
 
 /// The latest values by key; the longest unused are forgotten.
 #[derive(Debug)]

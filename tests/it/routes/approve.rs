@@ -59,10 +59,32 @@ async fn the_submitters_own_approval_is_refused_where_duties_are_separated() {
 async fn an_identified_caller_approves_as_itself() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("self")).await;
-    let alice = [("x-client-id", "desk"), ("x-subject-id", "alice"), ("x-scopes", "operations.approve")];
+    let alice = [
+        ("x-client-id", "desk"),
+        ("x-subject-id", "alice"),
+        ("x-roles", "approver"),
+        ("x-scopes", "operations.approve"),
+    ];
     let approve = path(&operation, "/approve");
     world.call_as(&alice, "POST", &approve, &approval("bob")).await.fails(403, "approver_not_permitted");
     let forged = with(approval("alice"), "/client", client());
     world.call_as(&alice, "POST", &approve, &forged).await.fails(403, "client_binding_mismatch");
+    let promoted = with(approval("alice"), "/roles", json!(["cfo"]));
+    world.call_as(&alice, "POST", &approve, &promoted).await.fails(403, "approver_not_permitted");
     world.call_as(&alice, "POST", &approve, &approval("alice")).await.ok();
+}
+
+#[tokio::test]
+async fn an_approval_that_comes_too_late_ends_the_operation() {
+    let world = World::with(&[("approval_ttl_ms", "1")]).await;
+    let operation = submitted(&world, &payment("expired")).await;
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let message =
+        world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");
+    assert!(message.contains("no quorum within 1 ms"), "{message}");
+    let now = world.get(&path(&operation, "")).await.ok();
+    assert_eq!(
+        (&now["state"], &now["intent"]["failure"]["code"]),
+        (&json!("failed"), &json!("approval_expired"))
+    );
 }

@@ -58,3 +58,31 @@ async fn bad_bodies_are_named() {
         .await
         .fails(404, "operation_not_found");
 }
+
+#[tokio::test]
+async fn an_effect_cannot_be_taken_before_it_happens() {
+    let world = World::start().await;
+    let operation = crate::harness::samples::admitted(&world, &payment("squatted")).await;
+    let recover = path(&operation, "/node-recovery");
+    let effect_id = format!("{}.execute.1", operation["operation_id"].as_str().unwrap());
+    let invented = json!({ "effect_id": effect_id, "result_root": "a".repeat(64) });
+    assert_eq!(world.post(&recover, &invented).await.ok()["recovery"]["outcome"], "unknown_effect");
+    let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
+    let right = with(invented.clone(), "/result_root", executed["runtime"]["result_ref"].clone());
+    assert_eq!(world.post(&recover, &right).await.ok()["recovery"]["outcome"], "complete");
+    world.post(&recover, &invented).await.fails(409, "recovery_conflict");
+}
+
+#[tokio::test]
+async fn junk_names_do_not_hide_a_complete_effect() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("junk")).await;
+    let recover = path(&operation, "/node-recovery");
+    for number in 0..70 {
+        let junk = json!({ "effect_id": format!("junk-{number}"), "result_root": "0".repeat(64) });
+        world.post(&recover, &junk).await.ok();
+    }
+    let effect_id = format!("{}.execute.1", operation["operation_id"].as_str().unwrap());
+    let known = json!({ "effect_id": effect_id, "result_root": operation["runtime"]["result_ref"] });
+    assert_eq!(world.post(&recover, &known).await.ok()["recovery"]["outcome"], "complete");
+}

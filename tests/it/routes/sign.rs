@@ -169,3 +169,40 @@ async fn an_identified_caller_is_held_to_who_it_is() {
     assert!(half.header("www-authenticate").starts_with("Bearer"));
     half.fails(401, "authentication_required");
 }
+
+#[tokio::test]
+async fn an_identity_that_cannot_be_read_is_no_identity() {
+    let world = World::start().await;
+    let sign = "/v1/operations/sign";
+    let good = [("x-client-id", "treasury-desk"), ("x-subject-id", "carol"), ("x-roles", "operator")];
+    let identity = |more: &[(&'static str, &'static str)]| {
+        [&good[..], &[("x-scopes", "operations.sign")], more].concat()
+    };
+    world.call_as(&identity(&[]), "POST", sign, &payment("who")).await.ok();
+    let twice = identity(&[("x-subject-id", "mallory")]);
+    world.call_as(&twice, "POST", sign, &payment("who")).await.fails(400, "invalid_request");
+    let unreadable = identity(&[("x-tenant", "M\u{fc}nchen")]);
+    world.call_as(&unreadable, "POST", sign, &payment("who")).await.fails(400, "invalid_request");
+}
+
+#[tokio::test]
+async fn names_and_nodes_that_are_not_the_callers_to_use() {
+    let world = World::start().await;
+    let squatted = with(payment("squat"), "/key_ref", json!("development/2-of-0-1-2"));
+    let message = world.post("/v1/operations/sign", &squatted).await.fails(400, "invalid_json");
+    assert!(message.starts_with("`/key_ref` must not begin with `development/`"), "{message}");
+    let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
+    let message = world.post("/v1/operations/sign", &stranger).await.fails(400, "invalid_json");
+    assert!(message.contains("names participant `16`; this deployment has the nodes 0 to 15"), "{message}");
+}
+
+#[tokio::test]
+async fn other_bodies_are_noted_once_each_and_not_for_ever() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("replayed")).await;
+    for amount in (0..100).chain(0..100) {
+        submitted(&world, &with(payment("replayed"), "/payment/amount_minor", json!(amount))).await;
+    }
+    let audit = world.get(&crate::harness::samples::path(&operation, "/audit-replay")).await.ok();
+    assert_eq!(audit["total_events"], 2 + 64);
+}

@@ -1,6 +1,6 @@
 //! What both families do with an operation, written once.
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::extract::{Caller, SecretBody};
 use crate::state::App;
 use crate::wire::common::ClientBinding;
@@ -35,7 +35,7 @@ pub async fn approve(
     body: crate::extract::Body<ApproveOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
     check_binding(principal, body.value.client.clone())?;
-    check_approver(principal, &body.value.subject_id)?;
+    check_approver(principal, &body.value)?;
     let record = app.engine().approve(target, body.value.vote()?).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
@@ -106,13 +106,15 @@ fn check_binding(principal: &Principal, client: Option<ClientBinding>) -> Result
     Ok(())
 }
 
-/// An identified caller approves as itself only.
-fn check_approver(principal: &Principal, subject_id: &str) -> Result<(), ApiError> {
-    match principal {
-        Principal::Identified(identity) if identity.subject_id != subject_id => Err(ApiError::new(
-            crate::error::Code::ApproverNotPermitted,
-            format!("`/subject_id` must be the caller's own, `{}`", identity.subject_id),
-        )),
-        Principal::Identified(_) | Principal::Unrestricted => Ok(()),
+/// An identified caller approves as itself, in roles it has.
+fn check_approver(principal: &Principal, approval: &ApproveOperationRequest) -> Result<(), ApiError> {
+    let Principal::Identified(identity) = principal else { return Ok(()) };
+    let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));
+    if identity.subject_id != approval.subject_id {
+        return refused(format!("`/subject_id` must be the caller's own, `{}`", identity.subject_id));
+    }
+    match approval.roles.iter().find(|role| !identity.roles.contains(role)) {
+        Some(role) => refused(format!("`/roles` must be the caller's; it does not have `{role}`")),
+        None => Ok(()),
     }
 }

@@ -78,12 +78,13 @@ fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> 
     })
 }
 
-/// Tells two bodies of one idempotency key apart: what was asked, and by whom.
+/// Tells two bodies of one idempotency key apart: what was asked, and by whom. A fresh token for the same request is no
+/// other body.
 fn body_digest(
     intent: &gateway_domain::intent::Intent,
     client: &gateway_domain::binding::ClientBinding,
 ) -> Result<Hex32, ApiError> {
-    canonical::digest("svc/body/v1", &(intent, client))
+    canonical::digest("svc/body/v1", &(intent, &client.client_id, &client.subject_id, &client.tenant))
         .map_err(|error| gateway_engine::EngineError::from(error).into())
 }
 

@@ -123,6 +123,7 @@ pub(crate) fn key() -> CustodyKey {
         participants: roster(&[0, 1, 2]),
         epoch: Epoch { name: EpochName("1".into()), root: hex32(9) },
         public: Some(PublicKey { public_key_hex: hex32(10).to_string(), package_hex: "00".into() }),
+        created_by: gateway_domain::ids::OperationId(gateway_domain::ids::Hex32::ZERO),
         busy_with: None,
         revision: 3,
     }

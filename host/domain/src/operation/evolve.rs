@@ -38,6 +38,7 @@ fn opened(submission: &Submission, at: EpochMs) -> Operation {
         publication_receipt: None,
         failure: None,
         settled: Vec::new(),
+        replays: Vec::new(),
         recoveries: Vec::new(),
         created_at_ms: at,
         updated_at_ms: at,
@@ -51,7 +52,8 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
     operation.updated_at_ms = event.at_ms;
     operation.settled.extend(event.settles.clone());
     match &event.change {
-        Change::Submitted(_) | Change::ReplayNoted { .. } => {}
+        Change::Submitted(_) => {}
+        Change::ReplayNoted { body_digest } => operation.replays.push(*body_digest),
         Change::ApprovalRequested { .. } => operation.phase = Phase::PendingApproval,
         Change::ApprovalRecorded { approval, policy } => counted(&mut operation, approval, policy),
         Change::LateApprovalRecorded { approval } => {

@@ -8,36 +8,42 @@ use crate::time::EpochMs;
 /// Recoveries kept for one operation; an operation has fewer effects than this.
 const RECOVERIES_MAX: usize = 64;
 
-/// The engine drives what is owed before it asks this, so an effect that is still not settled is unknown.
+/// What became of the named effect, and whether that is still to be recorded. The engine drives what is owed before it
+/// asks, unless the effect is settled already.
+///
+/// # Errors
+/// [`Refusal::RecoveryConflict`] when the effect has another result.
+pub fn recovery(
+    operation: &Operation,
+    effect_id: &str,
+    result_root: Hex32,
+    at: EpochMs,
+) -> Result<(Recovery, bool), Refusal> {
+    let settled = operation.settled.iter().find(|settled| settled.id.to_string() == effect_id);
+    let outcome = if settled.is_some() { RecoveryOutcome::Complete } else { RecoveryOutcome::UnknownEffect };
+    let known =
+        operation.recoveries.iter().find(|known| known.effect_id == effect_id && known.outcome == outcome);
+    let actual = settled.map(|settled| settled.result_root).or(known.map(|known| known.result_root));
+    if let Some(actual) = actual.filter(|actual| *actual != result_root) {
+        return Err(Refusal::RecoveryConflict { effect_id: effect_id.to_owned(), actual });
+    }
+    if let Some(known) = known {
+        return Ok((known.clone(), false));
+    }
+    let participants = operation.plan().map(|plan| plan.nodes.into_iter().collect()).unwrap_or_default();
+    let effect_id = effect_id.to_owned();
+    // A name of this operation's own may yet become an effect: nothing is said of it for ever.
+    let may_come = settled.is_none() && effect_id.starts_with(&format!("{}.", operation.id));
+    let is_new = !may_come && operation.recoveries.len() < RECOVERIES_MAX;
+    Ok((Recovery { effect_id, outcome, result_root, recovered_at_ms: at, participants }, is_new))
+}
+
 pub(super) fn decide(
     operation: &Operation,
     effect_id: &str,
     result_root: Hex32,
     at: EpochMs,
 ) -> Result<Vec<Change>, Refusal> {
-    let conflict = |actual| Refusal::RecoveryConflict { effect_id: effect_id.to_owned(), actual };
-    let settled = operation.settled.iter().find(|settled| settled.id.to_string() == effect_id);
-    if let Some(settled) = settled.filter(|settled| settled.result_root != result_root) {
-        return Err(conflict(settled.result_root));
-    }
-    if let Some(earlier) = operation.recoveries.iter().find(|earlier| earlier.effect_id == effect_id) {
-        return if earlier.result_root == result_root {
-            Ok(Vec::new())
-        } else {
-            Err(conflict(earlier.result_root))
-        };
-    }
-    if operation.recoveries.len() >= RECOVERIES_MAX {
-        return Ok(Vec::new());
-    }
-    let outcome = if settled.is_some() { RecoveryOutcome::Complete } else { RecoveryOutcome::UnknownEffect };
-    let participants = operation.plan().map(|plan| plan.nodes.into_iter().collect()).unwrap_or_default();
-    let effect_id = effect_id.to_owned();
-    Ok(vec![Change::RecoveryRecorded(Recovery {
-        effect_id,
-        outcome,
-        result_root,
-        recovered_at_ms: at,
-        participants,
-    })])
+    let (recovery, is_new) = recovery(operation, effect_id, result_root, at)?;
+    Ok(if is_new { vec![Change::RecoveryRecorded(recovery)] } else { Vec::new() })
 }

@@ -8,7 +8,8 @@ use crate::intent::{OperationType, PublicationMode};
 use crate::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
-/// Attempts at one ceremony. Each lost one means that a node restarted in the middle of it.
+/// Attempts at a ceremony that makes shares: it holds the key, so it must end. Each lost attempt means that a node
+/// restarted or failed in the middle of it. A signature is never given up for that: it was approved.
 pub const ATTEMPTS_MAX: u32 = 16;
 
 /// An answer to an effect that is no longer owed changes nothing.
@@ -126,7 +127,8 @@ fn executed(operation: &Operation, executed: Change) -> Vec<Change> {
 
 fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
     let Phase::Preparing { attempt } = operation.phase else { return Vec::new() };
-    if attempt < ATTEMPTS_MAX {
+    let stages_epoch = operation.plan().is_some_and(|plan| plan.stages_epoch);
+    if !stages_epoch || attempt < ATTEMPTS_MAX {
         return vec![Change::AttemptLost { attempt, reason: reason.to_owned() }];
     }
     let detail = format!("the ceremony was lost {ATTEMPTS_MAX} times, the last time because {reason}");

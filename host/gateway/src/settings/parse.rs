@@ -41,6 +41,7 @@ pub struct Settings {
     pub bind: SocketAddr,
     pub database_url: String,
     pub node_directory: PathBuf,
+    pub node_count: u16,
     pub authority_key: PathBuf,
     pub policy_bundle: PathBuf,
     pub policy_trust_roots: PathBuf,
@@ -95,6 +96,7 @@ impl Reader<'_> {
             bind: self.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
             database_url: self.text("database_url"),
             node_directory: self.text("node_directory").into(),
+            node_count: self.value("node_count", "a whole number up to 65535", 2),
             authority_key: self.text("authority_key").into(),
             policy_bundle: self.text("policy_bundle").into(),
             policy_trust_roots: self.text("policy_trust_roots").into(),
@@ -136,6 +138,9 @@ impl Reader<'_> {
             if settings.required_approvals == 0 {
                 self.fault("required_approvals", "must be at least 1 in production");
             }
+        }
+        if settings.node_count < 2 {
+            self.fault("node_count", "must be at least 2: one node alone signs nothing");
         }
         if settings.admission_rate > 0 && settings.admission_burst == 0 {
             self.fault("admission_burst", "must be at least 1 while `admission_rate` is not 0");

@@ -37,6 +37,7 @@ pub const SETTINGS: &[Setting] = &[
     both("database_url", "sqlite://data/gateway.db", "URL", "The gateway's store"),
     both("node_directory", "data/nodes", "DIRECTORY", "The embedded nodes' share stores"),
     both("runtime_nodes", "embedded", "embedded", "Where the runtime nodes are"),
+    both("node_count", "16", "NODES", "How many runtime nodes there are; participants are numbered below it"),
     each(
         "authority_key",
         "data/authority.key",
