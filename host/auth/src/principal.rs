@@ -59,6 +59,20 @@ impl Principal {
 }
 
 impl Identity {
+    /// The caller as it goes into evidence when the request does not say.
+    #[must_use]
+    pub fn binding(&self) -> ClientBinding {
+        ClientBinding {
+            client_id: self.client_id.clone(),
+            subject_id: self.subject_id.clone(),
+            roles: self.roles.clone(),
+            scopes: self.scopes.clone(),
+            cert_sha256: None,
+            token_jti: None,
+            tenant: self.tenant.clone(),
+        }
+    }
+
     fn bind(&self, claimed: ClientBinding) -> Result<ClientBinding, BindingMismatch> {
         let subset = |claimed: &[String], held: &[String]| claimed.iter().all(|one| held.contains(one));
         let tenant_agrees = claimed.tenant.is_none() || claimed.tenant == self.tenant;
@@ -72,13 +86,7 @@ impl Identity {
         if let Some((member, _)) = agreement.into_iter().find(|(_, agrees)| !agrees) {
             return Err(BindingMismatch { member });
         }
-        Ok(ClientBinding {
-            client_id: self.client_id.clone(),
-            subject_id: self.subject_id.clone(),
-            roles: self.roles.clone(),
-            scopes: self.scopes.clone(),
-            tenant: self.tenant.clone(),
-            ..claimed
-        })
+        let ClientBinding { cert_sha256, token_jti, .. } = claimed;
+        Ok(ClientBinding { cert_sha256, token_jti, ..self.binding() })
     }
 }

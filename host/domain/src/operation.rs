@@ -32,7 +32,7 @@ pub(crate) use tests::samples;
 pub use approve::approval_is_open;
 pub use command::{Ask, Command, KeyStanding, Refusal};
 pub use effect::{Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Outcome, SignatureResult};
-pub use event::{Change, Event, KeySlot, Recovery, RecoveryOutcome, SettledEffect, Submission};
+pub use event::{Asker, Change, Event, KeySlot, Recovery, RecoveryOutcome, SettledEffect, Submission};
 pub use evolve::{evolve, replay};
 pub use owed::{Step, next};
 pub use phase::{NextAction, Phase, State};
@@ -189,5 +189,5 @@ fn settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) 
 }
 
 fn stamp(at_ms: EpochMs, changes: Vec<Change>) -> Vec<Event> {
-    changes.into_iter().map(|change| Event { at_ms, change, settles: None }).collect()
+    changes.into_iter().map(|change| Event { at_ms, change, asked_by: None, settles: None }).collect()
 }

@@ -15,6 +15,12 @@ pub fn event(operation: &Operation, event: &Event) -> Value {
     let mut shown = change(operation, &event.change);
     if let Value::Object(members) = &mut shown {
         members.insert("at_ms".to_owned(), json!(event.at_ms));
+        if let Some(asker) = &event.asked_by {
+            let asked_by = json!({
+                "client": asker.client.as_ref().map(client), "unknown_fields": asker.unknown_fields,
+            });
+            members.insert("asked_by".to_owned(), asked_by);
+        }
         if let Some(settles) = &event.settles {
             let effect = json!({ "effect_id": settles.id.to_string(), "result_root": settles.result_root });
             members.insert("settles".to_owned(), effect);

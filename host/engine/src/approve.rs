@@ -6,7 +6,7 @@ use crate::ports::Record;
 use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
 use gateway_domain::approval::Approval;
-use gateway_domain::operation::{Ask, Operation, Phase, Refusal, approval_is_open};
+use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 
 /// One person's vote as it came.
@@ -18,6 +18,8 @@ pub struct Vote {
     pub roles: Vec<String>,
     /// The voter's clock, epoch milliseconds: a claim.
     pub claimed_at_ms: i64,
+    /// Who sent it.
+    pub asker: Option<Asker>,
 }
 
 impl Engine {
@@ -47,7 +49,7 @@ impl Inner {
             draft.commit(self).await?;
         }
         let policy = self.who_counts(&draft.operation, &approval).await?;
-        draft.ask(approval.approved_at_ms, Ask::Approve { approval, policy })?;
+        draft.ask_for(vote.asker.as_ref(), approval.approved_at_ms, Ask::Approve { approval, policy })?;
         // The vote is kept even when nobody can admit now; a later drive will.
         self.drive(&mut draft, &Secrets::default()).await?;
         refused_at_admission(&draft.operation)?;

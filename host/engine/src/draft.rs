@@ -7,7 +7,7 @@ use crate::ports::{Commit, Committed, Record};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{self, CustodyKey};
-use gateway_domain::operation::{Ask, Command, Event, Operation, Refusal, decide, evolve, replay};
+use gateway_domain::operation::{Ask, Asker, Command, Event, Operation, Refusal, decide, evolve, replay};
 use gateway_domain::time::EpochMs;
 
 pub(crate) struct Draft {
@@ -35,7 +35,15 @@ impl Draft {
 
     /// Decides, and keeps what follows for the next commit. The number of events: 0 when it is so already.
     pub(crate) fn ask(&mut self, at: EpochMs, ask: Ask) -> Result<usize, Refusal> {
-        let events = decide(&self.operation, &Command { at, ask })?;
+        self.ask_for(None, at, ask)
+    }
+
+    /// As [`Self::ask`]; the first event says who asked.
+    pub(crate) fn ask_for(&mut self, asker: Option<&Asker>, at: EpochMs, ask: Ask) -> Result<usize, Refusal> {
+        let mut events = decide(&self.operation, &Command { at, ask })?;
+        if let Some(first) = events.first_mut() {
+            first.asked_by = asker.cloned();
+        }
         for event in &events {
             self.operation = evolve(self.operation.clone(), event);
         }

@@ -5,7 +5,7 @@ use crate::error::EngineError;
 use crate::ports::Record;
 use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
-use gateway_domain::operation::{Ask, KeyStanding, Operation, Phase, Refusal};
+use gateway_domain::operation::{Ask, Asker, KeyStanding, Operation, Phase, Refusal};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -18,6 +18,17 @@ pub struct Publish {
     pub expected_result_ref: Option<String>,
     /// The caller's clock, epoch milliseconds: a claim.
     pub requested_at_ms: i64,
+    /// Who sent it.
+    pub asker: Option<Asker>,
+}
+
+/// A request to execute, as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Execute {
+    /// The caller's clock, epoch milliseconds: a claim.
+    pub requested_at_ms: Option<i64>,
+    /// Who sent it.
+    pub asker: Option<Asker>,
 }
 
 impl Engine {
@@ -29,13 +40,12 @@ impl Engine {
     pub async fn execute(
         &self,
         target: Target,
-        requested_at_ms: Option<i64>,
+        execute: Execute,
         secrets: Secrets,
     ) -> Result<Record, EngineError> {
         let (engine, wanted, secrets) = (self.clone(), target.clone(), Arc::new(secrets));
-        let work = async move {
-            until_unraced(|| Box::pin(engine.0.execute(&wanted, requested_at_ms, &secrets))).await
-        };
+        let work =
+            async move { until_unraced(|| Box::pin(engine.0.execute(&wanted, &execute, &secrets))).await };
         self.answer_in_time(target, self.run_to_end(work)).await
     }
 
@@ -67,14 +77,15 @@ impl Inner {
     async fn execute(
         &self,
         target: &Target,
-        requested_at_ms: Option<i64>,
+        execute: &Execute,
         secrets: &Secrets,
     ) -> Result<Record, EngineError> {
         let _turn = self.locks.lock(target.id).await;
         let mut draft = self.find_draft(target).await?;
         let done_before = is_executed(&draft.operation);
         let key = self.key_standing(&draft.operation).await?;
-        draft.ask(self.ports.clock.now(), Ask::Execute { requested_at_ms, key })?;
+        let ask = Ask::Execute { requested_at_ms: execute.requested_at_ms, key };
+        draft.ask_for(execute.asker.as_ref(), self.ports.clock.now(), ask)?;
         self.drive_until(&mut draft, secrets, is_executed).await?;
         let executed = draft.record();
         if let Some(failure) = &executed.operation.failure {
@@ -100,7 +111,7 @@ impl Inner {
             expected_result_ref: publish.expected_result_ref.clone(),
             requested_at_ms: publish.requested_at_ms,
         };
-        draft.ask(self.ports.clock.now(), ask)?;
+        draft.ask_for(publish.asker.as_ref(), self.ports.clock.now(), ask)?;
         self.drive(&mut draft, &Secrets::default()).await?;
         Ok(draft.into_record())
     }

@@ -30,7 +30,7 @@ mod target;
 pub use approve::Vote;
 pub use engine::{Engine, Ports, Rules, Visibility};
 pub use error::{Dependency, EngineError, Unavailable};
-pub use execute::Publish;
+pub use execute::{Execute, Publish};
 pub use query::Preview;
 pub use rate::Rate;
 pub use recover::Recover;

@@ -37,6 +37,8 @@ mod signing;
 mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
 mod vault;
 
 pub use call::{AdmitRequest, Call, CommitEpoch, ExecuteSecrets, Publication};

@@ -279,19 +279,19 @@ async fn latest_used(conn: &mut SqliteConnection, id: OperationId) -> Result<u32
 }
 
 /// Marks nonces as used and keeps what they signed. The only way to a share: it is the output of this job.
-struct Consume {
-    chain: Chain,
-    key_id: KeyId,
-    epoch_root: Hex32,
-    attempt: u32,
-    commitment_hash: Hex32,
-    package_hash: Hex32,
-    package: String,
-    share: Vec<u8>,
+pub(crate) struct Consume {
+    pub(crate) chain: Chain,
+    pub(crate) key_id: KeyId,
+    pub(crate) epoch_root: Hex32,
+    pub(crate) attempt: u32,
+    pub(crate) commitment_hash: Hex32,
+    pub(crate) package_hash: Hex32,
+    pub(crate) package: String,
+    pub(crate) share: Vec<u8>,
 }
 
 impl Consume {
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<Vec<u8>, Stop> {
+    pub(crate) async fn run(&self, conn: &mut SqliteConnection) -> Result<Vec<u8>, Stop> {
         let id = self.chain.operation_id;
         let stage = row::load(conn, id).await?.map(|row| row.stage);
         if !matches!(stage, Some(Stage::Receipted | Stage::Executed)) {

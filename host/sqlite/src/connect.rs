@@ -8,7 +8,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
 use crate::error::OpenError;
-use crate::limits::{LOG_BYTES_KEPT_MAX, READER_WAIT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB};
+use crate::limits::{
+    CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, READER_WAIT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB,
+};
 use crate::options::Options;
 
 /// How to reach one database, kept for as long as the writer may have to connect again.
@@ -39,6 +41,7 @@ impl Link {
             .pragma("checkpoint_fullfsync", "ON")
             .pragma("secure_delete", if self.secure_delete { "ON" } else { "OFF" })
             .pragma("cache_size", format!("-{WRITER_CACHE_KIB}"))
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
             .pragma("journal_size_limit", LOG_BYTES_KEPT_MAX.to_string())
             .connect()
             .await

@@ -60,3 +60,23 @@ async fn it_keeps_the_newest_events_below_the_cap() {
     assert_eq!(newest["events"].as_array().unwrap().last().unwrap()["seq"], total);
     assert_eq!(newest["events"].as_array().unwrap().last().unwrap()["event_hash"], newest["record_root"]);
 }
+
+#[tokio::test]
+async fn whoever_advances_an_operation_is_in_its_evidence() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("asked-by")).await;
+    let alice = [
+        ("x-client-id", "desk-2"),
+        ("x-subject-id", "alice"),
+        ("x-roles", "approver"),
+        ("x-scopes", "operations.approve"),
+    ];
+    let body = with(approval("alice"), "/colour", json!("blue"));
+    world.call_as(&alice, "POST", &path(&operation, "/approve"), &body).await.ok();
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
+    let asked_by = &audit["events"][2]["event"]["asked_by"];
+    assert_eq!(
+        (&asked_by["client"]["client_id"], &asked_by["unknown_fields"]),
+        (&json!("desk-2"), &json!(["/colour"]))
+    );
+}

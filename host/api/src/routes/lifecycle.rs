@@ -12,10 +12,10 @@ use axum::http::HeaderMap;
 use gateway_auth::Principal;
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
-use gateway_domain::operation::Recovery;
-use gateway_engine::Target;
+use gateway_domain::operation::{Asker, Recovery};
 use gateway_engine::ports::Record;
 use gateway_engine::secret::Secrets;
+use gateway_engine::{Execute, Publish, Recover, Target, Vote};
 
 use super::operations::warn_unknown;
 
@@ -34,9 +34,9 @@ pub async fn approve(
     target: Target,
     body: crate::extract::Body<ApproveOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
-    check_binding(principal, body.value.client.clone())?;
+    let asker = asker(principal, body.value.client.clone(), &body.unknown)?;
     check_approver(principal, &body.value)?;
-    let record = app.engine().approve(target, body.value.vote()?).await?;
+    let record = app.engine().approve(target, Vote { asker, ..body.value.vote()? }).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
@@ -58,8 +58,9 @@ pub async fn execute(
     };
     let body = secret.shape::<ExecuteOperationRequest>(app)?;
     drop(secret);
-    check_binding(principal, body.value.client)?;
-    let record = app.engine().execute(target, body.value.requested_at_ms, secrets).await?;
+    let asker = asker(principal, body.value.client, &body.unknown)?;
+    let execute = Execute { requested_at_ms: body.value.requested_at_ms, asker };
+    let record = app.engine().execute(target, execute, secrets).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
@@ -73,8 +74,8 @@ pub async fn publish(
     target: Target,
     body: crate::extract::Body<PublishOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
-    check_binding(principal, body.value.client.clone())?;
-    let record = app.engine().publish(target, body.value.publish()).await?;
+    let asker = asker(principal, body.value.client.clone(), &body.unknown)?;
+    let record = app.engine().publish(target, Publish { asker, ..body.value.publish() }).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
@@ -93,17 +94,26 @@ pub async fn node_recovery(
     let secrets = Secrets { secret_kernel_payload, ..Secrets::default() };
     let body = secret.shape::<NodeRecoveryRequest>(app)?;
     drop(secret);
-    check_binding(principal, body.value.client.clone())?;
-    let (recovery, record) = app.engine().recover(target, body.value.recover()?, secrets).await?;
+    let asker = asker(principal, body.value.client.clone(), &body.unknown)?;
+    let recover = Recover { asker, ..body.value.recover()? };
+    let (recovery, record) = app.engine().recover(target, recover, secrets).await?;
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
 
-/// A `client` that is given must be the caller.
-fn check_binding(principal: &Principal, client: Option<ClientBinding>) -> Result<(), ApiError> {
-    if let Some(client) = client {
-        principal.bind(client.parse()?)?;
-    }
-    Ok(())
+/// Who asked, for evidence. A `client` that is given must be the caller; one that is not is the caller.
+fn asker(
+    principal: &Principal,
+    client: Option<ClientBinding>,
+    unknown_fields: &[String],
+) -> Result<Option<Asker>, ApiError> {
+    let claimed = client.map(ClientBinding::parse).transpose()?;
+    let client = match (claimed, principal) {
+        (Some(claimed), _) => Some(principal.bind(claimed)?),
+        (None, Principal::Identified(identity)) => Some(identity.binding()),
+        (None, Principal::Unrestricted) => None,
+    };
+    let says_something = client.is_some() || !unknown_fields.is_empty();
+    Ok(says_something.then(|| Asker { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
 /// An identified caller approves as itself, in roles it has.

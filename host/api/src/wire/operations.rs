@@ -136,7 +136,7 @@ impl ApproveOperationRequest {
     /// [`Fault`] for an empty subject.
     pub fn vote(self) -> Result<Vote, Fault> {
         let subject_id = not_empty("/subject_id", self.subject_id)?;
-        Ok(Vote { subject_id, roles: self.roles, claimed_at_ms: self.approved_at_ms })
+        Ok(Vote { subject_id, roles: self.roles, claimed_at_ms: self.approved_at_ms, asker: None })
     }
 }
 
@@ -180,6 +180,7 @@ impl PublishOperationRequest {
             scope: self.scope,
             expected_result_ref: self.expected_result_ref,
             requested_at_ms: self.requested_at_ms,
+            asker: None,
         }
     }
 }
@@ -205,7 +206,11 @@ impl NodeRecoveryRequest {
     /// # Errors
     /// [`Fault`] for an empty effect id.
     pub fn recover(self) -> Result<Recover, Fault> {
-        Ok(Recover { effect_id: not_empty("/effect_id", self.effect_id)?, result_root: self.result_root })
+        Ok(Recover {
+            effect_id: not_empty("/effect_id", self.effect_id)?,
+            result_root: self.result_root,
+            asker: None,
+        })
     }
 }
 

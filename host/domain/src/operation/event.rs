@@ -19,9 +19,23 @@ pub struct Event {
     pub at_ms: EpochMs,
     /// What.
     pub change: Change,
+    /// The request behind it, where that says who made it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub asked_by: Option<Asker>,
     /// The effect that this event brought to its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub settles: Option<SettledEffect>,
+}
+
+/// Who made a request that advanced an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asker {
+    /// The caller, as authenticated or as it said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub client: Option<ClientBinding>,
+    /// Members of the body that the contract does not have.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unknown_fields: Vec<String>,
 }
 
 /// The key an operation is about.

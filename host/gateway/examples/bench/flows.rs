@@ -178,7 +178,12 @@ async fn bare_flow(store: &Store, recorded: &[Event], n_commits: u64) -> Measure
     }
     let at_ms = events.last().map(|event| event.at_ms).ok_or("no events")?;
     let more = n_commits.saturating_sub(COMMITS.len() as u64);
-    let noted = Event { at_ms, change: Change::ReplayNoted { body_digest: Hex32::ZERO }, settles: None };
+    let noted = Event {
+        at_ms,
+        change: Change::ReplayNoted { body_digest: Hex32::ZERO },
+        asked_by: None,
+        settles: None,
+    };
     events.extend((0..more).map(|_| noted.clone()));
     let groups = COMMITS.into_iter().chain((0..more).map(|_| 1));
     let (mut end, mut previous_record_root) = (0, Hex32::ZERO);

@@ -83,6 +83,22 @@ async fn one_effect_performed_by_twenty_gives_one_signature() {
     assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_creation_performed_by_twenty_gives_one_key() {
+    let mut world = World::new();
+    let create = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITES[0]);
+    let creating = world.until_ceremony(operation(100, create)).await;
+    let world = Arc::new(world);
+    let mut callers = JoinSet::new();
+    for _ in 0..20 {
+        let (world, creating) = (Arc::clone(&world), creating.clone());
+        callers.spawn(async move { world.owed(&creating).await.unwrap() });
+    }
+    let outcomes = callers.join_all().await;
+    assert!(matches!(outcomes[0], Outcome::Staged(_)), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
+}
+
 #[tokio::test]
 async fn every_effect_repeated_is_answered_the_same() {
     let mut world = World::new();

@@ -55,6 +55,25 @@ async fn an_admission_that_nodes_do_not_believe_ends_the_operation() {
 }
 
 #[tokio::test]
+async fn two_of_three_that_refuse_are_enough_to_end_it_and_one_is_not() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    for (id, refusing) in [(1, vec![1]), (2, vec![1, 2])] {
+        let deciding = applying(&mut world, operation(id, asset_action(&[0, 1, 2], 7))).await;
+        let mut other = world.case(&deciding);
+        other.decision.not_after_ms.0 += 1;
+        for participant in &refusing {
+            world.node(*participant).await.admit(&other.request()).await.unwrap();
+        }
+        let outcome = world.owed(&deciding).await.unwrap();
+        if refusing.len() == 1 {
+            assert!(matches!(&outcome, Outcome::Acked(receipts) if receipts.len() == 2), "{outcome:?}");
+        } else {
+            assert_eq!(failure(outcome).code, "admission_conflict");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_not_made_twice() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let again = applying(&mut world, operation(2, key_create(&[0, 1, 2], 2, SUITES[0]))).await;

@@ -136,7 +136,7 @@ pub(crate) fn opening_payment(byte: u8) -> Commit {
 
 /// The commit that follows a record.
 pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> Commit {
-    let event = |change| Event { at_ms: at, change, settles: None };
+    let event = |change| Event { at_ms: at, change, asked_by: None, settles: None };
     let events: Vec<_> = changes.into_iter().map(event).collect();
     let operation = events.iter().fold(record.operation.clone(), evolve);
     let (previous_record_root, key, key_revision_before) = (record.record_root, None, None);

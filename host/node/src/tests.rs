@@ -1,0 +1,191 @@
+//! What no call can reach while everything else holds: the last line of the nonce rule, and the end of a share's life.
+
+use crate::chain::Chain;
+use crate::error::{Code, NodeError, Stop};
+use crate::row::{self, Stage};
+use crate::signing::Consume;
+use crate::testing::{SUITES, asset_action, hex32};
+use crate::vault::{self, Fresh};
+use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_threshold::keygen::{Params, Session};
+use gateway_threshold::{Message, Progress};
+use rand_core::OsRng;
+use sqlx::{Connection, SqliteConnection};
+
+const KEY: KeyId = KeyId(Hex32::new([42; 32]));
+
+async fn empty() -> SqliteConnection {
+    let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    sqlx::raw_sql(include_str!("../migrations/0001_node.sql")).execute(&mut conn).await.unwrap();
+    conn
+}
+
+fn chain(operation: u8) -> Chain {
+    Chain {
+        admission_hash: hex32(1),
+        operation_id: OperationId(hex32(operation)),
+        participant: ParticipantIndex(0),
+    }
+}
+
+/// A share of a two-of-two key, as participant 0 gets it.
+fn fresh(epoch: &str, operation: u8) -> Fresh {
+    let params = |me| Params {
+        profile: SUITES[0].parse().unwrap(),
+        me,
+        roster: [0, 1].into(),
+        threshold: 2,
+        ceremony_id: [operation; 32],
+    };
+    let (mut zero, mut for_one) = Session::start(params(0), &mut OsRng).unwrap();
+    let (mut one, mut for_zero) = Session::start(params(1), &mut OsRng).unwrap();
+    loop {
+        let (said, output) = hear(&mut zero, std::mem::take(&mut for_zero));
+        for_zero = hear(&mut one, std::mem::replace(&mut for_one, said)).0;
+        if let Some(output) = output {
+            return Fresh {
+                key_id: KEY,
+                epoch: EpochName(epoch.to_owned()),
+                operation_id: OperationId(hex32(operation)),
+                attempt: 1,
+                root: hex32(operation),
+                public_keys: output.keys.to_bytes(),
+                secret: output.share.to_secret_bytes(),
+            };
+        }
+    }
+}
+
+type Heard = (Vec<Message>, Option<Box<gateway_threshold::keygen::KeygenOutput>>);
+
+fn hear(session: &mut Session, messages: Vec<Message>) -> Heard {
+    let mut said = vec![];
+    for message in messages {
+        match session.handle(message).unwrap() {
+            Progress::Wait => {}
+            Progress::Send(more) => said.extend(more),
+            Progress::Done { send, output } => return (send, Some(output)),
+        }
+    }
+    (said, None)
+}
+
+async fn put(conn: &mut SqliteConnection, operation: u8) {
+    let statement = crate::row::Statement {
+        request: crate::testing::Case::key_create(operation, KEY, 2, 2, SUITES[0]).request(),
+        decision: crate::testing::Case::new(
+            operation,
+            KEY,
+            gateway_domain::key::Epoch { name: EpochName("1".to_owned()), root: hex32(1) },
+            2,
+            asset_action(&[0, 1], 7),
+        )
+        .decision,
+    };
+    let statement = serde_json::to_string(&statement).unwrap();
+    row::insert(conn, &chain(operation), Stage::Receipted, hex32(0), Some(&statement)).await.unwrap();
+}
+
+fn mark(operation: u8, attempt: u32, commitment: u8, epoch_root: Hex32) -> Consume {
+    Consume {
+        chain: chain(operation),
+        key_id: KEY,
+        epoch_root,
+        attempt,
+        commitment_hash: hex32(commitment),
+        package_hash: hex32(5),
+        package: "{}".to_owned(),
+        share: vec![1],
+    }
+}
+
+fn code<T: std::fmt::Debug>(answer: Result<T, Stop>) -> Code {
+    match answer {
+        Err(Stop::Refused(NodeError::Rejected(rejection))) => rejection.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_pair_of_commitments_is_marked_once_whoever_asks() {
+    let mut conn = empty().await;
+    let share = fresh("1", 9);
+    vault::stage(&mut conn, &share).await.unwrap();
+    vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
+    put(&mut conn, 1).await;
+    put(&mut conn, 2).await;
+    mark(1, 2, 7, share.root).run(&mut conn).await.unwrap();
+    assert_eq!(
+        code(mark(1, 2, 8, share.root).run(&mut conn).await),
+        Code::SessionConsumed,
+        "the same attempt"
+    );
+    assert_eq!(
+        code(mark(1, 3, 7, share.root).run(&mut conn).await),
+        Code::SessionConsumed,
+        "the same nonces"
+    );
+    assert_eq!(
+        code(mark(2, 1, 7, share.root).run(&mut conn).await),
+        Code::SessionConsumed,
+        "for another operation"
+    );
+    assert_eq!(code(mark(1, 1, 8, share.root).run(&mut conn).await), Code::AttemptSuperseded);
+    assert_eq!(
+        code(mark(3, 1, 8, share.root).run(&mut conn).await),
+        Code::StepOutOfOrder,
+        "an unknown operation"
+    );
+    mark(1, 3, 8, share.root).run(&mut conn).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_share_leaves_under_an_epoch_that_is_over() {
+    let mut conn = empty().await;
+    let (first, second) = (fresh("1", 9), fresh("2", 10));
+    put(&mut conn, 1).await;
+    assert_eq!(code(mark(1, 1, 7, first.root).run(&mut conn).await), Code::EpochConflict, "before it began");
+    vault::stage(&mut conn, &first).await.unwrap();
+    vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
+    vault::stage(&mut conn, &second).await.unwrap();
+    mark(1, 1, 7, first.root).run(&mut conn).await.unwrap();
+    vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
+    assert_eq!(code(mark(1, 2, 8, first.root).run(&mut conn).await), Code::EpochConflict, "after it ended");
+}
+
+#[tokio::test]
+async fn a_share_is_staged_active_retired_and_erased() {
+    let mut conn = empty().await;
+    let (first, second) = (fresh("1", 9), fresh("2", 10));
+    vault::stage(&mut conn, &first).await.unwrap();
+    assert!(vault::active(&mut conn, KEY).await.unwrap().is_none());
+    assert!(!vault::is_known(&mut conn, KEY).await.unwrap());
+    vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
+    let held = vault::active(&mut conn, KEY).await.unwrap().unwrap();
+    let secret = vault::secret(&mut conn, KEY, &held).await.unwrap();
+    assert_eq!(*secret.to_secret_bytes(), *first.secret);
+    vault::stage(&mut conn, &second).await.unwrap();
+    vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
+    assert_eq!(vault::active(&mut conn, KEY).await.unwrap().unwrap().epoch, second.epoch);
+    assert!(vault::secret(&mut conn, KEY, &held).await.is_err(), "a retired share does not sign");
+    assert_eq!(states(&mut conn).await, [("1", "retired", true), ("2", "active", true)].map(own));
+    vault::erase_retired(&mut conn, KEY).await.unwrap();
+    assert_eq!(states(&mut conn).await, [("1", "erased", false), ("2", "active", true)].map(own));
+    assert_eq!(
+        code(vault::stage(&mut conn, &first).await),
+        Code::EpochConflict,
+        "an epoch is never had twice"
+    );
+    let kept = vault::generation(&mut conn, KEY, &first.epoch).await.unwrap().unwrap();
+    assert_eq!(kept.root, first.root, "what was signed under it can still be checked");
+}
+
+fn own((epoch, state, secret): (&str, &str, bool)) -> (String, String, bool) {
+    (epoch.to_owned(), state.to_owned(), secret)
+}
+
+async fn states(conn: &mut SqliteConnection) -> Vec<(String, String, bool)> {
+    let sql = "SELECT epoch, state, secret IS NOT NULL FROM share ORDER BY epoch";
+    sqlx::query_as(sql).fetch_all(conn).await.unwrap()
+}
