@@ -37,7 +37,7 @@ mod signing;
 mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(all(test, feature = "testing"))]
+#[cfg(test)]
 mod tests;
 mod vault;
 
