@@ -1,5 +1,7 @@
 //! Tests at two borders: the router in process, and the real process. (The third, the pure core, tests itself.)
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
 mod canaries;
 mod coverage;
 mod crash;

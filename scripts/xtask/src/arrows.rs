@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-policy", &["gateway-domain", "gateway-engine"]),
     ("gateway-authority", &["gateway-domain", "gateway-engine"]),
     ("gateway-node", &["gateway-domain", "gateway-sqlite", "gateway-threshold"]),
-    ("gateway-runtime", &["gateway-domain", "gateway-engine", "gateway-node"]),
+    ("gateway-runtime", &["gateway-domain", "gateway-engine", "gateway-node", "gateway-threshold"]),
     ("gateway-api", &["gateway-auth", "gateway-domain", "gateway-engine"]),
     (
         "operation-gateway",
