@@ -46,8 +46,10 @@ use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::Intent;
 use crate::policy;
+use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Other bodies under one idempotency key that are kept in evidence.
 const REPLAYS_MAX: usize = 64;
@@ -122,6 +124,12 @@ impl Operation {
     #[must_use]
     pub fn plan(&self) -> Option<Plan> {
         self.admission.as_ref().map(|admission| plan(&admission.decision))
+    }
+
+    /// The nodes that take part; none before the decision.
+    #[must_use]
+    pub fn planned_nodes(&self) -> BTreeSet<ParticipantIndex> {
+        self.plan().map(|plan| plan.nodes).unwrap_or_default()
     }
 }
 

@@ -139,6 +139,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// `code: operands` of every reason.
+    #[must_use]
+    pub fn reason_texts(&self) -> Vec<String> {
+        self.reasons.iter().map(ToString::to_string).collect()
+    }
+
     /// Whether the operation may go on.
     #[must_use]
     pub fn is_allowed(&self) -> bool {

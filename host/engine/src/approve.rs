@@ -1,7 +1,7 @@
 //! Approval: load → policy → decide → commit → drive to admission when the quorum is reached.
 
 use crate::engine::{Engine, Inner};
-use crate::error::{Dependency, EngineError, Unavailable};
+use crate::error::{EngineError, judged};
 use crate::ports::Record;
 use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
@@ -68,12 +68,8 @@ impl Inner {
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         let approvals = [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat();
         let policy = self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref()).await;
-        match &policy.fault {
-            None => Ok(Some(policy)),
-            Some(fault) => {
-                Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}")).into())
-            }
-        }
+        judged(&policy)?;
+        Ok(Some(policy))
     }
 }
 

@@ -44,8 +44,8 @@ impl Draft {
         if let Some(first) = events.first_mut() {
             first.asked_by = asker.cloned();
         }
-        for event in &events {
-            self.operation = evolve(self.operation.clone(), event);
+        if !events.is_empty() {
+            self.operation = events.iter().fold(self.operation.clone(), evolve);
         }
         let n_events = events.len();
         self.pending.extend(events);

@@ -2,6 +2,7 @@
 
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::operation::Refusal;
+use gateway_domain::policy;
 
 /// Something the gateway stands on did not answer. Nothing was done that would not be done again alike.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +42,14 @@ impl Unavailable {
     #[must_use]
     pub fn new(dependency: Dependency, detail: impl Into<String>) -> Self {
         Self { dependency, detail: detail.into() }
+    }
+}
+
+/// A bundle that failed has not judged: nothing may be decided on its `DENY`.
+pub(crate) fn judged(outcome: &policy::Outcome) -> Result<(), Unavailable> {
+    match &outcome.fault {
+        None => Ok(()),
+        Some(fault) => Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}"))),
     }
 }
 

@@ -31,6 +31,7 @@ pub use approve::Vote;
 pub use engine::{Engine, Ports, Rules, Visibility};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Publish};
+pub use locks::OperationLocks;
 pub use query::Preview;
 pub use rate::Rate;
 pub use recover::Recover;

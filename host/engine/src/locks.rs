@@ -1,4 +1,4 @@
-//! One command at a time on one operation within this process. Between processes the store's revision decides.
+//! One thing at a time on one operation within this process. Between processes the store's revision decides.
 
 use gateway_domain::ids::OperationId;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ type Lock = tokio::sync::Mutex<()>;
 
 /// A lock for each operation somebody is working on.
 #[derive(Default)]
-pub(crate) struct OperationLocks(Mutex<BTreeMap<OperationId, Weak<Lock>>>);
+pub struct OperationLocks(Mutex<BTreeMap<OperationId, Weak<Lock>>>);
 
 impl OperationLocks {
     /// Waits for its turn, first come first served.
-    pub(crate) async fn lock(&self, id: OperationId) -> OwnedMutexGuard<()> {
+    pub async fn lock(&self, id: OperationId) -> OwnedMutexGuard<()> {
         let lock = {
             let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Forget the operations nobody works on before the map doubles with them.

@@ -1,7 +1,7 @@
 //! From an effect to a port call and its outcome. No rules of its own.
 
 use crate::engine::Inner;
-use crate::error::{Dependency, EngineError, Unavailable};
+use crate::error::{EngineError, judged};
 use crate::ports::AdmissionRequest;
 use crate::secret::Secrets;
 use gateway_domain::admission::Derivation;
@@ -46,12 +46,9 @@ impl Inner {
             return Ok(rejected("custody_key_not_active", "the key does not sign".to_owned(), None));
         }
         let policy = self.judge_operation(Moment::Admission, operation, &operation.approvals, key).await;
-        if let Some(fault) = &policy.fault {
-            return Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}")).into());
-        }
+        judged(&policy)?;
         if !policy.is_allowed() || !policy.quorum.satisfied {
-            let reasons = policy.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            return Ok(rejected("policy_rejected", reasons, Some(policy)));
+            return Ok(rejected("policy_rejected", policy.reason_texts().join("; "), Some(policy)));
         }
         let derivation = match self.derivation(operation, key) {
             Ok(derivation) => derivation,

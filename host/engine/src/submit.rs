@@ -2,7 +2,7 @@
 
 use crate::draft::Draft;
 use crate::engine::{Engine, Inner};
-use crate::error::{Dependency, EngineError, Unavailable};
+use crate::error::{EngineError, judged};
 use crate::ports::{DecisionRecord, Record};
 use crate::secret::Secrets;
 use crate::target::until_unraced;
@@ -164,9 +164,9 @@ impl Inner {
         intent_hash: Hex32,
         outcome: policy::Outcome,
     ) -> Result<EngineError, EngineError> {
-        let answer = match &outcome.fault {
-            Some(fault) => Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}")).into(),
-            None => EngineError::PolicyRejected(outcome.reasons.iter().map(ToString::to_string).collect()),
+        let answer = match judged(&outcome) {
+            Err(fault) => fault.into(),
+            Ok(()) => EngineError::PolicyRejected(outcome.reason_texts()),
         };
         let record = DecisionRecord {
             at_ms: self.ports.clock.now(),

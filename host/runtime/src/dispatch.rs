@@ -31,7 +31,7 @@ impl DriveNodes for EmbeddedFleet {
         if let Some(unsupported) = unsupported(&operation.intent) {
             return Ok(unsupported);
         }
-        let _turn = self.turns.take(operation.id).await;
+        let _turn = self.turns.lock(operation.id).await;
         let calls = Calls::new(operation)?;
         let plan = operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
         let needed = plan.n_acks_required;

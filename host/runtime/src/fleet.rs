@@ -2,8 +2,8 @@
 
 use crate::config::FleetConfig;
 use crate::suspects::Suspects;
-use crate::turns::Turns;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_engine::OperationLocks;
 use gateway_node::{Node, NodeError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,8 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 pub struct EmbeddedFleet {
     config: FleetConfig,
     nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
-    pub(crate) turns: Turns,
+    /// Effects of one operation take turns: the second of two equal ones finds the first one's result.
+    pub(crate) turns: OperationLocks,
     pub(crate) suspects: Suspects,
 }
 
@@ -28,7 +29,7 @@ impl EmbeddedFleet {
     #[must_use]
     pub fn new(config: FleetConfig) -> Self {
         let nodes = Mutex::new(BTreeMap::new());
-        Self { config, nodes, turns: Turns::default(), suspects: Suspects::default() }
+        Self { config, nodes, turns: OperationLocks::default(), suspects: Suspects::default() }
     }
 
     /// A participant's node. One that could not be opened is tried again the next time.

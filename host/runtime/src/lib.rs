@@ -17,7 +17,6 @@ mod keygen;
 mod signing;
 mod steps;
 mod suspects;
-mod turns;
 
 pub use config::FleetConfig;
 pub use fleet::EmbeddedFleet;

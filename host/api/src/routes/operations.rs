@@ -1,12 +1,13 @@
 //! `/v1/operations`.
 
 use super::lifecycle;
-use crate::error::{ApiError, Code, ErrorBody};
+use crate::error::{ApiError, ErrorBody};
 use crate::extract::{
     Body, Caller, OperationsApprove, OperationsExecute, OperationsPublish, OperationsRead, OperationsRecover,
     OperationsSign, PathOperationId,
 };
 use crate::state::App;
+use crate::wire::common::not_empty;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
@@ -61,9 +62,7 @@ pub async fn sign(
 
 fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
     let request = body.value;
-    if request.idempotency_key.is_empty() {
-        return Err(ApiError::new(Code::InvalidJson, "`/idempotency_key` must not be empty"));
-    }
+    let idempotency_key = not_empty("/idempotency_key", request.idempotency_key.clone())?;
     let intent = request.intent()?;
     let claimed = request.client.parse()?;
     let body_digest = body_digest(&intent, &claimed)?;
@@ -71,7 +70,7 @@ fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> 
     Ok(Submit {
         tenant: submitter.tenant(),
         submitter,
-        idempotency_key: request.idempotency_key,
+        idempotency_key,
         intent,
         body_digest,
         unknown_fields: body.unknown,

@@ -51,7 +51,7 @@ impl From<&Outcome> for PolicyPreview {
             decision: outcome.decision,
             bundle_id: outcome.bundle_id.clone(),
             bundle_hash: outcome.bundle_hash,
-            reasons: outcome.reasons.iter().map(ToString::to_string).collect(),
+            reasons: outcome.reason_texts(),
             obligations: outcome.obligations.iter().map(ToString::to_string).collect(),
             facts: outcome.facts.iter().map(ToString::to_string).collect(),
         }

@@ -27,14 +27,13 @@ pub(super) fn decide(
         return Ok(late(operation, approval));
     }
     let Some(policy) = policy else { return Ok(Vec::new()) };
-    let reasons = || policy.reasons.iter().map(ToString::to_string).collect();
     if !policy.is_allowed() {
-        return Err(Refusal::PolicyRejected { reasons: reasons() });
+        return Err(Refusal::PolicyRejected { reasons: policy.reason_texts() });
     }
     if !policy.quorum.subjects.contains(&approval.subject_id) {
         return Err(Refusal::ApproverNotPermitted {
             subject_id: approval.subject_id.clone(),
-            reasons: reasons(),
+            reasons: policy.reason_texts(),
         });
     }
     let mut changes = vec![Change::ApprovalRecorded { approval: approval.clone(), policy: policy.clone() }];

@@ -1,12 +1,12 @@
 //! What an event makes of an operation. Total: an event that does not fit changes nothing but the count.
 
+use super::Operation;
 use super::event::{Change, Event, Submission};
 use super::phase::Phase;
-use super::{Operation, plan};
 use crate::approval::Approval;
 use crate::policy;
+use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
-use std::collections::BTreeSet;
 
 /// The operation that a list of events tells; none when it does not begin with a submission.
 #[must_use]
@@ -77,7 +77,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         }
         Change::EpochDecided { staged } => {
             operation.staged = Some(staged.clone());
-            operation.phase = Phase::Committing { attempt: 1, unacked: planned(&operation) };
+            operation.phase = Phase::Committing { attempt: 1, unacked: operation.planned_nodes() };
         }
         Change::EpochAcked { participants } => acked(&mut operation, participants),
         Change::Executed { result_ref, signature } => {
@@ -109,13 +109,9 @@ fn counted(operation: &mut Operation, approval: &Approval, policy: &policy::Outc
     operation.policy = policy.clone();
 }
 
-fn acked(operation: &mut Operation, participants: &[crate::roster::ParticipantIndex]) {
+fn acked(operation: &mut Operation, participants: &[ParticipantIndex]) {
     if let Phase::Committing { attempt, unacked } = &mut operation.phase {
         *attempt = attempt.saturating_add(1);
         unacked.retain(|node| !participants.contains(node));
     }
-}
-
-fn planned(operation: &Operation) -> BTreeSet<crate::roster::ParticipantIndex> {
-    operation.admission.as_ref().map(|admission| plan(&admission.decision).nodes).unwrap_or_default()
 }

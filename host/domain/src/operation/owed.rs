@@ -1,11 +1,9 @@
 //! What an operation owes. After a crash this is all there is to know.
 
+use super::Operation;
 use super::command::Ask;
 use super::effect::{Action, Effect, EffectId, EffectStep};
 use super::phase::Phase;
-use super::{Operation, plan};
-use crate::roster::ParticipantIndex;
-use std::collections::BTreeSet;
 
 /// What is to happen next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,22 +30,20 @@ pub fn next(operation: &Operation) -> Step {
         | Phase::Published
         | Phase::Failed => Step::Rest,
         Phase::Deciding => perform(EffectStep::Decision, 1, Action::ObtainDecision),
-        Phase::Applying => perform(EffectStep::Admission, 1, Action::ApplyAdmission(nodes(operation))),
+        Phase::Applying => {
+            perform(EffectStep::Admission, 1, Action::ApplyAdmission(operation.planned_nodes()))
+        }
         Phase::Materializing => {
-            perform(EffectStep::PolicyReceipt, 1, Action::MaterializeReceipt(nodes(operation)))
+            perform(EffectStep::PolicyReceipt, 1, Action::MaterializeReceipt(operation.planned_nodes()))
         }
         Phase::ReceiptMaterialized => Step::Record(Box::new(Ask::BeginCeremony)),
         Phase::Preparing { attempt } => {
-            perform(EffectStep::Execute, *attempt, Action::RunCeremony(nodes(operation)))
+            perform(EffectStep::Execute, *attempt, Action::RunCeremony(operation.planned_nodes()))
         }
         Phase::Committing { attempt, unacked } => {
             perform(EffectStep::CommitEpoch, *attempt, Action::CommitEpoch(unacked.clone()))
         }
-        Phase::Publishing => perform(EffectStep::Publish, 1, Action::Publish(nodes(operation))),
-        Phase::Discarding => perform(EffectStep::Discard, 1, Action::Discard(nodes(operation))),
+        Phase::Publishing => perform(EffectStep::Publish, 1, Action::Publish(operation.planned_nodes())),
+        Phase::Discarding => perform(EffectStep::Discard, 1, Action::Discard(operation.planned_nodes())),
     }
-}
-
-fn nodes(operation: &Operation) -> BTreeSet<ParticipantIndex> {
-    operation.admission.as_ref().map(|admission| plan(&admission.decision).nodes).unwrap_or_default()
 }

@@ -30,7 +30,7 @@ pub fn recovery(
     if let Some(known) = known {
         return Ok((known.clone(), false));
     }
-    let participants = operation.plan().map(|plan| plan.nodes.into_iter().collect()).unwrap_or_default();
+    let participants = operation.planned_nodes().into_iter().collect();
     let effect_id = effect_id.to_owned();
     // A name of this operation's own may yet become an effect: nothing is said of it for ever.
     let may_come = settled.is_none() && effect_id.starts_with(&format!("{}.", operation.id));

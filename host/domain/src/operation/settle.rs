@@ -2,7 +2,7 @@
 
 use super::effect::{Action, EffectId, EffectStep, Failure, NodeReceipt, Outcome};
 use super::publish::SIGNATURE_SCOPE;
-use super::{Change, Operation, Phase, Step, next, plan};
+use super::{Change, Operation, Phase, Step, next};
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
 use crate::roster::ParticipantIndex;
@@ -150,9 +150,9 @@ fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
 }
 
 fn enough(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
-    let Some(admission) = &operation.admission else { return false };
-    let plan = plan(&admission.decision);
-    participants(receipts).intersection(&plan.nodes).count() >= plan.n_acks_required
+    operation
+        .plan()
+        .is_some_and(|plan| participants(receipts).intersection(&plan.nodes).count() >= plan.n_acks_required)
 }
 
 fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
