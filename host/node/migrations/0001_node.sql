@@ -2,13 +2,15 @@
 CREATE TABLE operation (
     operation_id TEXT NOT NULL PRIMARY KEY,
     admission_hash TEXT NOT NULL,
+    -- Whose shares it is about; none for an operation that was discarded unheard.
+    key_id TEXT,
     stage TEXT NOT NULL
         CHECK (stage IN ('admitted', 'receipted', 'executed', 'committed', 'published', 'discarded')),
     -- The head of this node's chain of steps.
     head TEXT NOT NULL,
     -- Intent, approvals and signed decision as JSON; none for an operation that was discarded unheard.
     statement TEXT,
-    CHECK (statement IS NOT NULL OR stage = 'discarded')
+    CHECK ((statement IS NOT NULL AND key_id IS NOT NULL) OR stage = 'discarded')
 ) STRICT, WITHOUT ROWID;
 
 -- Steps done: a repeat is answered from here.

@@ -4,13 +4,16 @@ use crate::call::AdmitRequest;
 use crate::chain::Chain;
 use crate::error::{Code, NodeError, Rejection, Stop, answer};
 use crate::gate;
-use crate::judge::judge;
+use crate::generations::Generations;
+use crate::judge::{check_generation, judge};
 use crate::node::Node;
-use crate::row::{self, Row, Stage, Statement};
+use crate::row::{self, Row, Stage, Statement, View};
+use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::operation::NodeReceipt;
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
+use std::sync::Arc;
 
 impl Node {
     /// Verifies a decision with everything it rests on, and keeps it. The same again is answered the same.
@@ -20,28 +23,39 @@ impl Node {
     /// [`Code::AdmissionConflict`], [`Code::OperationDiscarded`] or [`Code::UnsupportedOperation`];
     /// [`NodeError::Unavailable`] also when this node holds no share of the key.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
+        let admission = match judge(&self.config, request, self.now()) {
+            Ok(admission) => admission,
+            Err(refusal) => return self.admitted_before(request).await?.ok_or(refusal),
+        };
+        let Admission { decision, admission_hash, .. } = admission;
         let operation_id = request.effect.operation;
-        let mut conn = self.database.reader().acquire().await?;
-        let known = row::load(&mut conn, operation_id).await?.filter(|row| row.stage != Stage::Discarded);
-        if let Some(Row { admission_hash, statement: Some(statement), .. }) = known
-            && statement.request == *request
-        {
-            let chain = Chain { admission_hash, operation_id, participant: self.participant() };
-            return Ok(self.receipt(chain.after_admission()?));
-        }
-        let admission = judge(&self.config, request, self.now())?;
-        let statement = Statement { request: request.clone(), decision: admission.decision };
-        gate::key_fits(&mut conn, &statement).await?;
-        drop(conn);
-        let chain =
-            Chain { admission_hash: admission.admission_hash, operation_id, participant: self.participant() };
-        let statement = serde_json::to_string(&statement).map_err(NodeError::damaged)?;
-        let keep = Keep { head: chain.after_admission()?, chain, statement };
+        let chain = Chain { admission_hash, operation_id, participant: self.participant() };
+        let statement = Statement { request: request.clone(), decision };
+        let keep = Keep {
+            head: chain.after_admission()?,
+            chain,
+            text: serde_json::to_string(&statement).map_err(NodeError::damaged)?,
+            statement,
+            generations: Arc::clone(&self.generations),
+        };
         let transition_hash = self.database.write(keep).await??;
         Ok(self.receipt(transition_hash))
     }
 
-    pub(crate) const fn receipt(&self, transition_hash: Hex32) -> NodeReceipt {
+    /// A decision that was taken in its time holds: the same again is no news, even when it would be too late now.
+    async fn admitted_before(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
+        let mut conn = self.database.reader().acquire().await?;
+        let known = View::load(&mut conn, request.effect, None).await?.row;
+        let Some(Row { admission_hash, stage, statement: Some(statement) }) = known else { return Ok(None) };
+        if stage == Stage::Discarded || statement.request != *request {
+            return Ok(None);
+        }
+        let operation_id = request.effect.operation;
+        let chain = Chain { admission_hash, operation_id, participant: self.participant() };
+        Ok(Some(self.receipt(chain.after_admission()?)))
+    }
+
+    pub(crate) fn receipt(&self, transition_hash: Hex32) -> NodeReceipt {
         NodeReceipt { participant: self.config.participant, transition_hash }
     }
 }
@@ -50,23 +64,33 @@ impl Node {
 struct Keep {
     chain: Chain,
     head: Hex32,
-    statement: String,
+    statement: Statement,
+    /// The statement as it is stored.
+    text: String,
+    generations: Arc<Generations>,
 }
 
 impl Keep {
     async fn run(&self, conn: &mut SqliteConnection) -> Result<Hex32, Stop> {
-        let known = row::load(conn, self.chain.operation_id).await?;
-        let Some(known) = known else {
-            row::insert(conn, &self.chain, Stage::Admitted, self.head, Some(&self.statement)).await?;
+        let Statement { request, decision } = &self.statement;
+        let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
+        if let Some(known) = view.row {
+            if known.stage == Stage::Discarded {
+                let detail = "the operation was discarded here";
+                return Err(Rejection::new(Code::OperationDiscarded, detail).into());
+            }
+            if known.admission_hash != self.chain.admission_hash {
+                return Err(gate::other_decision().into());
+            }
             return Ok(self.head);
-        };
-        if known.stage == Stage::Discarded {
-            return Err(Rejection::new(Code::OperationDiscarded, "the operation was discarded here").into());
         }
-        if known.admission_hash != self.chain.admission_hash {
-            let detail = "another decision admitted the operation";
-            return Err(Rejection::new(Code::AdmissionConflict, detail).into());
+        let held = gate::key_fits(decision, view.active.as_ref(), view.key_is_known)?;
+        if let Some(held) = held {
+            let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;
+            check_generation(&request.intent, decision, &keys)?;
         }
+        let known = Some((decision.key_id, self.text.as_str()));
+        row::insert(conn, &self.chain, Stage::Admitted, self.head, known).await?;
         Ok(self.head)
     }
 }

@@ -1,46 +1,45 @@
 //! What a call must be before anything else is looked at, and what must still hold before execution.
 
 use crate::call::Call;
-use crate::error::{Code, Rejection, Stop};
-use crate::judge::{check_generation, epoch_conflict};
+use crate::error::{Code, NodeError, Rejection};
+use crate::judge::epoch_conflict;
 use crate::node::NodeConfig;
-use crate::row::{self, Row, Stage, Statement};
+use crate::row::{Row, Stage, Statement, View};
 use crate::vault::{self, Held};
+use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::EffectStep;
-use sqlx::SqliteConnection;
 
 /// An admitted operation that a call is about.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) stage: Stage,
     pub(crate) statement: Statement,
+    pub(crate) active: Option<Held>,
+    key_is_known: bool,
 }
 
 /// The operation of a call: admitted here by the decision the call names, and not given up.
-pub(crate) async fn known(
-    conn: &mut SqliteConnection,
-    call: &Call,
-    step: EffectStep,
-) -> Result<Standing, Stop> {
+pub(crate) fn known(view: View, call: &Call, step: EffectStep) -> Result<Standing, Rejection> {
+    let View { row, active, key_is_known, .. } = view;
     if call.effect.step != step {
-        return Err(out_of_order("the effect is of another step").into());
+        return Err(out_of_order("the effect is of another step"));
     }
-    let Some(Row { admission_hash, stage, statement }) = row::load(conn, call.effect.operation).await? else {
-        return Err(out_of_order("the operation is not admitted here").into());
+    let Some(Row { admission_hash, stage, statement }) = row else {
+        return Err(out_of_order("the operation is not admitted here"));
     };
     if admission_hash != call.admission_hash {
-        return Err(Rejection::new(Code::AdmissionConflict, "another decision admitted the operation").into());
+        return Err(other_decision());
     }
     match (stage, statement) {
         (Stage::Discarded, _) | (_, None) => {
-            Err(Rejection::new(Code::OperationDiscarded, "the operation was discarded here").into())
+            Err(Rejection::new(Code::OperationDiscarded, "the operation was discarded here"))
         }
         (
             Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Committed | Stage::Published,
             Some(statement),
-        ) => Ok(Standing { stage, statement }),
+        ) => Ok(Standing { stage, statement, active, key_is_known }),
     }
 }
 
@@ -60,36 +59,33 @@ pub(crate) fn in_order(
     Ok(())
 }
 
-/// What must hold until the nodes have executed: the decision is in force, and the key is as it was admitted.
-pub(crate) async fn in_force(
-    conn: &mut SqliteConnection,
+/// What must hold until the nodes have executed: the decision is in force, and the key is as it was admitted. The
+/// generation a signature is made with; none for a key that is to be made.
+pub(crate) fn in_force<'s>(
     config: &NodeConfig,
-    statement: &Statement,
-) -> Result<Option<Held>, Stop> {
-    let (decision, now) = (&statement.decision, (config.clock)());
+    standing: &'s Standing,
+) -> Result<Option<&'s Held>, NodeError> {
+    let (decision, now) = (&standing.statement.decision, (config.clock)());
     if now < decision.not_before_ms || now >= decision.not_after_ms {
-        let detail = "the admission decision is not in force now";
-        return Err(Rejection::new(Code::AdmissionExpired, detail).into());
+        return Err(expired().into());
     }
-    key_fits(conn, statement).await
+    key_fits(decision, standing.active.as_ref(), standing.key_is_known)
 }
 
-/// The generation a signature is made with; none for a key that is to be made.
-pub(crate) async fn key_fits(
-    conn: &mut SqliteConnection,
-    statement: &Statement,
-) -> Result<Option<Held>, Stop> {
-    let decision = &statement.decision;
+/// The key is in the very generation that was admitted, or there is none yet.
+pub(crate) fn key_fits<'h>(
+    decision: &AdmissionDecision,
+    active: Option<&'h Held>,
+    key_is_known: bool,
+) -> Result<Option<&'h Held>, NodeError> {
     match decision.operation_type {
-        OperationType::KeyCreate => {
-            if vault::is_known(conn, decision.key_id).await? {
-                return Err(epoch_conflict("the key exists").into());
-            }
-            Ok(None)
-        }
+        OperationType::KeyCreate if key_is_known => Err(epoch_conflict("the key exists").into()),
+        OperationType::KeyCreate => Ok(None),
         OperationType::Sign => {
-            let held = vault::active(conn, decision.key_id).await?.ok_or(vault::NO_SHARE)?;
-            check_generation(&statement.request.intent, decision, &held)?;
+            let held = active.ok_or(vault::NO_SHARE)?;
+            if held.epoch != decision.epoch || held.root != decision.epoch_root {
+                return Err(epoch_conflict("the key is in another epoch than the admitted one").into());
+            }
             Ok(Some(held))
         }
         OperationType::Refresh | OperationType::Reshare | OperationType::Rotate | OperationType::Recover => {
@@ -111,4 +107,12 @@ pub(crate) fn check_fence(statement: &Statement) -> Result<(), Rejection> {
 
 pub(crate) fn out_of_order(detail: impl Into<String>) -> Rejection {
     Rejection::new(Code::StepOutOfOrder, detail)
+}
+
+pub(crate) fn expired() -> Rejection {
+    Rejection::new(Code::AdmissionExpired, "the admission decision is not in force now")
+}
+
+pub(crate) fn other_decision() -> Rejection {
+    Rejection::new(Code::AdmissionConflict, "another decision admitted the operation")
 }

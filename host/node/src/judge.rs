@@ -3,15 +3,14 @@
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
-use crate::vault::Held;
 use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, verify};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, KeyCreate, OperationType, SigningTerms};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::time::EpochMs;
-use gateway_threshold::SignatureProfile;
 use gateway_threshold::derive::derive;
+use gateway_threshold::{PublicKeys, SignatureProfile};
 
 /// The epoch every key begins with (decisions.md 5).
 pub(crate) const FIRST_EPOCH: &str = "1";
@@ -94,34 +93,32 @@ fn check_creation(create: &KeyCreate, decision: &AdmissionDecision) -> Result<()
     if as_asked { Ok(()) } else { Err(refused("the decision makes another key than the intent")) }
 }
 
-/// A signature is admitted for exactly the generation this node holds, and for the child key it derives itself.
+/// A signature is admitted for what the generation it names can do, and for the child key this node derives itself.
+/// Checked once, at admission: later steps only ask whether the generation is still that one.
 pub(crate) fn check_generation(
     intent: &Intent,
     decision: &AdmissionDecision,
-    held: &Held,
+    keys: &PublicKeys,
 ) -> Result<(), NodeError> {
-    if held.epoch != decision.epoch || held.root != decision.epoch_root {
-        return Err(epoch_conflict("the key is in another epoch than the admitted one").into());
-    }
-    let holders = held.keys.verifying_shares();
+    let holders = keys.verifying_shares();
     if decision.participants.iter().any(|signer| !holders.contains_key(&signer.0)) {
         return Err(refused("the decision names signers that hold no share").into());
     }
-    if decision.threshold.0 < held.keys.threshold() {
+    if decision.threshold.0 < keys.threshold() {
         return Err(refused("the decision lowers the key's threshold").into());
     }
-    if decision.derivation != derivation(intent, held)? {
+    if decision.derivation != derivation(intent, keys)? {
         return Err(refused("the decision is for another child key than the intent").into());
     }
     Ok(())
 }
 
 /// The child key the intent asks for, computed from this node's own copy of the public keys.
-fn derivation(intent: &Intent, held: &Held) -> Result<Option<Derivation>, Rejection> {
+fn derivation(intent: &Intent, keys: &PublicKeys) -> Result<Option<Derivation>, Rejection> {
     let Intent::Payment(payment) = intent else { return Ok(None) };
     let Some(bip32) = &payment.bip32 else { return Ok(None) };
     let path = bip32.indices().map_err(|error| refused(error.to_string()))?;
-    let child = derive(&held.keys, &path).map_err(|error| refused(error.to_string()))?;
+    let child = derive(keys, &path).map_err(|error| refused(error.to_string()))?;
     Ok(Some(Derivation {
         path: bip32.path.clone(),
         tweak: Hex32::new(*child.tweak.as_bytes()),

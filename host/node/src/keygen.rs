@@ -10,14 +10,14 @@ use crate::gate;
 use crate::judge::FIRST_EPOCH;
 use crate::limits::{KEYGEN_SESSIONS_MAX, KEYGEN_TTL_MS};
 use crate::node::Node;
-use crate::row::{self, Stage, Statement};
+use crate::row::{self, Stage, Statement, View};
 use crate::sessions::superseded;
 use crate::vault::{self, Fresh};
 use gateway_domain::canonical;
 use gateway_domain::ids::{EpochName, Hex32, OperationId};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::epoch_root;
-use gateway_domain::operation::EffectStep;
+use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::time::EpochMs;
 use gateway_sqlite::Job;
 use gateway_threshold::keygen::{KeygenOutput, Params, Session};
@@ -92,13 +92,15 @@ impl Node {
     ) -> Result<KeygenAnswer, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
-        let standing = gate::known(&mut conn, call, EffectStep::Execute).await?;
+        let standing =
+            gate::known(View::load(&mut conn, call.effect, None).await?, call, EffectStep::Execute)?;
+        let key_id = standing.statement.decision.key_id;
         if let Some(staged) = vault::staged(&mut conn, id, attempt).await? {
-            return Ok(KeygenAnswer::Staged(Box::new(staged.keys)));
+            return Ok(KeygenAnswer::Staged(Box::new(staged.decode(key_id)?)));
         }
         let previous = self.chain(call).after_receipt()?;
         gate::in_order(call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
-        gate::in_force(&mut conn, &self.config, &standing.statement).await?;
+        gate::in_force(&self.config, &standing)?;
         drop(conn);
         let params = self.params(call, &standing.statement)?;
         self.ceremonies.has_room(id, self.now())?;
@@ -122,9 +124,10 @@ impl Node {
     ) -> Result<KeygenAnswer, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
-        let Statement { decision, .. } = gate::known(&mut conn, call, EffectStep::Execute).await?.statement;
+        let view = View::load(&mut conn, call.effect, None).await?;
+        let Statement { decision, .. } = gate::known(view, call, EffectStep::Execute)?.statement;
         if let Some(staged) = vault::staged(&mut conn, id, attempt).await? {
-            return Ok(KeygenAnswer::Staged(Box::new(staged.keys)));
+            return Ok(KeygenAnswer::Staged(Box::new(staged.decode(decision.key_id)?)));
         }
         drop(conn);
         let ceremony = self.ceremonies.find(id, attempt).ok_or(GONE)?;
@@ -152,7 +155,9 @@ impl Node {
                     public_keys: output.keys.to_bytes(),
                     secret: output.share.to_secret_bytes(),
                 };
-                self.database.write(StageShare { chain: self.chain(call), fresh }).await??;
+                self.database
+                    .write(StageShare { effect: call.effect, chain: self.chain(call), fresh })
+                    .await??;
                 self.ceremonies.close(id);
                 Ok(KeygenAnswer::Staged(Box::new(output.keys)))
             }
@@ -240,6 +245,7 @@ impl Job for Begin {
 
 /// Keeps a share that the ceremony gave, and that the operation is executed.
 struct StageShare {
+    effect: EffectId,
     chain: Chain,
     fresh: Fresh,
 }
@@ -247,7 +253,7 @@ struct StageShare {
 impl StageShare {
     async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let id = self.chain.operation_id;
-        let stage = row::load(conn, id).await?.map(|row| row.stage);
+        let stage = View::load(conn, self.effect, None).await?.row.map(|row| row.stage);
         if !matches!(stage, Some(Stage::Receipted | Stage::Executed)) {
             return Err(gate::out_of_order("the operation moved on during the ceremony").into());
         }

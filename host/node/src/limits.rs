@@ -14,5 +14,8 @@ pub const KEYGEN_SESSIONS_MAX: usize = 64;
 /// How long a key generation waits for the others, in milliseconds: 64 participants of 64 compute for seconds.
 pub const KEYGEN_TTL_MS: u64 = 600_000;
 
+/// Generations whose public keys are kept decoded: some kilobytes each, and more keys than are in use at one time.
+pub(crate) const GENERATIONS_DECODED_MAX: usize = 256;
+
 /// Connections to read with. Nodes of one process share its two or four cores, and reads are short.
 pub(crate) const READERS: u32 = 2;

@@ -1,6 +1,7 @@
 //! The node: its settings, its store, its memory. The steps are in the files of their names.
 
 use crate::error::NodeError;
+use crate::generations::Generations;
 use crate::keygen::Ceremonies;
 use crate::limits::READERS;
 use crate::sessions::Sessions;
@@ -44,10 +45,11 @@ pub struct NodeConfig {
 /// a key of the node's own is still to come. Its memory must not be swapped, dumped or cloned while it serves: a clone
 /// is a second set of the same nonces (threshold.md 7.5).
 pub struct Node {
-    pub(crate) config: NodeConfig,
+    pub(crate) config: Arc<NodeConfig>,
     pub(crate) database: Database<()>,
     pub(crate) sessions: Sessions,
     pub(crate) ceremonies: Ceremonies,
+    pub(crate) generations: Arc<Generations>,
 }
 
 impl Node {
@@ -63,12 +65,18 @@ impl Node {
         let opening = tokio::task::spawn_blocking(move || runtime.block_on(Database::open(options)));
         let database =
             opening.await.map_err(|_| NodeError::unavailable("the node's store can not be opened"))??;
-        Ok(Self { config, database, sessions: Sessions::default(), ceremonies: Ceremonies::default() })
+        Ok(Self {
+            config: Arc::new(config),
+            database,
+            sessions: Sessions::default(),
+            ceremonies: Ceremonies::default(),
+            generations: Arc::default(),
+        })
     }
 
     /// Which participant this is.
     #[must_use]
-    pub const fn participant(&self) -> ParticipantIndex {
+    pub fn participant(&self) -> ParticipantIndex {
         self.config.participant
     }
 

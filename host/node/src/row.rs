@@ -1,11 +1,17 @@
-//! An operation as the node stores it.
+//! An operation as the node stores it, and the one read that every step begins with.
+//!
+//! A statement handed to SQLite costs more than the statement: what a step has to know is one SELECT, what it changes
+//! is one text.
 
 use crate::call::AdmitRequest;
 use crate::chain::Chain;
-use crate::error::{NodeError, Stop};
+use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::vault::Held;
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::operation::EffectId;
 use serde::{Deserialize, Serialize};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
 /// How far an operation is on this node.
@@ -43,8 +49,21 @@ pub(crate) struct Statement {
     pub(crate) decision: AdmissionDecision,
 }
 
+/// What the node has about one effect: its operation, its answer, and the key.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The operation, if the node has heard of it.
+    pub(crate) row: Option<Row>,
+    /// What this effect was answered.
+    pub(crate) answer: Option<Answer>,
+    /// The generation of the key that signs.
+    pub(crate) active: Option<Held>,
+    /// Whether any generation of the key was ever in force here.
+    pub(crate) key_is_known: bool,
+}
+
 /// An operation as stored.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) admission_hash: Hex32,
     pub(crate) stage: Stage,
@@ -52,21 +71,72 @@ pub(crate) struct Row {
     pub(crate) statement: Option<Statement>,
 }
 
-/// The operation, if the node has heard of it.
-pub(crate) async fn load(conn: &mut SqliteConnection, id: OperationId) -> Result<Option<Row>, Stop> {
-    let sql = "SELECT admission_hash, stage, statement FROM operation WHERE operation_id = ?1";
-    let Some(row) = sqlx::query(sql).bind(id.to_string()).fetch_optional(conn).await? else {
-        return Ok(None);
-    };
-    let (admission_hash, stage): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-    let statement: Option<String> = row.try_get(2)?;
-    let known = Stage::ALL.into_iter().find(|known| known.as_str() == stage);
-    let statement = statement.map(|text| serde_json::from_str(&text)).transpose();
-    Ok(Some(Row {
-        admission_hash: parse(&admission_hash)?,
-        stage: known.ok_or(NodeError::unavailable("the node's store is damaged"))?,
-        statement: statement.map_err(NodeError::damaged)?,
-    }))
+/// A step done.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Digest of what the call said.
+    pub(crate) content: String,
+    pub(crate) transition_hash: Hex32,
+}
+
+impl View {
+    /// `key_id` is asked about when the operation is not known yet.
+    pub(crate) async fn load(
+        conn: &mut SqliteConnection,
+        effect: EffectId,
+        key_id: Option<KeyId>,
+    ) -> Result<Self, Stop> {
+        let sql = "SELECT o.admission_hash, o.stage, o.statement, e.content, e.transition_hash, \
+                   s.epoch, s.epoch_root, s.public_keys, \
+                   EXISTS (SELECT 1 FROM share k \
+                           WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known \
+                   FROM (SELECT 1) LEFT JOIN operation o ON o.operation_id = ?1 \
+                   LEFT JOIN effect e ON e.effect_id = ?2 \
+                   LEFT JOIN share s ON s.key_id = coalesce(o.key_id, ?3) AND s.state = 'active'";
+        let query = sqlx::query(sql).bind(effect.operation.to_string()).bind(effect.to_string());
+        let found = query.bind(key_id.map(|id| id.to_string())).fetch_one(conn).await?;
+        Ok(Self {
+            row: Row::read(&found)?,
+            answer: Answer::read(&found)?,
+            active: Held::read(&found)?,
+            key_is_known: found.try_get("is_known")?,
+        })
+    }
+}
+
+impl Row {
+    fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
+        let Some(admission_hash) = found.try_get::<Option<&str>, _>("admission_hash")? else {
+            return Ok(None);
+        };
+        let stage: &str = found.try_get("stage")?;
+        let known = Stage::ALL.into_iter().find(|known| known.as_str() == stage);
+        let statement: Option<&str> = found.try_get("statement")?;
+        Ok(Some(Self {
+            admission_hash: parse(admission_hash)?,
+            stage: known.ok_or(NodeError::unavailable("the node's store is damaged"))?,
+            statement: statement.map(serde_json::from_str).transpose().map_err(NodeError::damaged)?,
+        }))
+    }
+}
+
+impl Answer {
+    fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
+        let Some(content) = found.try_get::<Option<String>, _>("content")? else { return Ok(None) };
+        Ok(Some(Self { content, transition_hash: parse(found.try_get("transition_hash")?)? }))
+    }
+
+    /// The answer to a repeat.
+    ///
+    /// # Errors
+    /// [`Code::EffectConflict`] when the id was used for something else: an id never changes its meaning.
+    pub(crate) fn repeat(&self, effect: EffectId, said: Hex32) -> Result<Hex32, Rejection> {
+        if self.content == said.to_string() {
+            return Ok(self.transition_hash);
+        }
+        let detail = format!("effect `{effect}` was used for something else");
+        Err(Rejection::new(Code::EffectConflict, detail))
+    }
 }
 
 /// Writes an operation the node has not heard of before.
@@ -75,16 +145,18 @@ pub(crate) async fn insert(
     chain: &Chain,
     stage: Stage,
     head: Hex32,
-    statement: Option<&str>,
+    known: Option<(KeyId, &str)>,
 ) -> Result<(), Stop> {
     sqlx::query(
-        "INSERT INTO operation (operation_id, admission_hash, stage, head, statement) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO operation (operation_id, admission_hash, key_id, stage, head, statement) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )
     .bind(chain.operation_id.to_string())
     .bind(chain.admission_hash.to_string())
+    .bind(known.map(|(key_id, _)| key_id.to_string()))
     .bind(stage.as_str())
     .bind(head.to_string())
-    .bind(statement)
+    .bind(known.map(|(_, statement)| statement))
     .execute(conn)
     .await?;
     Ok(())
@@ -101,6 +173,27 @@ pub(crate) async fn advance(
         .bind(id.to_string())
         .bind(stage.as_str())
         .bind(head.to_string())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Moves an operation on and keeps what its effect was answered.
+pub(crate) async fn advance_by(
+    conn: &mut SqliteConnection,
+    effect: EffectId,
+    said: Hex32,
+    stage: Stage,
+    head: Hex32,
+) -> Result<(), Stop> {
+    let sql = "UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1;\n\
+               INSERT INTO effect (effect_id, content, transition_hash) VALUES (?4, ?5, ?3)";
+    sqlx::query(sql)
+        .bind(effect.operation.to_string())
+        .bind(stage.as_str())
+        .bind(head.to_string())
+        .bind(effect.to_string())
+        .bind(said.to_string())
         .execute(conn)
         .await?;
     Ok(())

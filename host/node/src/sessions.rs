@@ -6,8 +6,8 @@ use crate::limits::{NONCES_TTL_MS, SIGNING_SESSIONS_MAX};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_threshold::Tweak;
 use gateway_threshold::sign::Nonces;
+use gateway_threshold::{KeyShare, PublicKeys, Tweak};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +19,8 @@ pub(crate) struct Terms {
     pub(crate) epoch_root: Hex32,
     pub(crate) digest: Hex32,
     pub(crate) tweak: Option<Tweak>,
+    /// Until when the decision is in force.
+    pub(crate) not_after_ms: EpochMs,
     pub(crate) participants: Roster,
     pub(crate) threshold: Threshold,
 }
@@ -31,7 +33,15 @@ pub(crate) struct Session {
     pub(crate) commitments: Vec<u8>,
     opened_at: EpochMs,
     /// None once taken. The lock is held until the share is durable, so that a repeat waits for it.
-    pub(crate) nonces: tokio::sync::Mutex<Option<Nonces>>,
+    pub(crate) signer: tokio::sync::Mutex<Option<Signer>>,
+}
+
+/// What one signature is made with.
+pub(crate) struct Signer {
+    pub(crate) nonces: Nonces,
+    pub(crate) share: KeyShare,
+    /// The generation that `share` is of.
+    pub(crate) keys: Arc<PublicKeys>,
 }
 
 /// The sessions of a node, by operation.
@@ -42,11 +52,11 @@ impl Session {
     pub(crate) fn new(
         attempt: u32,
         terms: Terms,
-        nonces: Nonces,
+        signer: Signer,
         commitments: Vec<u8>,
         opened_at: EpochMs,
     ) -> Self {
-        Self { attempt, terms, commitments, opened_at, nonces: tokio::sync::Mutex::new(Some(nonces)) }
+        Self { attempt, terms, commitments, opened_at, signer: tokio::sync::Mutex::new(Some(signer)) }
     }
 
     /// Whether the nonces have waited too long.

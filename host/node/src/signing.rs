@@ -11,17 +11,18 @@ use crate::gate;
 use crate::judge::epoch_conflict;
 use crate::node::Node;
 use crate::package;
-use crate::row::{self, Stage, Statement, parse};
-use crate::sessions::{Session, Terms, superseded};
-use crate::vault::{self, Held};
+use crate::row::{Stage, Statement, View, parse};
+use crate::sessions::{Session, Signer, Terms, superseded};
+use crate::vault;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
 use gateway_sqlite::Job;
-use gateway_threshold::sign::{Nonces, SigningPackage, commit, verify};
-use gateway_threshold::{ThresholdError, Tweak};
+use gateway_threshold::sign::{SigningPackage, commit, verify};
+use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use rand_core::OsRng;
 use sqlx::{Row as _, SqliteConnection};
 
@@ -55,39 +56,43 @@ impl Node {
     ) -> Result<RoundOne, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
-        let standing = gate::known(&mut conn, call, EffectStep::Execute).await?;
-        if let Some(used) = Used::load(&mut conn, id, attempt).await? {
+        let view = View::load(&mut conn, call.effect, None).await?;
+        let standing = gate::known(view, call, EffectStep::Execute)?;
+        let Spent { used, latest_attempt } = Spent::load(&mut conn, id, attempt).await?;
+        if let Some(used) = used {
             return used.into_round_one();
         }
         let chain = self.chain(call);
         gate::in_order(call, &standing, chain.after_receipt()?, &[Stage::Receipted, Stage::Executed])?;
         // Rule 7.2: the decision is verified and everything is fixed before the nonces exist.
-        let held = gate::in_force(&mut conn, &self.config, &standing.statement).await?;
+        let held = gate::in_force(&self.config, &standing)?;
         let held = held.ok_or_else(|| gate::out_of_order("the operation does not sign"))?;
         gate::check_fence(&standing.statement)?;
-        if latest_used(&mut conn, id).await? > attempt {
+        if latest_attempt > attempt {
             return Err(superseded().into());
         }
         let now = self.now();
         let session = match self.sessions.find(id, attempt)? {
             Some(session) => session,
             None => {
-                let share = vault::secret(&mut conn, standing.statement.decision.key_id, &held).await?;
+                let key_id = standing.statement.decision.key_id;
+                let keys = self.generations.keys(held.root, || held.decode(key_id))?;
+                let share = vault::secret(&mut conn, key_id, &held.epoch, &keys).await?;
                 let (nonces, commitments) =
                     commit(&share, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
                 let terms = terms(&standing.statement, chain)?;
-                let session = Session::new(attempt, terms, nonces, commitments, now);
+                let session = Session::new(attempt, terms, Signer { nonces, share, keys }, commitments, now);
                 self.sessions.open(id, session, now)?
             }
         };
         // Waits for a round two at work, which needs a connection and may have signed in the meantime.
         drop(conn);
-        let is_open = session.nonces.lock().await.is_some();
+        let is_open = session.signer.lock().await.is_some();
         if is_open && !session.is_stale(now) {
             return Ok(RoundOne::Committed(session.commitments.clone()));
         }
         let mut conn = self.database.reader().acquire().await?;
-        Used::load(&mut conn, id, attempt).await?.ok_or(GONE)?.into_round_one()
+        Spent::load(&mut conn, id, attempt).await?.used.ok_or(GONE)?.into_round_one()
     }
 
     /// Round two (RFC 9591 section 5.2): this node's share of the package, durable before it is returned. The same
@@ -102,16 +107,16 @@ impl Node {
         let Some(session) = self.sessions.find(id, attempt)? else {
             return self.share_of(call, package).await;
         };
-        let mut slot = session.nonces.lock().await;
+        let mut slot = session.signer.lock().await;
         // Rule 7.3a: out of the map first, and never back.
-        let Some(nonces) = slot.take() else {
+        let Some(signer) = slot.take() else {
             drop(slot);
             return self.share_of(call, package).await;
         };
         if session.is_stale(self.now()) {
             return Err(GONE);
         }
-        let share = self.sign_once(call, package, &session, nonces).await?;
+        let share = self.sign_once(call, package, &session, signer).await?;
         drop(slot);
         self.sessions.close(id);
         Ok(share)
@@ -120,8 +125,8 @@ impl Node {
     /// The share given for this package before.
     async fn share_of(&self, call: &Call, package: &SigningPackage) -> Result<Vec<u8>, NodeError> {
         let mut conn = self.database.reader().acquire().await?;
-        gate::known(&mut conn, call, EffectStep::Execute).await?;
-        match Used::load(&mut conn, call.effect.operation, call.effect.attempt).await? {
+        gate::known(View::load(&mut conn, call.effect, None).await?, call, EffectStep::Execute)?;
+        match Spent::load(&mut conn, call.effect.operation, call.effect.attempt).await?.used {
             Some(used) if used.package_hash == Hex32::new(package.hash()) => Ok(used.share),
             Some(_) => Err(consumed().into()),
             None => Err(GONE),
@@ -133,19 +138,13 @@ impl Node {
         call: &Call,
         package: &SigningPackage,
         session: &Session,
-        nonces: Nonces,
+        signer: Signer,
     ) -> Result<Vec<u8>, NodeError> {
         // Rule 7.3b: whatever fails from here on has burnt the nonces.
-        let mut conn = self.database.reader().acquire().await?;
-        let standing = gate::known(&mut conn, call, EffectStep::Execute).await?;
-        let previous = session.terms.chain.after_receipt()?;
-        gate::in_order(call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
-        let held =
-            gate::in_force(&mut conn, &self.config, &standing.statement).await?.ok_or(vault::NO_SHARE)?;
-        check_package(package, session, &held, self.participant())?;
-        let secret = vault::secret(&mut conn, session.terms.key_id, &held).await?;
-        drop(conn);
-        let share = nonces.sign(package, &secret, &held.keys).map_err(|error| refused_package(&error))?;
+        check_call(call, &session.terms, self.now())?;
+        check_package(package, session, self.participant())?;
+        let Signer { nonces, share, keys } = signer;
+        let share = nonces.sign(package, &share, &keys).map_err(|error| refused_package(&error))?;
         // Rules 7.3c to 7.3e: mark, package and share are on disk before the share leaves.
         let mark = Consume {
             chain: session.terms.chain,
@@ -161,7 +160,7 @@ impl Node {
         self.database.write(mark).await?
     }
 
-    pub(crate) const fn chain(&self, call: &Call) -> Chain {
+    pub(crate) fn chain(&self, call: &Call) -> Chain {
         let Call { effect, admission_hash, .. } = *call;
         Chain { admission_hash, operation_id: effect.operation, participant: self.config.participant }
     }
@@ -181,25 +180,32 @@ fn terms(statement: &Statement, chain: Chain) -> Result<Terms, NodeError> {
         key_id: decision.key_id,
         epoch_root: decision.epoch_root,
         digest: decision.request_digest,
+        not_after_ms: decision.not_after_ms,
         tweak: tweak.transpose().map_err(NodeError::damaged)?,
         participants: decision.participants.clone(),
         threshold: decision.threshold,
     })
 }
 
+/// The call is still the one of round one, and in time. What the store has to say of it, [`Consume`] asks.
+fn check_call(call: &Call, terms: &Terms, now: EpochMs) -> Result<(), NodeError> {
+    if call.effect.step != EffectStep::Execute || call.previous != terms.chain.after_receipt()? {
+        return Err(gate::out_of_order("the step follows another transition").into());
+    }
+    if call.admission_hash != terms.chain.admission_hash {
+        return Err(gate::other_decision().into());
+    }
+    if now >= terms.not_after_ms {
+        return Err(gate::expired().into());
+    }
+    Ok(())
+}
+
 /// The package asks for what was fixed in round one and nothing else.
-fn check_package(
-    package: &SigningPackage,
-    session: &Session,
-    held: &Held,
-    me: ParticipantIndex,
-) -> Result<(), Rejection> {
+fn check_package(package: &SigningPackage, session: &Session, me: ParticipantIndex) -> Result<(), Rejection> {
     let terms = &session.terms;
     let signers = &package.commitments;
     let refused = |detail: &str| Err(Rejection::new(Code::PackageRefused, detail));
-    if held.root != terms.epoch_root {
-        return Err(epoch_conflict("the key changed its epoch between the rounds"));
-    }
     if package.message != terms.digest.as_bytes() {
         return refused("the package is over another message");
     }
@@ -228,21 +234,21 @@ fn refused_package(error: &ThresholdError) -> NodeError {
 /// A signature is the operation's: over the admitted digest, under the admitted key or its admitted child.
 pub(crate) fn check_result(
     decision: &AdmissionDecision,
-    held: &Held,
+    keys: &PublicKeys,
     signature: Option<&SignatureResult>,
 ) -> Result<(), NodeError> {
     let refused = |detail: &str| NodeError::from(Rejection::new(Code::ResultRefused, detail));
     let signature = signature.ok_or_else(|| refused("there is no signature to publish"))?;
     let public_key_hex = match &decision.derivation {
         Some(child) => child.public_key_hex.clone(),
-        None => hex::encode(held.keys.public_key()),
+        None => hex::encode(keys.public_key()),
     };
     if signature.public_key_hex != public_key_hex || signature.signed_digest != decision.request_digest {
         return Err(refused("the signature is of another key or over another digest"));
     }
     let decode = |text: &str| hex::decode(text).map_err(|_| refused("the signature is not hexadecimal"));
     let (public_key, bytes) = (decode(&public_key_hex)?, decode(&signature.signature_hex)?);
-    verify(held.keys.profile(), &public_key, signature.signed_digest.as_bytes(), &bytes)
+    verify(keys.profile(), &public_key, signature.signed_digest.as_bytes(), &bytes)
         .map_err(|_| refused("the signature does not verify"))
 }
 
@@ -257,25 +263,29 @@ impl Used {
     fn into_round_one(self) -> Result<RoundOne, NodeError> {
         Ok(RoundOne::Consumed { package: package::decode(&self.package)?, share: self.share })
     }
-
-    async fn load(conn: &mut SqliteConnection, id: OperationId, attempt: u32) -> Result<Option<Self>, Stop> {
-        let sql =
-            "SELECT package_hash, package, share FROM consumed WHERE operation_id = ?1 AND attempt = ?2";
-        let found = sqlx::query(sql).bind(id.to_string()).bind(attempt).fetch_optional(conn).await?;
-        let Some(row) = found else { return Ok(None) };
-        let package_hash: String = row.try_get(0)?;
-        Ok(Some(Self {
-            package_hash: parse(&package_hash)?,
-            package: row.try_get(1)?,
-            share: row.try_get(2)?,
-        }))
-    }
 }
 
-/// The highest attempt that signed, or 0.
-async fn latest_used(conn: &mut SqliteConnection, id: OperationId) -> Result<u32, Stop> {
-    let sql = "SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1";
-    Ok(sqlx::query_scalar(sql).bind(id.to_string()).fetch_one(conn).await?)
+/// What an operation's nonces were spent on.
+struct Spent {
+    /// Those of the attempt asked for.
+    used: Option<Used>,
+    /// The highest attempt that signed, or 0.
+    latest_attempt: u32,
+}
+
+impl Spent {
+    async fn load(conn: &mut SqliteConnection, id: OperationId, attempt: u32) -> Result<Self, Stop> {
+        let sql = "SELECT (SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1) AS latest, \
+                   c.package_hash, c.package, c.share \
+                   FROM (SELECT 1) LEFT JOIN consumed c ON c.operation_id = ?1 AND c.attempt = ?2";
+        let row = sqlx::query(sql).bind(id.to_string()).bind(attempt).fetch_one(conn).await?;
+        let latest_attempt = row.try_get("latest")?;
+        let Some(package_hash) = row.try_get::<Option<&str>, _>("package_hash")? else {
+            return Ok(Self { used: None, latest_attempt });
+        };
+        let (package, share) = (row.try_get("package")?, row.try_get("share")?);
+        Ok(Self { used: Some(Used { package_hash: parse(package_hash)?, package, share }), latest_attempt })
+    }
 }
 
 /// Marks nonces as used and keeps what they signed. The only way to a share: it is the output of this job.
@@ -292,37 +302,50 @@ pub(crate) struct Consume {
 
 impl Consume {
     pub(crate) async fn run(&self, conn: &mut SqliteConnection) -> Result<Vec<u8>, Stop> {
-        let id = self.chain.operation_id;
-        let stage = row::load(conn, id).await?.map(|row| row.stage);
-        if !matches!(stage, Some(Stage::Receipted | Stage::Executed)) {
+        self.check(conn).await?;
+        let sql = "INSERT INTO consumed (operation_id, attempt, commitment_hash, package_hash, package, share) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6);\n\
+                   UPDATE operation SET stage = ?7, head = ?8 WHERE operation_id = ?1";
+        sqlx::query(sql)
+            .bind(self.chain.operation_id.to_string())
+            .bind(self.attempt)
+            .bind(self.commitment_hash.to_string())
+            .bind(self.package_hash.to_string())
+            .bind(&self.package)
+            .bind(self.share.as_slice())
+            .bind(Stage::Executed.as_str())
+            .bind(self.chain.after_execute(self.attempt)?.to_string())
+            .execute(conn)
+            .await?;
+        Ok(self.share.clone())
+    }
+
+    /// Nothing has changed since round one, and neither the nonces nor the attempt were ever used.
+    async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+        let sql = "SELECT (SELECT stage FROM operation WHERE operation_id = ?1), \
+                   (SELECT epoch_root FROM share WHERE key_id = ?2 AND state = 'active'), \
+                   (SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1), \
+                   EXISTS (SELECT 1 FROM consumed \
+                           WHERE commitment_hash = ?3 OR (operation_id = ?1 AND attempt = ?4))";
+        let row = sqlx::query(sql)
+            .bind(self.chain.operation_id.to_string())
+            .bind(self.key_id.to_string())
+            .bind(self.commitment_hash.to_string())
+            .bind(self.attempt)
+            .fetch_one(conn)
+            .await?;
+        let stage: Option<&str> = row.try_get(0)?;
+        if ![Stage::Receipted, Stage::Executed].into_iter().any(|may| Some(may.as_str()) == stage) {
             return Err(gate::out_of_order("the operation moved on while it was signed").into());
         }
-        if vault::active(conn, self.key_id).await?.is_none_or(|held| held.root != self.epoch_root) {
+        let root: Option<&str> = row.try_get(1)?;
+        if root.is_none_or(|root| root != self.epoch_root.to_string()) {
             return Err(epoch_conflict("the key changed its epoch between the rounds").into());
         }
-        if latest_used(conn, id).await? > self.attempt {
+        if row.try_get::<u32, _>(2)? > self.attempt {
             return Err(superseded().into());
         }
-        let sql = "SELECT EXISTS (SELECT 1 FROM consumed \
-                   WHERE commitment_hash = ?1 OR (operation_id = ?2 AND attempt = ?3))";
-        let exists = sqlx::query_scalar(sql).bind(self.commitment_hash.to_string()).bind(id.to_string());
-        if exists.bind(self.attempt).fetch_one(&mut *conn).await? {
-            return Err(consumed().into());
-        }
-        sqlx::query(
-            "INSERT INTO consumed (operation_id, attempt, commitment_hash, package_hash, package, share) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )
-        .bind(id.to_string())
-        .bind(self.attempt)
-        .bind(self.commitment_hash.to_string())
-        .bind(self.package_hash.to_string())
-        .bind(&self.package)
-        .bind(self.share.as_slice())
-        .execute(&mut *conn)
-        .await?;
-        row::advance(conn, id, Stage::Executed, self.chain.after_execute(self.attempt)?).await?;
-        Ok(self.share.clone())
+        if row.try_get(3)? { Err(consumed().into()) } else { Ok(()) }
     }
 }
 

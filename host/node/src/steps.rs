@@ -4,9 +4,9 @@ use crate::call::{Call, CommitEpoch, Publication, content};
 use crate::chain::Chain;
 use crate::error::{Code, NodeError, Rejection, Stop, answer};
 use crate::gate::{self, Standing, out_of_order};
-use crate::ledger;
+use crate::generations::Generations;
 use crate::node::{Node, NodeConfig};
-use crate::row::{self, Stage};
+use crate::row::{self, Stage, View};
 use crate::signing::check_result;
 use crate::vault;
 use gateway_domain::ids::Hex32;
@@ -14,6 +14,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::{EffectStep, NodeReceipt};
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
+use std::sync::Arc;
 
 impl Node {
     /// Fixes the policy receipt: the operation is about to be executed.
@@ -35,8 +36,8 @@ impl Node {
     pub async fn commit_epoch(&self, call: &Call, commit: &CommitEpoch) -> Result<NodeReceipt, NodeError> {
         let receipt = self.step(call, Body::CommitEpoch(*commit), content(&(call, commit))?).await?;
         let mut conn = self.database.reader().acquire().await?;
-        let standing = gate::known(&mut conn, call, EffectStep::CommitEpoch).await?;
-        self.sessions.close_key(standing.statement.decision.key_id);
+        let view = View::load(&mut conn, call.effect, None).await?;
+        self.sessions.close_key(gate::known(view, call, EffectStep::CommitEpoch)?.statement.decision.key_id);
         Ok(receipt)
     }
 
@@ -75,7 +76,8 @@ impl Node {
     async fn step(&self, call: &Call, body: Body, said: Hex32) -> Result<NodeReceipt, NodeError> {
         let Call { effect, admission_hash, .. } = *call;
         let chain = Chain { admission_hash, operation_id: effect.operation, participant: self.participant() };
-        let step = Step { call: *call, chain, said, body, config: self.config.clone() };
+        let (config, generations) = (Arc::clone(&self.config), Arc::clone(&self.generations));
+        let step = Step { call: *call, chain, said, body, config, generations };
         let transition_hash = self.database.write(step).await??;
         Ok(self.receipt(transition_hash))
     }
@@ -95,7 +97,8 @@ struct Step {
     chain: Chain,
     said: Hex32,
     body: Body,
-    config: NodeConfig,
+    config: Arc<NodeConfig>,
+    generations: Arc<Generations>,
 }
 
 impl Job for Step {
@@ -109,24 +112,25 @@ impl Job for Step {
 
 impl Step {
     async fn run(&self, conn: &mut SqliteConnection) -> Result<Hex32, Stop> {
-        if let Some(transition_hash) = ledger::answered(conn, self.call.effect, self.said).await? {
-            return Ok(transition_hash);
+        let effect = self.call.effect;
+        let view = View::load(conn, effect, None).await?;
+        if let Some(answer) = &view.answer {
+            return Ok(answer.repeat(effect, self.said)?);
         }
         let (stage, head) = match &self.body {
-            Body::Receipt => self.receipt(conn).await?,
-            Body::CommitEpoch(commit) => self.commit_epoch(conn, commit).await?,
-            Body::Publish(publication) => self.publish(conn, publication).await?,
-            Body::Discard => self.discard(conn).await?,
+            Body::Receipt => self.receipt(view)?,
+            Body::CommitEpoch(commit) => self.commit_epoch(conn, view, commit).await?,
+            Body::Publish(publication) => self.publish(conn, view, publication).await?,
+            Body::Discard => self.discard(conn, view).await?,
         };
-        row::advance(conn, self.chain.operation_id, stage, head).await?;
-        ledger::keep(conn, self.call.effect, self.said, head).await?;
+        row::advance_by(conn, effect, self.said, stage, head).await?;
         Ok(head)
     }
 
-    async fn receipt(&self, conn: &mut SqliteConnection) -> Result<(Stage, Hex32), Stop> {
-        let standing = gate::known(conn, &self.call, EffectStep::PolicyReceipt).await?;
+    fn receipt(&self, view: View) -> Result<(Stage, Hex32), Stop> {
+        let standing = gate::known(view, &self.call, EffectStep::PolicyReceipt)?;
         gate::in_order(&self.call, &standing, self.chain.after_admission()?, &[Stage::Admitted])?;
-        gate::in_force(conn, &self.config, &standing.statement).await?;
+        gate::in_force(&self.config, &standing)?;
         gate::check_fence(&standing.statement)?;
         Ok((Stage::Receipted, self.chain.after_receipt()?))
     }
@@ -134,14 +138,15 @@ impl Step {
     async fn commit_epoch(
         &self,
         conn: &mut SqliteConnection,
+        view: View,
         commit: &CommitEpoch,
     ) -> Result<(Stage, Hex32), Stop> {
-        let standing = gate::known(conn, &self.call, EffectStep::CommitEpoch).await?;
+        let standing = gate::known(view, &self.call, EffectStep::CommitEpoch)?;
         let expected = self.chain.after_execute(commit.attempt)?;
         gate::in_order(&self.call, &standing, expected, &[Stage::Executed, Stage::Committed])?;
         let decision = &standing.statement.decision;
         let found = match standing.stage {
-            Stage::Committed => vault::active(conn, decision.key_id).await?,
+            Stage::Committed => standing.active.clone(),
             Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Published | Stage::Discarded => {
                 vault::staged(conn, self.chain.operation_id, commit.attempt).await?
             }
@@ -158,9 +163,10 @@ impl Step {
     async fn publish(
         &self,
         conn: &mut SqliteConnection,
+        view: View,
         publication: &Publication,
     ) -> Result<(Stage, Hex32), Stop> {
-        let standing = gate::known(conn, &self.call, EffectStep::Publish).await?;
+        let standing = gate::known(view, &self.call, EffectStep::Publish)?;
         let decision = &standing.statement.decision;
         let attempt = publication.attempt;
         let previous = match decision.operation_type {
@@ -192,22 +198,29 @@ impl Step {
         publication: &Publication,
     ) -> Result<(), Stop> {
         let decision = &standing.statement.decision;
-        let held = vault::generation(conn, decision.key_id, &decision.epoch).await?.ok_or(vault::NO_SHARE)?;
-        Ok(check_result(decision, &held, publication.signature.as_ref())?)
+        let held = match &standing.active {
+            Some(active) if active.root == decision.epoch_root => active.clone(),
+            // The key has moved on since it signed.
+            Some(_) | None => {
+                let past = vault::generation(conn, decision.key_id, &decision.epoch).await?;
+                past.ok_or(vault::NO_SHARE)?
+            }
+        };
+        let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;
+        Ok(check_result(decision, &keys, publication.signature.as_ref())?)
     }
 
-    async fn discard(&self, conn: &mut SqliteConnection) -> Result<(Stage, Hex32), Stop> {
+    async fn discard(&self, conn: &mut SqliteConnection, view: View) -> Result<(Stage, Hex32), Stop> {
         if self.call.effect.step != EffectStep::Discard
             || self.call.previous != self.chain.after_admission()?
         {
             return Err(out_of_order("the step follows another transition").into());
         }
         let head = self.chain.after_discard()?;
-        match row::load(conn, self.chain.operation_id).await? {
+        match view.row {
             None => row::insert(conn, &self.chain, Stage::Discarded, head, None).await?,
             Some(row) if row.admission_hash != self.call.admission_hash => {
-                let detail = "another decision admitted the operation";
-                return Err(Rejection::new(Code::AdmissionConflict, detail).into());
+                return Err(gate::other_decision().into());
             }
             Some(row) => match row.stage {
                 Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Discarded => {

@@ -2,11 +2,13 @@
 
 use crate::chain::Chain;
 use crate::error::{Code, NodeError, Stop};
-use crate::row::{self, Stage};
+use crate::row::{self, Stage, View};
 use crate::signing::Consume;
 use crate::testing::{SUITES, asset_action, hex32};
-use crate::vault::{self, Fresh};
+use crate::vault::{self, Fresh, Held};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
+use gateway_domain::key::epoch_root;
+use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_threshold::keygen::{Params, Session};
 use gateway_threshold::{Message, Progress};
@@ -44,13 +46,14 @@ fn fresh(epoch: &str, operation: u8) -> Fresh {
         let (said, output) = hear(&mut zero, std::mem::take(&mut for_zero));
         for_zero = hear(&mut one, std::mem::replace(&mut for_one, said)).0;
         if let Some(output) = output {
+            let (epoch, public_keys) = (EpochName(epoch.to_owned()), output.keys.to_bytes());
             return Fresh {
                 key_id: KEY,
-                epoch: EpochName(epoch.to_owned()),
+                root: epoch_root(KEY, &epoch, &hex::encode(&public_keys)).unwrap(),
+                epoch,
                 operation_id: OperationId(hex32(operation)),
                 attempt: 1,
-                root: hex32(operation),
-                public_keys: output.keys.to_bytes(),
+                public_keys,
                 secret: output.share.to_secret_bytes(),
             };
         }
@@ -84,7 +87,7 @@ async fn put(conn: &mut SqliteConnection, operation: u8) {
         .decision,
     };
     let statement = serde_json::to_string(&statement).unwrap();
-    row::insert(conn, &chain(operation), Stage::Receipted, hex32(0), Some(&statement)).await.unwrap();
+    row::insert(conn, &chain(operation), Stage::Receipted, hex32(0), Some((KEY, &statement))).await.unwrap();
 }
 
 fn mark(operation: u8, attempt: u32, commitment: u8, epoch_root: Hex32) -> Consume {
@@ -159,16 +162,21 @@ async fn a_share_is_staged_active_retired_and_erased() {
     let mut conn = empty().await;
     let (first, second) = (fresh("1", 9), fresh("2", 10));
     vault::stage(&mut conn, &first).await.unwrap();
-    assert!(vault::active(&mut conn, KEY).await.unwrap().is_none());
-    assert!(!vault::is_known(&mut conn, KEY).await.unwrap());
+    assert!(active(&mut conn).await.is_none());
+    assert!(!view(&mut conn).await.key_is_known);
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
-    let held = vault::active(&mut conn, KEY).await.unwrap().unwrap();
-    let secret = vault::secret(&mut conn, KEY, &held).await.unwrap();
+    assert!(view(&mut conn).await.key_is_known);
+    let held = active(&mut conn).await.unwrap();
+    let keys = held.decode(KEY).unwrap();
+    let secret = vault::secret(&mut conn, KEY, &held.epoch, &keys).await.unwrap();
     assert_eq!(*secret.to_secret_bytes(), *first.secret);
     vault::stage(&mut conn, &second).await.unwrap();
     vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
-    assert_eq!(vault::active(&mut conn, KEY).await.unwrap().unwrap().epoch, second.epoch);
-    assert!(vault::secret(&mut conn, KEY, &held).await.is_err(), "a retired share does not sign");
+    assert_eq!(active(&mut conn).await.unwrap().epoch, second.epoch);
+    assert!(
+        vault::secret(&mut conn, KEY, &held.epoch, &keys).await.is_err(),
+        "a retired share does not sign"
+    );
     assert_eq!(states(&mut conn).await, [("1", "retired", true), ("2", "active", true)].map(own));
     vault::erase_retired(&mut conn, KEY).await.unwrap();
     assert_eq!(states(&mut conn).await, [("1", "erased", false), ("2", "active", true)].map(own));
@@ -179,6 +187,27 @@ async fn a_share_is_staged_active_retired_and_erased() {
     );
     let kept = vault::generation(&mut conn, KEY, &first.epoch).await.unwrap().unwrap();
     assert_eq!(kept.root, first.root, "what was signed under it can still be checked");
+}
+
+#[tokio::test]
+async fn public_keys_that_were_changed_in_the_file_are_not_used() {
+    let mut conn = empty().await;
+    let (mine, other) = (fresh("1", 9), fresh("1", 10));
+    vault::stage(&mut conn, &mine).await.unwrap();
+    vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
+    let sql = "UPDATE share SET public_keys = ?1";
+    sqlx::query(sql).bind(other.public_keys.as_slice()).execute(&mut conn).await.unwrap();
+    let refused = active(&mut conn).await.unwrap().decode(KEY).unwrap_err();
+    assert!(refused.to_string().contains("public keys do not match their root"), "{refused}");
+}
+
+async fn view(conn: &mut SqliteConnection) -> View {
+    let effect = EffectId { operation: OperationId(hex32(99)), step: EffectStep::Admission, attempt: 1 };
+    View::load(conn, effect, Some(KEY)).await.unwrap()
+}
+
+async fn active(conn: &mut SqliteConnection) -> Option<Held> {
+    view(conn).await.active
 }
 
 fn own((epoch, state, secret): (&str, &str, bool)) -> (String, String, bool) {

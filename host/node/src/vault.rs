@@ -6,7 +6,9 @@
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::row::parse;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
+use gateway_domain::key::epoch_root;
 use gateway_threshold::{KeyShare, PublicKeys};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 use std::fmt;
 use zeroize::Zeroizing;
@@ -16,7 +18,27 @@ use zeroize::Zeroizing;
 pub(crate) struct Held {
     pub(crate) epoch: EpochName,
     pub(crate) root: Hex32,
-    pub(crate) keys: PublicKeys,
+    /// [`PublicKeys`] as stored: decoding them costs a curve operation for each participant.
+    package: Vec<u8>,
+}
+
+impl Held {
+    /// From the columns `epoch`, `epoch_root` and `public_keys`; none when they are null.
+    pub(crate) fn read(row: &SqliteRow) -> Result<Option<Self>, Stop> {
+        let Some(epoch) = row.try_get::<Option<String>, _>("epoch")? else { return Ok(None) };
+        let (root, package) = (parse(row.try_get("epoch_root")?)?, row.try_get("public_keys")?);
+        Ok(Some(Self { epoch: EpochName(epoch), root, package }))
+    }
+
+    /// The public keys, which must be the ones that the root names.
+    pub(crate) fn decode(&self, key_id: KeyId) -> Result<PublicKeys, NodeError> {
+        if epoch_root(key_id, &self.epoch, &hex::encode(&self.package))? != self.root {
+            return Err(NodeError::unavailable(
+                "the node's store is damaged: public keys do not match their root",
+            ));
+        }
+        PublicKeys::from_bytes(&self.package).map_err(NodeError::damaged)
+    }
 }
 
 /// A share to be kept.
@@ -39,13 +61,6 @@ impl fmt::Debug for Fresh {
     }
 }
 
-/// The generation that signs.
-pub(crate) async fn active(conn: &mut SqliteConnection, key_id: KeyId) -> Result<Option<Held>, Stop> {
-    let sql = "SELECT epoch, epoch_root, public_keys FROM share WHERE key_id = ?1 AND state = 'active'";
-    let row = sqlx::query(sql).bind(key_id.to_string()).fetch_optional(conn).await?;
-    row.map(|row| held(&row)).transpose()
-}
-
 /// What this attempt staged and nobody has promoted yet.
 pub(crate) async fn staged(
     conn: &mut SqliteConnection,
@@ -55,7 +70,7 @@ pub(crate) async fn staged(
     let sql = "SELECT epoch, epoch_root, public_keys FROM share \
                WHERE operation_id = ?1 AND attempt = ?2 AND state = 'staged'";
     let row = sqlx::query(sql).bind(operation_id.to_string()).bind(attempt).fetch_optional(conn).await?;
-    row.map(|row| held(&row)).transpose()
+    row.map_or(Ok(None), |row| Held::read(&row))
 }
 
 /// A generation that was ever in force here, whether it still is or not.
@@ -67,27 +82,22 @@ pub(crate) async fn generation(
     let sql = "SELECT epoch, epoch_root, public_keys FROM share \
                WHERE key_id = ?1 AND epoch = ?2 AND state <> 'staged'";
     let row = sqlx::query(sql).bind(key_id.to_string()).bind(&epoch.0).fetch_optional(conn).await?;
-    row.map(|row| held(&row)).transpose()
-}
-
-/// Whether any generation of the key was ever in force here.
-pub(crate) async fn is_known(conn: &mut SqliteConnection, key_id: KeyId) -> Result<bool, Stop> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM share WHERE key_id = ?1 AND state <> 'staged')";
-    Ok(sqlx::query_scalar(sql).bind(key_id.to_string()).fetch_one(conn).await?)
+    row.map_or(Ok(None), |row| Held::read(&row))
 }
 
 /// The secret of the generation that signs.
 pub(crate) async fn secret(
     conn: &mut SqliteConnection,
     key_id: KeyId,
-    held: &Held,
+    epoch: &EpochName,
+    keys: &PublicKeys,
 ) -> Result<KeyShare, Stop> {
     let sql = "SELECT secret FROM share WHERE key_id = ?1 AND epoch = ?2 AND state = 'active'";
     let bytes: Option<Vec<u8>> =
-        sqlx::query_scalar(sql).bind(key_id.to_string()).bind(&held.epoch.0).fetch_optional(conn).await?;
+        sqlx::query_scalar(sql).bind(key_id.to_string()).bind(&epoch.0).fetch_optional(conn).await?;
     let bytes = Zeroizing::new(bytes.ok_or(NO_SHARE)?);
-    let share = KeyShare::from_secret_bytes(held.keys.profile(), &bytes).map_err(NodeError::damaged)?;
-    share.check_belongs(&held.keys).map_err(NodeError::damaged)?;
+    let share = KeyShare::from_secret_bytes(keys.profile(), &bytes).map_err(NodeError::damaged)?;
+    share.check_belongs(keys).map_err(NodeError::damaged)?;
     Ok(share)
 }
 
@@ -167,13 +177,4 @@ pub(crate) async fn forget(conn: &mut SqliteConnection, operation_id: OperationI
         .execute(conn)
         .await?;
     Ok(())
-}
-
-fn held(row: &sqlx::sqlite::SqliteRow) -> Result<Held, Stop> {
-    let (epoch, root, keys): (String, String, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-    Ok(Held {
-        epoch: EpochName(epoch),
-        root: parse(&root)?,
-        keys: PublicKeys::from_bytes(&keys).map_err(NodeError::damaged)?,
-    })
 }

@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32, Intent, OperationType};
-use gateway_domain::key::CustodyKey;
+use gateway_domain::key::{CustodyKey, epoch_root};
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
 use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_engine::secret::Secrets;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::derive::derive;
+use std::sync::Arc;
 
 #[async_trait]
 impl DriveNodes for EmbeddedFleet {
@@ -54,7 +55,7 @@ impl DriveNodes for EmbeddedFleet {
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {
-        let keys = public_keys(key)?;
+        let keys = self.public_keys(key)?;
         let path = bip32.indices().map_err(|error| error.to_string())?;
         let child = derive(&keys, &path).map_err(|error| error.to_string())?;
         Ok(Derivation {
@@ -65,11 +66,19 @@ impl DriveNodes for EmbeddedFleet {
     }
 }
 
-/// The group's public package; the error is for people.
-pub(crate) fn public_keys(key: &CustodyKey) -> Result<PublicKeys, String> {
-    let public = key.public.as_ref().ok_or("the key has no shares yet")?;
-    let package = hex::decode(&public.package_hex).map_err(|_| "the key's public package is damaged")?;
-    PublicKeys::from_bytes(&package).map_err(|error| error.to_string())
+impl EmbeddedFleet {
+    /// The group's public package, which must be the one that the key's epoch root names; the error is for people.
+    pub(crate) fn public_keys(&self, key: &CustodyKey) -> Result<Arc<PublicKeys>, String> {
+        let public = key.public.as_ref().ok_or("the key has no shares yet")?;
+        self.generations.keys(key.epoch.root, || {
+            let root = epoch_root(key.key_id, &key.epoch.name, &public.package_hex);
+            if root.map_err(|error| error.to_string())? != key.epoch.root {
+                return Err("the key's public package does not match its epoch root".to_owned());
+            }
+            let package = hex::decode(&public.package_hex).map_err(|error| error.to_string())?;
+            PublicKeys::from_bytes(&package).map_err(|error| error.to_string())
+        })
+    }
 }
 
 /// The answer to operations that nodes have no ceremony for.

@@ -4,7 +4,7 @@ use crate::config::FleetConfig;
 use crate::suspects::Suspects;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::OperationLocks;
-use gateway_node::{Node, NodeError};
+use gateway_node::{Generations, Node, NodeError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,7 @@ pub struct EmbeddedFleet {
     /// Effects of one operation take turns: the second of two equal ones finds the first one's result.
     pub(crate) turns: OperationLocks,
     pub(crate) suspects: Suspects,
+    pub(crate) generations: Generations,
 }
 
 impl EmbeddedFleet {
@@ -29,7 +30,13 @@ impl EmbeddedFleet {
     #[must_use]
     pub fn new(config: FleetConfig) -> Self {
         let nodes = Mutex::new(BTreeMap::new());
-        Self { config, nodes, turns: OperationLocks::default(), suspects: Suspects::default() }
+        Self {
+            config,
+            nodes,
+            turns: OperationLocks::default(),
+            suspects: Suspects::default(),
+            generations: Generations::default(),
+        }
     }
 
     /// A participant's node. One that could not be opened is tried again the next time.

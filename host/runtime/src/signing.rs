@@ -6,12 +6,12 @@
 
 use crate::acks::{is_lost, refused_for_good, silent};
 use crate::calls::{Calls, unavailable};
-use crate::dispatch::{public_keys, rejected};
+use crate::dispatch::rejected;
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
 use crate::steps::{Missed, questions};
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::key::{CustodyKey, epoch_root};
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Failure, Outcome, SignatureResult};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
@@ -30,7 +30,7 @@ struct Job<'a> {
     effect: &'a Effect,
     nodes: &'a Nodes,
     decision: &'a AdmissionDecision,
-    keys: PublicKeys,
+    keys: Arc<PublicKeys>,
     tweak: Option<Tweak>,
     public_key: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl EmbeddedFleet {
         key: Option<&CustodyKey>,
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
-        let job = match Job::new(calls, effect, nodes, key)? {
+        let job = match Job::new(self, calls, effect, nodes, key)? {
             Ok(job) => job,
             Err(rejection) => return Ok(rejection),
         };
@@ -153,6 +153,7 @@ impl EmbeddedFleet {
 impl<'a> Job<'a> {
     /// The inner error is the operation's end: the key is not in the epoch that was admitted.
     fn new(
+        fleet: &EmbeddedFleet,
         calls: Calls<'a>,
         effect: &'a Effect,
         nodes: &'a Nodes,
@@ -161,14 +162,12 @@ impl<'a> Job<'a> {
         let admission = calls.operation.admission.as_deref();
         let decision = &admission.ok_or_else(|| unavailable("the operation has no decision"))?.decision;
         let key = key.ok_or_else(|| unavailable("the key is unknown"))?;
-        let keys = public_keys(key).map_err(|why| unavailable(&why))?;
-        let package_hex = key.public.as_ref().map(|public| public.package_hex.as_str()).unwrap_or_default();
-        let root = epoch_root(decision.key_id, &decision.epoch, package_hex)
-            .map_err(|error| unavailable(&error.to_string()))?;
-        if root != decision.epoch_root {
+        let is_admitted = key.epoch.name == decision.epoch && key.epoch.root == decision.epoch_root;
+        if key.key_id != decision.key_id || !is_admitted {
             let detail = "the key is in another epoch than the admitted one".to_owned();
             return Ok(Err(rejected("epoch_conflict", detail)));
         }
+        let keys = fleet.public_keys(key).map_err(|why| unavailable(&why))?;
         let damaged = |_| unavailable("the admitted child key is damaged");
         let (tweak, public_key) = match &decision.derivation {
             None => (None, keys.public_key()),

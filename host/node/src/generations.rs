@@ -1,0 +1,46 @@
+//! Public keys of generations lately used, decoded: decoding costs a curve operation for each participant.
+
+use crate::limits::GENERATIONS_DECODED_MAX;
+use gateway_domain::ids::Hex32;
+use gateway_threshold::PublicKeys;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// By epoch root, which is a digest of key, epoch and public keys: what is found under it can not be another's.
+#[derive(Default)]
+pub struct Generations(Mutex<BTreeMap<Hex32, Arc<PublicKeys>>>);
+
+impl Generations {
+    /// The keys of the generation with this root; `decode` gives them the first time.
+    ///
+    /// # Errors
+    /// Those of `decode`, which must have checked the keys against the root.
+    pub fn keys<E>(
+        &self,
+        root: Hex32,
+        decode: impl FnOnce() -> Result<PublicKeys, E>,
+    ) -> Result<Arc<PublicKeys>, E> {
+        if let Some(keys) = self.lock().get(&root) {
+            return Ok(Arc::clone(keys));
+        }
+        let keys = Arc::new(decode()?);
+        let mut decoded = self.lock();
+        if decoded.len() >= GENERATIONS_DECODED_MAX {
+            decoded.clear();
+        }
+        decoded.insert(root, Arc::clone(&keys));
+        Ok(keys)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Hex32, Arc<PublicKeys>>> {
+        // Nothing that holds the lock can leave the map half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Generations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generations").field("n_decoded", &self.lock().len()).finish()
+    }
+}
