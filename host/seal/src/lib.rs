@@ -15,7 +15,8 @@
 //!
 //! # What the caller owes
 //!
-//! 1. Identities come from operators or signed records, never from the gateway.
+//! 1. Identities come from operators or signed records, never from the gateway. A node checks that its own is among
+//!    them: who seals to another key than a node has is blamed for it.
 //! 2. A new ceremony id for every attempt; one message for each (ceremony, round, sender), the rest compared with it.
 //! 3. The key's check value is compared when the node starts ([`at_rest::Kek::verify`]).
 //!

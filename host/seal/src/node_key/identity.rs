@@ -172,6 +172,24 @@ mod tests {
         }
     }
 
+    /// A signature whose R is the neutral element: only the key's owner can make it, and verifiers disagree about it.
+    #[test]
+    fn a_signature_that_only_lax_verifiers_take_is_refused() {
+        use curve25519_dalek::Scalar;
+        use sha2::{Digest, Sha512};
+        let key = ed25519_dalek::SigningKey::from_bytes(&[1; 32]);
+        let sealing = node(0, 1).sealing.to_bytes().into();
+        let node = NodeIdentity::new(0, key.verifying_key().as_bytes(), &sealing).unwrap();
+        let (digest, mut signature) = ([7; 32], [0; 64]);
+        signature[0] = 1;
+        let hash = Sha512::new().chain_update(&signature[..32]).chain_update(key.verifying_key());
+        let k = Scalar::from_bytes_mod_order_wide(&hash.chain_update(digest).finalize().into());
+        signature[32..].copy_from_slice((k * key.to_scalar()).as_bytes());
+        use ed25519_dalek::Verifier as _;
+        assert!(node.signing.verify(&digest, &Signature::from_bytes(&signature)).is_ok());
+        assert!(!node.has_signed(&digest, &signature));
+    }
+
     #[test]
     fn nodes_share_neither_index_nor_key() {
         assert!(Identities::new([node(0, 1), node(1, 2)]).is_ok());

@@ -40,8 +40,8 @@ pub enum SealError {
     NoRandomness(#[from] NoRandomness),
 }
 
-/// Signs a message, and seals it if it has one recipient. The ephemeral key of a private message comes from the
-/// operating system's randomness; a broadcast needs none.
+/// Signs a message, and seals it if it has one recipient, with an ephemeral key of its own from the operating system's
+/// randomness.
 ///
 /// # Errors
 /// [`SealError`].
