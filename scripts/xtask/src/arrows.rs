@@ -10,6 +10,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-domain", &[]),
     ("gateway-threshold", &[]),
+    ("gateway-seal", &[]),
     ("gateway-sqlite", &[]),
     ("gateway-engine", &["gateway-domain"]),
     ("gateway-auth", &["gateway-domain"]),
@@ -40,7 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const UNRESTRICTED: &[&str] = &["gateway-tests"];
 
 /// These have no executor below them, in all their dependencies: what they do needs no time and no thread.
-const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-threshold"];
+const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-threshold", "gateway-seal"];
 
 const RUNTIMES: &[&str] = &["async-executor", "async-std", "futures-executor", "smol", "tokio"];
 

@@ -1,0 +1,110 @@
+//! The key-encryption key of a node: from a file, or from a passphrase.
+
+use super::AtRestError;
+use super::stretching::{Stretching, StretchingError};
+use crate::hash::TaggedHash;
+use crate::key_file::{self, KeyFileError};
+use std::fmt;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// What a node's rows are sealed under. It is wiped when dropped.
+pub struct Kek {
+    key: Zeroizing<[u8; 32]>,
+    check_value: [u8; 32],
+}
+
+/// Names a [`Kek`] in rows and messages: the first 16 bytes of its check value. It is no secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct KekId(pub(super) [u8; 16]);
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KekError {
+    /// The key file is missing, exposed or malformed.
+    #[error(transparent)]
+    File(#[from] KeyFileError),
+    /// The passphrase can not be stretched.
+    #[error(transparent)]
+    Passphrase(#[from] StretchingError),
+}
+
+impl Kek {
+    /// The key in a file: see [`key_file::load`].
+    ///
+    /// # Errors
+    /// [`KekError::File`].
+    pub fn from_file(path: &Path) -> Result<Self, KekError> {
+        Ok(Self::new(key_file::load(path)?))
+    }
+
+    /// The key that a passphrase makes; takes a quarter of a second and the memory that `stretching` names.
+    ///
+    /// # Errors
+    /// [`KekError::Passphrase`].
+    pub fn from_passphrase(passphrase: &str, stretching: &Stretching) -> Result<Self, KekError> {
+        Ok(Self::new(stretching.stretch(passphrase)?))
+    }
+
+    /// A key of 32 uniform bytes.
+    #[must_use]
+    pub fn new(key: Zeroizing<[u8; 32]>) -> Self {
+        let check_value = TaggedHash::new("gateway/seal/kek/v1").bytes(key.as_slice()).finish();
+        Self { key, check_value }
+    }
+
+    /// What a node keeps beside its rows to know the key again. It says nothing of a key from a file; of a passphrase
+    /// it lets a guess be tried, as any sealed row does.
+    #[must_use]
+    pub fn check_value(&self) -> [u8; 32] {
+        self.check_value
+    }
+
+    /// Whether this is the key of that check value: a node does not start under another.
+    ///
+    /// # Errors
+    /// [`AtRestError::OtherKek`].
+    pub fn verify(&self, check_value: &[u8; 32]) -> Result<(), AtRestError> {
+        if *check_value == self.check_value {
+            Ok(())
+        } else {
+            Err(AtRestError::OtherKek { sealed: KekId::of(check_value), ours: self.id() })
+        }
+    }
+
+    /// The key's name.
+    #[must_use]
+    pub fn id(&self) -> KekId {
+        KekId::of(&self.check_value)
+    }
+
+    pub(super) fn key(&self) -> &[u8; 32] {
+        &self.key
+    }
+}
+
+impl KekId {
+    fn of(check_value: &[u8; 32]) -> Self {
+        let mut id = [0; 16];
+        id.iter_mut().zip(check_value).for_each(|(to, from)| *to = *from);
+        Self(id)
+    }
+}
+
+impl fmt::Debug for Kek {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kek").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for KekId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for KekId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,212 @@
+//! What somebody can try who has the database, and not the key.
+
+use super::share::{Fresh, seal_from};
+use super::*;
+use crate::limits::{MEMORY_KIB_MAX, MEMORY_KIB_MIN, PASSES_MAX, PASSES_MIN, SHARE_BYTES_MAX};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use zeroize::Zeroizing;
+
+const SHARE: &[u8] = b"canary: a key share";
+const PLACE: Place<'_> = Place { node: "node-0", key_id: "key-1", epoch: "e1", index: 0 };
+const PASSPHRASE: &str = "correct horse battery staple";
+
+fn kek(byte: u8) -> Kek {
+    Kek::new(Zeroizing::new([byte; 32]))
+}
+
+#[test]
+fn a_share_comes_back() {
+    for bytes in [0, 1, 134, SHARE_BYTES_MAX] {
+        let share = vec![5; bytes];
+        let sealed = seal_share(&kek(1), &PLACE, &share).unwrap();
+        assert_eq!(sealed.len(), bytes + 129);
+        assert_eq!(*open_share(&kek(1), &PLACE, &sealed).unwrap(), share);
+    }
+    let bytes = SHARE_BYTES_MAX + 1;
+    assert_eq!(seal_share(&kek(1), &PLACE, &vec![5; bytes]), Err(AtRestError::Oversize(bytes)));
+}
+
+#[test]
+fn no_bit_of_a_row_can_be_changed() {
+    let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
+    for at in 0..sealed.len() {
+        for bit in 0..8 {
+            let mut other = sealed.clone();
+            other[at] ^= 1 << bit;
+            let error = open_share(&kek(1), &PLACE, &other).unwrap_err();
+            let named = match at {
+                0 => matches!(error, AtRestError::Version(_)),
+                1..=16 => matches!(error, AtRestError::OtherKek { .. }),
+                _ => error == AtRestError::AlteredOrMoved,
+            };
+            assert!(named, "bit {bit} of byte {at}: {error}");
+        }
+    }
+    for bytes in 0..sealed.len() {
+        assert!(open_share(&kek(1), &PLACE, &sealed[..bytes]).is_err(), "{bytes} bytes");
+    }
+    assert!(open_share(&kek(1), &PLACE, &[sealed.as_slice(), &[0]].concat()).is_err());
+    assert_eq!(open_share(&kek(1), &PLACE, &[]), Err(AtRestError::Malformed));
+}
+
+#[test]
+fn a_row_opens_in_its_place_only() {
+    let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
+    let places = [
+        Place { node: "node-1", ..PLACE },
+        Place { key_id: "key-2", ..PLACE },
+        Place { epoch: "e2", ..PLACE },
+        Place { index: 1, ..PLACE },
+        // The same characters, cut elsewhere.
+        Place { node: "node-0k", key_id: "ey-1", ..PLACE },
+        Place { key_id: "key-1e", epoch: "1", ..PLACE },
+    ];
+    for place in places {
+        assert_eq!(open_share(&kek(1), &place, &sealed), Err(AtRestError::AlteredOrMoved), "{place:?}");
+    }
+}
+
+/// Neither half of one row fits another, even of the same place under the same key.
+#[test]
+fn halves_of_rows_do_not_mix() {
+    let (one, two) =
+        (seal_share(&kek(1), &PLACE, SHARE).unwrap(), seal_share(&kek(1), &PLACE, SHARE).unwrap());
+    assert_ne!(one[17..41], two[17..41]);
+    assert_ne!(one[89..113], two[89..113]);
+    let mixed = [&one[..89], &two[89..]].concat();
+    assert_eq!(open_share(&kek(1), &PLACE, &mixed), Err(AtRestError::AlteredOrMoved));
+    // With the wrapped key moved from another place, and that place's share: only the wrapping can tell.
+    let elsewhere = seal_share(&kek(1), &Place { epoch: "e2", ..PLACE }, SHARE).unwrap();
+    assert_eq!(open_share(&kek(1), &PLACE, &elsewhere), Err(AtRestError::AlteredOrMoved));
+}
+
+/// Wrapping and share are each bound to the place: with one binding gone, the other would still hold, so each is tried
+/// alone, by giving two places one DEK.
+#[test]
+fn both_layers_are_bound_to_the_place() {
+    let moved = Place { epoch: "e2", ..PLACE };
+    let made = |place: &Place<'_>| {
+        let fresh = Fresh { dek: Zeroizing::new([1; 32]), wrapping_nonce: [2; 24], share_nonce: [3; 24] };
+        seal_from(&fresh, &kek(1), place, SHARE).unwrap()
+    };
+    let (here, there) = (made(&PLACE), made(&moved));
+    let foreign_wrapping = [&there[..89], &here[89..]].concat();
+    let foreign_share = [&here[..89], &there[89..]].concat();
+    for row in [foreign_wrapping, foreign_share] {
+        assert_eq!(open_share(&kek(1), &PLACE, &row), Err(AtRestError::AlteredOrMoved));
+    }
+}
+
+#[test]
+fn another_key_is_named() {
+    let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
+    let other = AtRestError::OtherKek { sealed: kek(1).id(), ours: kek(2).id() };
+    assert_eq!(open_share(&kek(2), &PLACE, &sealed), Err(other));
+    assert_eq!(kek(2).verify(&kek(1).check_value()), Err(other));
+    assert_eq!(kek(1).verify(&kek(1).check_value()), Ok(()));
+    let mut close = kek(1).check_value();
+    close[31] ^= 1;
+    assert!(kek(1).verify(&close).is_err());
+    // A row that claims our key, sealed under another.
+    let mut claims = sealed;
+    claims.splice(1..17, kek(2).id().0);
+    assert_eq!(open_share(&kek(2), &PLACE, &claims), Err(AtRestError::AlteredOrMoved));
+}
+
+#[test]
+fn a_rewrapped_row_opens_under_the_new_key_only() {
+    let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
+    let rewrapped = rewrap(&kek(1), &kek(2), &PLACE, &sealed).unwrap();
+    assert_eq!(open_share(&kek(2), &PLACE, &rewrapped).unwrap().as_slice(), SHARE);
+    assert!(matches!(open_share(&kek(1), &PLACE, &rewrapped), Err(AtRestError::OtherKek { .. })));
+    assert_eq!(rewrapped[89..], sealed[89..]);
+    assert_ne!(rewrapped[17..41], sealed[17..41]);
+    let again = rewrap(&kek(1), &kek(2), &PLACE, &rewrapped);
+    assert!(matches!(again, Err(AtRestError::OtherKek { .. })));
+    let moved = rewrap(&kek(1), &kek(2), &Place { index: 1, ..PLACE }, &sealed);
+    assert_eq!(moved, Err(AtRestError::AlteredOrMoved));
+    let mut damaged = sealed;
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(rewrap(&kek(1), &kek(2), &PLACE, &damaged), Err(AtRestError::AlteredOrMoved));
+}
+
+#[test]
+fn a_passphrase_makes_one_key_and_another_makes_another() {
+    let stretching = Stretching::fresh().unwrap();
+    assert_ne!(stretching, Stretching::fresh().unwrap());
+    let stored = serde_json::to_string(&stretching).unwrap();
+    let read: Stretching = serde_json::from_str(&stored).unwrap();
+    let right = Kek::from_passphrase(PASSPHRASE, &stretching).unwrap();
+    let sealed = seal_share(&right, &PLACE, SHARE).unwrap();
+    let again = Kek::from_passphrase(PASSPHRASE, &read).unwrap();
+    assert_eq!(open_share(&again, &PLACE, &sealed).unwrap().as_slice(), SHARE);
+    let wrong = Kek::from_passphrase("correct horse battery stable", &stretching).unwrap();
+    assert!(matches!(open_share(&wrong, &PLACE, &sealed), Err(AtRestError::OtherKek { .. })));
+    assert!(wrong.verify(&right.check_value()).is_err());
+}
+
+#[test]
+fn a_weak_passphrase_or_stretching_is_refused() {
+    let stretching = Stretching::fresh().unwrap();
+    for bytes in [0, 11, 1025] {
+        let error = Kek::from_passphrase(&"x".repeat(bytes), &stretching).unwrap_err().to_string();
+        assert_eq!(error, format!("the passphrase has {bytes} bytes; it must have 12 to 1024"));
+    }
+    let written = serde_json::to_value(&stretching).unwrap();
+    let check = |field: &str, value: Value| {
+        let mut changed = written.clone();
+        changed[field] = value;
+        serde_json::from_value::<Stretching>(changed).is_ok()
+    };
+    assert!(check("memory_kib", json!(MEMORY_KIB_MIN)) && check("memory_kib", json!(MEMORY_KIB_MAX)));
+    assert!(
+        !check("memory_kib", json!(MEMORY_KIB_MIN - 1)) && !check("memory_kib", json!(MEMORY_KIB_MAX + 1))
+    );
+    assert!(check("passes", json!(PASSES_MIN)) && check("passes", json!(PASSES_MAX)));
+    assert!(!check("passes", json!(PASSES_MIN - 1)) && !check("passes", json!(PASSES_MAX + 1)));
+    assert!(!check("lanes", json!(2)) && !check("lanes", json!(0)));
+    assert!(!check("function", json!("argon2i-1.3")));
+    assert!(!check("salt", json!("00")) && !check("pepper", json!("00")));
+}
+
+#[test]
+fn a_key_file_is_taken_only_when_it_is_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kek");
+    std::fs::write(&path, "01".repeat(32)).unwrap();
+    let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o600);
+    assert_eq!(Kek::from_file(&path).unwrap().id(), kek(1).id());
+    mode(0o640);
+    let line = format!("the key file `{}` has mode 0640; it must be 0600 or 0400", path.display());
+    assert_eq!(Kek::from_file(&path).unwrap_err().to_string(), line);
+}
+
+#[test]
+fn debug_and_rows_show_no_secret() {
+    let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
+    assert!(sealed.windows(6).all(|part| SHARE.windows(6).all(|secret| part != secret)));
+    assert!(sealed.windows(6).all(|part| part != [1; 6]), "the kek itself");
+    assert_eq!(format!("{:?}", kek(1)), format!("Kek {{ id: {}, .. }}", kek(1).id()));
+    assert!(!format!("{:?}", kek(1)).contains("0101"));
+}
+
+/// What `vectors/formats.json` has: a change here makes stored rows unreadable.
+#[test]
+fn formats_are_pinned() {
+    let pinned: Value = serde_json::from_str(include_str!("../../vectors/formats.json")).unwrap();
+    let written = &pinned["at_rest"]["stretching"];
+    let stretching: Stretching = serde_json::from_value(written.clone()).unwrap();
+    let fresh = Fresh { dek: Zeroizing::new([1; 32]), wrapping_nonce: [2; 24], share_nonce: [3; 24] };
+    let made = json!({
+        "check_value": hex::encode(kek(1).check_value()),
+        "kek_id": kek(1).id().to_string(),
+        "sealed_share": hex::encode(seal_from(&fresh, &kek(1), &PLACE, SHARE).unwrap()),
+        "stretching": stretching,
+        "passphrase_check_value": hex::encode(Kek::from_passphrase(PASSPHRASE, &stretching).unwrap().check_value()),
+    });
+    assert_eq!(made, pinned["at_rest"], "{made:#}");
+    let row = hex::decode(pinned["at_rest"]["sealed_share"].as_str().unwrap()).unwrap();
+    assert_eq!(open_share(&kek(1), &PLACE, &row).unwrap().as_slice(), SHARE);
+}
