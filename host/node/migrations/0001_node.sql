@@ -8,10 +8,16 @@ CREATE TABLE operation (
         CHECK (stage IN ('admitted', 'receipted', 'executed', 'committed', 'published', 'discarded')),
     -- The head of this node's chain of steps.
     head TEXT NOT NULL,
-    -- Intent, approvals and signed decision as JSON; none for an operation that was discarded unheard.
-    statement TEXT,
-    CHECK ((statement IS NOT NULL AND key_id IS NOT NULL) OR stage = 'discarded')
+    -- Its row in `statement`; none for an operation that was discarded unheard.
+    statement_index INTEGER REFERENCES statement (statement_index),
+    CHECK ((statement_index IS NOT NULL AND key_id IS NOT NULL) OR stage = 'discarded')
 ) STRICT, WITHOUT ROWID;
+
+-- Intent, approvals and signed decision as JSON. Apart from the operation, whose row is written at every step.
+CREATE TABLE statement (
+    statement_index INTEGER NOT NULL PRIMARY KEY,
+    body TEXT NOT NULL
+) STRICT;
 
 -- Steps done: a repeat is answered from here.
 CREATE TABLE effect (

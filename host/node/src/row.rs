@@ -86,11 +86,12 @@ impl View {
         effect: EffectId,
         key_id: Option<KeyId>,
     ) -> Result<Self, Stop> {
-        let sql = "SELECT o.admission_hash, o.stage, o.statement, e.content, e.transition_hash, \
+        let sql = "SELECT o.admission_hash, o.stage, t.body AS statement, e.content, e.transition_hash, \
                    s.epoch, s.epoch_root, s.public_keys, \
                    EXISTS (SELECT 1 FROM share k \
                            WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known \
                    FROM (SELECT 1) LEFT JOIN operation o ON o.operation_id = ?1 \
+                   LEFT JOIN statement t ON t.statement_index = o.statement_index \
                    LEFT JOIN effect e ON e.effect_id = ?2 \
                    LEFT JOIN share s ON s.key_id = coalesce(o.key_id, ?3) AND s.state = 'active'";
         let query = sqlx::query(sql).bind(effect.operation.to_string()).bind(effect.to_string());
@@ -147,18 +148,18 @@ pub(crate) async fn insert(
     head: Hex32,
     known: Option<(KeyId, &str)>,
 ) -> Result<(), Stop> {
-    sqlx::query(
-        "INSERT INTO operation (operation_id, admission_hash, key_id, stage, head, statement) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )
-    .bind(chain.operation_id.to_string())
-    .bind(chain.admission_hash.to_string())
-    .bind(known.map(|(key_id, _)| key_id.to_string()))
-    .bind(stage.as_str())
-    .bind(head.to_string())
-    .bind(known.map(|(_, statement)| statement))
-    .execute(conn)
-    .await?;
+    let sql = "INSERT INTO statement (body) SELECT ?6 WHERE ?6 IS NOT NULL;\n\
+               INSERT INTO operation (operation_id, admission_hash, key_id, stage, head, statement_index) \
+               VALUES (?1, ?2, ?3, ?4, ?5, iif(?6 IS NULL, NULL, last_insert_rowid()))";
+    sqlx::query(sql)
+        .bind(chain.operation_id.to_string())
+        .bind(chain.admission_hash.to_string())
+        .bind(known.map(|(key_id, _)| key_id.to_string()))
+        .bind(stage.as_str())
+        .bind(head.to_string())
+        .bind(known.map(|(_, statement)| statement))
+        .execute(conn)
+        .await?;
     Ok(())
 }
 

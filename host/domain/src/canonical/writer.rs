@@ -9,6 +9,8 @@ use std::fmt::Display;
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) out: Vec<u8>,
+    /// Room to sort in, kept from object to object.
+    spare: Vec<u8>,
 }
 
 impl Writer {
@@ -94,7 +96,9 @@ impl Members<'_> {
 
     /// Puts the members in the order of RFC 8785, section 3.2.3.
     fn close(self) -> Result<(), CanonicalError> {
-        let unsorted = self.writer.out.split_off(self.start);
+        // Where the unsorted members were, the sorted ones will be.
+        let mut unsorted = std::mem::take(&mut self.writer.spare);
+        unsorted.extend(self.writer.out.drain(self.start..));
         let mut from = 0;
         let mut members = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
@@ -115,6 +119,8 @@ impl Members<'_> {
             self.writer.out.extend_from_slice(member);
         }
         self.writer.out.extend_from_slice(self.closing);
+        unsorted.clear();
+        self.writer.spare = unsorted;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use crate::key::CustodyKey;
 use crate::time::EpochMs;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Deployment settings a policy may ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +16,9 @@ pub struct Rules {
     pub separation_of_duties: bool,
 }
 
-/// Facts by name. A policy asks for them one by one; what it asked is recorded.
+/// Facts by name. A policy asks for them one by one; what it asked is recorded. A clone is the same facts again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts(BTreeMap<&'static str, String>);
+pub struct Facts(Arc<BTreeMap<&'static str, String>>);
 
 impl Facts {
     /// The value of a fact, or none when there is no such fact.
@@ -29,7 +30,7 @@ impl Facts {
     /// Facts as given, for tests and replay.
     #[must_use]
     pub fn from_pairs(pairs: impl IntoIterator<Item = (&'static str, String)>) -> Self {
-        Self(pairs.into_iter().collect())
+        Self(Arc::new(pairs.into_iter().collect()))
     }
 }
 
@@ -48,7 +49,7 @@ pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, now: EpochMs) -> Facts
         facts.insert("key.threshold", key.threshold.0.to_string());
         facts.insert("key.roster", roster_text(key));
     }
-    Facts(facts)
+    Facts(Arc::new(facts))
 }
 
 /// Indices separated by commas, ascending.

@@ -1,7 +1,7 @@
 //! The figures of `host/docs/performance.md` that need the whole gateway. Run by `scripts/bench`.
 //!
 //! What is compared runs side by side in one process and in turns, so that a busy machine slows both alike: read the
-//! ratios. No log is written, on either side.
+//! ratios. No log is written, on either side. `bench preview`, `bench flows` and `bench startup` run one part.
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
@@ -18,9 +18,18 @@ type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main]
 async fn main() -> Measured<()> {
-    preview::measure().await?;
-    flows::measure().await?;
-    startup::measure()
+    let only = std::env::args().nth(1);
+    let wanted = |section: &str| only.as_deref().is_none_or(|only| only == section);
+    if wanted("preview") {
+        preview::measure().await?;
+    }
+    if wanted("flows") {
+        flows::measure().await?;
+    }
+    if wanted("startup") {
+        startup::measure()?;
+    }
+    Ok(())
 }
 
 /// The middle one.
