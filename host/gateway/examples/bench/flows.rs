@@ -1,5 +1,6 @@
-//! Full flows over HTTP (submit, two approvals, execute, publish) with durable commits, against the bare store making
-//! as many commits: the very events of a real flow, and then empty-handed ones for the commits that the nodes make.
+//! Full flows over HTTP (submit, two approvals, execute, publish) with durable commits, against bare stores making
+//! the same commits and nothing else: the very events of a real flow, and empty-handed ones for those of the nodes.
+//! Once to the four files that a flow writes, in a flow's order, and once all to one file.
 
 use crate::http::{Client, post};
 use crate::preview::serve;
@@ -10,16 +11,48 @@ use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations}
 use gateway_store::Store;
 use operation_gateway::compose::Gateway;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 const N_CLIENTS: usize = 32;
 const N_ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(4);
 
-/// Events of a flow by the commits that held them, as the engine groups them.
-const COMMITS: [usize; 10] = [2, 1, 2, 1, 1, 1, 2, 1, 1, 1];
+/// What a flow makes durable, in its order.
+#[derive(Clone, Copy)]
+enum Durable {
+    /// So many events of the recorded flow, in one commit of the gateway.
+    Events(usize),
+    /// One commit on each of so many nodes, side by side.
+    Nodes(usize),
+}
+
+/// A flow as the engine drives it: submission, approvals, admission, receipt, execution, publication.
+const FLOW: [Durable; 14] = {
+    use Durable::{Events, Nodes};
+    [
+        Events(2),
+        Events(1),
+        Events(2),
+        Nodes(3),
+        Events(1),
+        Events(1),
+        Nodes(3),
+        Events(1),
+        Events(2),
+        Nodes(2),
+        Events(1),
+        Events(1),
+        Nodes(3),
+        Events(1),
+    ]
+};
+
+const N_COMMITS: u64 = 10 + 11;
 
 pub(crate) async fn measure() -> Measured<()> {
     let folder = tempfile::tempdir()?;
@@ -31,23 +64,30 @@ pub(crate) async fn measure() -> Measured<()> {
     let before = Counted::of(&gateway);
     flow(&mut Client::connect(address).await?, "counted").await?;
     let one = Counted::of(&gateway).minus(&before);
-    let bare = Arc::new(Store::open(&folder.path().join("bare.db").display().to_string()).await?);
-    let (mut flows, mut bares, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    if one.jobs() != N_COMMITS {
+        return Err(format!("a flow makes {} commits, and the bare store {N_COMMITS}", one.jobs()).into());
+    }
+    let four = Bare::open(folder.path(), &["gateway", "node-0", "node-1", "node-2"]).await?;
+    let single = Bare::open(folder.path(), &["single"]).await?;
+    let mut measured: [Vec<f64>; 5] = Default::default();
     let before = Counted::of(&gateway);
     let mut n_flows = 0.0;
     for round in 0..N_ROUNDS {
         let full = flows_per_second(address, round).await?;
-        let store = bare_per_second(&bare, &events, one.jobs()).await?;
+        let (four, single) = (four.per_second(&events).await?, single.per_second(&events).await?);
         n_flows += full * ROUND.as_secs_f64();
-        flows.push(full);
-        bares.push(store);
-        ratios.push(full / store);
+        for (series, value) in measured.iter_mut().zip([full, four, single, full / four, full / single]) {
+            series.push(value);
+        }
     }
     let all = Counted::of(&gateway).minus(&before);
+    let [full, four, single, of_four, of_single] = measured.each_mut().map(|series| median(series));
     println!("full flows, {N_CLIENTS} clients, {N_ROUNDS} rounds in turns (medians)");
-    println!("  flows            {:8.0} /s", median(&mut flows));
-    println!("  bare store       {:8.0} /s, {} commits each", median(&mut bares), one.jobs());
-    println!("  ratio            {:8.2}", median(&mut ratios));
+    println!("  flows                        {full:8.0} /s");
+    println!("  bare store, the same files   {four:8.0} /s, {N_COMMITS} commits each");
+    println!("  bare store, one file         {single:8.0} /s, {N_COMMITS} commits each");
+    println!("  ratio, the same files        {of_four:8.2}");
+    println!("  ratio, one file              {of_single:8.2}");
     println!(
         "  a flow alone     {} commits: {} of the gateway, {} of 3 nodes; one transaction, so one sync, each",
         one.jobs(),
@@ -139,22 +179,6 @@ async fn flows_per_second(address: SocketAddr, round: usize) -> Measured<f64> {
     total_per_second(started, clients.collect()).await
 }
 
-async fn bare_per_second(store: &Arc<Store>, events: &Arc<Vec<Event>>, n_commits: u64) -> Measured<f64> {
-    let started = Instant::now();
-    let clients = (0..N_CLIENTS).map(|_| {
-        let (store, events) = (Arc::clone(store), Arc::clone(events));
-        tokio::spawn(async move {
-            let mut n_flows = 0_u32;
-            while started.elapsed() < ROUND {
-                bare_flow(&store, &events, n_commits).await?;
-                n_flows += 1;
-            }
-            Measured::Ok(n_flows)
-        })
-    });
-    total_per_second(started, clients.collect()).await
-}
-
 async fn total_per_second(
     started: Instant,
     clients: Vec<tokio::task::JoinHandle<Measured<u32>>>,
@@ -166,45 +190,149 @@ async fn total_per_second(
     Ok(f64::from(n_flows) / started.elapsed().as_secs_f64())
 }
 
-/// The events of the recorded flow under an id of its own, then as many more commits as the nodes make.
-async fn bare_flow(store: &Store, recorded: &[Event], n_commits: u64) -> Measured<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let mut events = recorded.to_vec();
-    if let Some(Change::Submitted(submission)) = events.first_mut().map(|event| &mut event.change) {
+/// Stores that do nothing but commit: the gateway's, and those of three nodes or the gateway's again.
+#[derive(Clone)]
+struct Bare(Arc<Vec<Store>>);
+
+impl Bare {
+    async fn open(folder: &Path, names: &[&str]) -> Measured<Self> {
+        let mut stores = Vec::new();
+        for name in names {
+            stores.push(Store::open(&folder.join(format!("bare-{name}.db")).display().to_string()).await?);
+        }
+        Ok(Self(Arc::new(stores)))
+    }
+
+    fn node(&self, node: usize) -> Option<&Store> {
+        self.0.get(node + 1).or_else(|| self.0.first())
+    }
+
+    async fn per_second(&self, events: &Arc<Vec<Event>>) -> Measured<f64> {
+        let started = Instant::now();
+        let clients = (0..N_CLIENTS).map(|_| {
+            let (bare, events) = (self.clone(), Arc::clone(events));
+            tokio::spawn(async move {
+                let mut n_flows = 0_u32;
+                while started.elapsed() < ROUND {
+                    bare.flow(&events).await?;
+                    n_flows += 1;
+                }
+                Measured::Ok(n_flows)
+            })
+        });
+        total_per_second(started, clients.collect()).await
+    }
+
+    /// What one flow makes durable, under ids of its own.
+    async fn flow(&self, recorded: &[Event]) -> Measured<()> {
+        let mut gateway = Life::of(recorded)?;
+        let mut nodes = [Life::of(recorded)?, Life::of(recorded)?, Life::of(recorded)?];
+        for durable in FLOW {
+            match durable {
+                Durable::Events(n_events) => {
+                    let store = self.0.first().ok_or("no store")?;
+                    gateway.commit(store, n_events).await?;
+                }
+                Durable::Nodes(n_nodes) => {
+                    let mut written = JoinAll::default();
+                    for (node, life) in nodes.iter_mut().enumerate().take(n_nodes) {
+                        let store = self.node(node).ok_or("no store")?;
+                        written.push(Box::pin(life.note(store)));
+                    }
+                    written.await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One operation in one store.
+struct Life {
+    recorded: Vec<Event>,
+    committed: Vec<Event>,
+    claim: String,
+    record_root: Hex32,
+}
+
+impl Life {
+    fn of(recorded: &[Event]) -> Measured<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut recorded = recorded.to_vec();
+        let Some(Change::Submitted(submission)) = recorded.first_mut().map(|event| &mut event.change) else {
+            return Err("a flow begins with its submission".into());
+        };
         let mut bytes = [0; 32];
         bytes.iter_mut().zip(number.to_be_bytes()).for_each(|(byte, digit)| *byte = digit);
         submission.operation_id = OperationId(Hex32::new(bytes));
+        Ok(Self { recorded, committed: Vec::new(), claim: number.to_string(), record_root: Hex32::ZERO })
     }
-    let at_ms = events.last().map(|event| event.at_ms).ok_or("no events")?;
-    let more = n_commits.saturating_sub(COMMITS.len() as u64);
-    let noted = Event {
-        at_ms,
-        change: Change::ReplayNoted { body_digest: Hex32::ZERO },
-        asked_by: None,
-        settles: None,
-    };
-    events.extend((0..more).map(|_| noted.clone()));
-    let groups = COMMITS.into_iter().chain((0..more).map(|_| 1));
-    let (mut end, mut previous_record_root) = (0, Hex32::ZERO);
-    for n_events in groups {
-        let held =
-            events.get(end..end + n_events).ok_or("the flow has other commits than recorded")?.to_vec();
-        end += n_events;
-        let operation = replay(events.get(..end).unwrap_or_default()).ok_or("no operation")?;
-        let claim = (end == n_events).then(|| number.to_string());
+
+    /// The next events of the recorded flow.
+    async fn commit(&mut self, store: &Store, n_events: usize) -> Measured<()> {
+        let start = self.committed.len();
+        let events = self.recorded.get(start..start + n_events).ok_or("other commits than recorded")?;
+        self.write(store, events.to_vec()).await
+    }
+
+    /// What a node keeps: all of the operation at its first step, next to nothing at the others.
+    async fn note(&mut self, store: &Store) -> Measured<()> {
+        if self.committed.is_empty() {
+            return self.commit(store, 2).await;
+        }
+        let at_ms = self.committed.last().map(|event| event.at_ms).ok_or("no events")?;
+        let change = Change::ReplayNoted { body_digest: Hex32::ZERO };
+        self.write(store, vec![Event { at_ms, change, asked_by: None, settles: None }]).await
+    }
+
+    async fn write(&mut self, store: &Store, events: Vec<Event>) -> Measured<()> {
+        let claim = self.committed.is_empty().then(|| self.claim.clone());
+        self.committed.extend(events.iter().cloned());
         let commit = Commit {
-            operation,
-            events: held,
-            previous_record_root,
+            operation: replay(&self.committed).ok_or("no operation")?,
+            events,
+            previous_record_root: self.record_root,
             key: None,
             key_revision_before: None,
             claim,
         };
         match store.commit(commit).await.map_err(|why| why.to_string())? {
-            Committed::Written(record) => previous_record_root = record.record_root,
+            Committed::Written(record) => self.record_root = record.record_root,
             Committed::Raced => return Err("nobody else writes here".into()),
         }
+        Ok(())
     }
-    Ok(())
+}
+
+type Write<'w> = Pin<Box<dyn Future<Output = Measured<()>> + Send + 'w>>;
+
+/// Writes that wait together.
+#[derive(Default)]
+struct JoinAll<'w>(Vec<Write<'w>>);
+
+impl<'w> JoinAll<'w> {
+    fn push(&mut self, write: Write<'w>) {
+        self.0.push(write);
+    }
+}
+
+impl Future for JoinAll<'_> {
+    type Output = Measured<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Measured<()>> {
+        let mut failed = None;
+        self.0.retain_mut(|write| match write.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(written) => {
+                failed = failed.take().or(written.err());
+                false
+            }
+        });
+        match failed {
+            Some(why) => Poll::Ready(Err(why)),
+            None if self.0.is_empty() => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    }
 }
