@@ -17,6 +17,9 @@ pub(crate) const SIGNATURE_BYTES: usize = 64;
 
 /// What this crate needs to know of a suite beyond what frost-core asks.
 pub(crate) trait Suite: Ciphersuite {
+    /// A public key as the verifier of this suite's signatures holds it.
+    type Verifier;
+
     /// The profile that names it.
     const PROFILE: SignatureProfile;
 
@@ -26,8 +29,11 @@ pub(crate) trait Suite: Ciphersuite {
     /// The public key outsiders know, from the encoded group key. `None` if the length is wrong.
     fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]>;
 
-    /// An encoded group key that verifies the signatures of this public key.
-    fn verifying_key(public_key: &[u8; 32]) -> Vec<u8>;
+    /// Step 4.1 of `protocols.md`, "Signing": the public key of these bytes, if they are one.
+    fn public_key_decode(public_key: &[u8; 32]) -> Option<Self::Verifier>;
+
+    /// Steps 4.2 and 4.3: whether the signature is one of this key on the message.
+    fn verifies(key: &Self::Verifier, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool;
 
     /// The tweak as a scalar of this suite.
     ///

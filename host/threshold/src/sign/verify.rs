@@ -1,8 +1,7 @@
-//! Verifying as anybody outside would.
+//! Verifying as anybody outside would: with the libraries they use, not with the one that signed.
 
-use frost_core::{Signature, VerifyingKey};
-
-use crate::suite::{Suite, canonical, with_suite};
+use super::Signature;
+use crate::suite::{Suite, with_suite};
 use crate::{SignatureProfile, ThresholdError};
 
 /// Whether `signature` (64 bytes) is one of `public_key` (32 bytes, as
@@ -23,14 +22,9 @@ pub fn verify(
 }
 
 fn check<C: Suite>(public_key: &[u8], message: &[u8], signature: &[u8]) -> Result<(), ThresholdError> {
-    let malformed = ThresholdError::MalformedMaterial { what: "public key" };
-    // Step 4.1
-    let bytes: [u8; 32] = public_key.try_into().map_err(|_| malformed.clone())?;
-    let key = C::verifying_key(&bytes);
-    let key = canonical(&key, VerifyingKey::<C>::deserialize, VerifyingKey::serialize).ok_or(malformed)?;
-    // Step 4.2
-    let signature = canonical(signature, Signature::<C>::deserialize, Signature::serialize);
-    let signature = signature.ok_or(ThresholdError::InvalidSignature)?;
-    // Step 4.3
-    key.verify(message, &signature).map_err(|_| ThresholdError::InvalidSignature)
+    let key = public_key.try_into().ok().and_then(C::public_key_decode);
+    let key = key.ok_or(ThresholdError::MalformedMaterial { what: "public key" })?;
+    let signature: Option<&Signature> = signature.try_into().ok();
+    let verifies = signature.is_some_and(|signature| C::verifies(&key, message, signature));
+    if verifies { Ok(()) } else { Err(ThresholdError::InvalidSignature) }
 }

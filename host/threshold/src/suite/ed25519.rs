@@ -1,12 +1,15 @@
 //! FROST(Ed25519, SHA-512), RFC 9591 section 6.1.
 
+use ed25519_dalek::{Signature, VerifyingKey};
 use frost_core::Scalar;
 use frost_ed25519::Ed25519Sha512;
 
-use super::Suite;
+use super::{SIGNATURE_BYTES, Suite, point};
 use crate::{SignatureProfile, ThresholdError, Tweak};
 
 impl Suite for Ed25519Sha512 {
+    type Verifier = VerifyingKey;
+
     const PROFILE: SignatureProfile = SignatureProfile::FrostEd25519Sha512;
     const POINT_BYTES: usize = 32;
 
@@ -14,8 +17,15 @@ impl Suite for Ed25519Sha512 {
         verifying_key.try_into().ok()
     }
 
-    fn verifying_key(public_key: &[u8; 32]) -> Vec<u8> {
-        public_key.to_vec()
+    /// The order of the point is checked here, because `verify_strict` looks for small orders only.
+    fn public_key_decode(public_key: &[u8; 32]) -> Option<VerifyingKey> {
+        point::<Self>(public_key)?;
+        VerifyingKey::from_bytes(public_key).ok()
+    }
+
+    /// With a key of prime order, `R = S·G − k·A` is of prime order, too; the identity is refused for its small order.
+    fn verifies(key: &VerifyingKey, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+        key.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }
 
     /// SLIP-10 knows hardened derivation only, and every additive scheme for Ed25519 is somebody's own.

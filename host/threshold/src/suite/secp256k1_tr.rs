@@ -2,14 +2,14 @@
 
 use frost_core::Scalar;
 use frost_secp256k1_tr::Secp256K1Sha256TR;
+use k256::schnorr::{Signature, VerifyingKey};
 
-use super::{Suite, scalar};
+use super::{SIGNATURE_BYTES, Suite, scalar};
 use crate::{SignatureProfile, ThresholdError, Tweak};
 
-/// First byte of a compressed SEC 1 point with an even y, the one BIP-340 means by an x.
-const EVEN_Y: u8 = 0x02;
-
 impl Suite for Secp256K1Sha256TR {
+    type Verifier = VerifyingKey;
+
     const PROFILE: SignatureProfile = SignatureProfile::FrostSecp256k1Sha256Tr;
     const POINT_BYTES: usize = 33;
 
@@ -19,8 +19,13 @@ impl Suite for Secp256K1Sha256TR {
         x.try_into().ok()
     }
 
-    fn verifying_key(public_key: &[u8; 32]) -> Vec<u8> {
-        [&[EVEN_Y], public_key.as_slice()].concat()
+    fn public_key_decode(public_key: &[u8; 32]) -> Option<VerifyingKey> {
+        VerifyingKey::from_bytes(public_key).ok()
+    }
+
+    fn verifies(key: &VerifyingKey, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+        let signature = Signature::try_from(signature.as_slice());
+        signature.is_ok_and(|signature| key.verify_raw(message, &signature).is_ok())
     }
 
     fn tweak(tweak: &Tweak) -> Result<Scalar<Self>, ThresholdError> {

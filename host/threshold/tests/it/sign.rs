@@ -1,5 +1,7 @@
 //! Signing among honest signers.
 
+use curve25519_dalek::constants::EIGHT_TORSION;
+use curve25519_dalek::edwards::CompressedEdwardsY;
 use gateway_threshold::SignatureProfile;
 use gateway_threshold::sign::{self, SigningPackage};
 use gateway_threshold::{ThresholdError, Tweak};
@@ -102,4 +104,19 @@ fn a_malleated_ed25519_signature_is_refused() {
     }
     assert_eq!(carry, 0);
     assert!(!verifies(ED, &key.keys.public_key(), b"m", &signature));
+}
+
+/// Eight points differ by torsion alone, and a careless verifier takes some of them for one another.
+#[test]
+fn an_ed25519_key_has_prime_order() {
+    let key = Key::generate(ED, &[0, 1], 2, 1);
+    let signature = key.sign(&[0, 1], b"m", None, 2);
+    let point = CompressedEdwardsY(key.keys.public_key().try_into().unwrap()).decompress().unwrap();
+    for torsion in EIGHT_TORSION {
+        for (public_key, good) in [(point + torsion, torsion == EIGHT_TORSION[0]), (torsion, false)] {
+            let verified = sign::verify(ED, public_key.compress().as_bytes(), b"m", &signature);
+            let refused = Err(ThresholdError::MalformedMaterial { what: "public key" });
+            assert_eq!(verified, if good { Ok(()) } else { refused });
+        }
+    }
 }
