@@ -15,7 +15,8 @@
 //!
 //! It is deliberately not a transport (messages must reach it authenticated, and round-2 messages confidential), not a
 //! store, and not a place for policy. The numbered protocol text is `protocols.md`; code carries `// Step n.m` beside
-//! each step. Start with [`keygen::Session`], then [`sign::commit`].
+//! each step. Start with [`keygen::start`], which opens a [`Session`], then
+//! [`sign::commit`].
 //!
 //! # What the caller owes
 //!
@@ -35,9 +36,12 @@
 //! | 4.1 nonce generation, 5.1 round one | `sign/nonces.rs` |
 //! | 5.2 round two | `sign/nonces.rs`, `sign/package.rs` |
 //! | 5.3 aggregation, 5.4 identifiable abort | `sign/aggregate.rs` |
+//! | (outside the RFC) rounds, messages and the echo of every ceremony | `session.rs`, `ceremony.rs`, `echo.rs` |
 //! | (outside the RFC) key generation, FROST paper figure 1 | `keygen/` |
 //! | (outside the RFC) BIP-32 and BIP-340 | `derive.rs`, `tweak.rs`, `suite/secp256k1_tr.rs` |
 
+mod ceremony;
+mod echo;
 mod encoding;
 mod error;
 mod hash;
@@ -58,5 +62,5 @@ pub use error::ThresholdError;
 pub use key_share::KeyShare;
 pub use profile::SignatureProfile;
 pub use public_keys::PublicKeys;
-pub use session::{Message, Progress};
+pub use session::{Message, Output, Progress, Session};
 pub use tweak::Tweak;

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_threshold::keygen::{KeygenOutput, Params, Session};
+use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::sign::{self, Nonces, Signature, SigningPackage};
-use gateway_threshold::{KeyShare, Message, Progress, PublicKeys, SignatureProfile, ThresholdError, Tweak};
+use gateway_threshold::{
+    KeyShare, Message, Output, Progress, PublicKeys, Session, SignatureProfile, ThresholdError, Tweak,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use zeroize::Zeroizing;
@@ -40,7 +42,7 @@ pub(crate) struct Network {
     pub(crate) roster: Vec<u16>,
     pub(crate) sessions: BTreeMap<u16, Session>,
     pub(crate) in_flight: Vec<InFlight>,
-    pub(crate) outputs: BTreeMap<u16, KeygenOutput>,
+    pub(crate) outputs: BTreeMap<u16, Output>,
     pub(crate) failures: BTreeMap<u16, ThresholdError>,
     rng: ChaCha20Rng,
 }
@@ -57,7 +59,7 @@ impl Network {
         };
         for &me in roster {
             let (session, messages) =
-                Session::start(params(profile, me, roster, threshold), &mut network.rng).unwrap();
+                keygen::start(params(profile, me, roster, threshold), &mut network.rng).unwrap();
             network.sessions.insert(me, session);
             network.post(messages);
         }
@@ -105,9 +107,9 @@ impl Network {
         let first = self.outputs.values().next().unwrap();
         let keys = first.keys.clone();
         let transcript = first.transcript;
-        let agree = |output: &KeygenOutput| output.keys == keys && output.transcript == transcript;
+        let agree = |output: &Output| output.keys == keys && output.transcript == transcript;
         assert!(self.outputs.values().all(agree));
-        let shares = self.outputs.into_iter().map(|(i, output)| (i, output.share)).collect();
+        let shares = self.outputs.into_iter().map(|(i, output)| (i, output.share.unwrap())).collect();
         Key { keys, shares, transcript }
     }
 }

@@ -34,7 +34,7 @@ fn key_generation() {
         let key = network.key();
         let encoded = key.keys.to_bytes();
         let (public_keys, chain_code) = encoded.split_at(encoded.len() - 32);
-        // Steps 4.4 and 4.6
+        // Steps 0.6 and 3.4
         let fields = [[binding.to_vec()].as_slice(), &broadcasts, &[public_keys.to_vec()]].concat();
         assert_eq!(key.transcript, h("svc/keygen-transcript/v1", &fields));
         assert_eq!(key.keys.chain_code(), chain_code);

@@ -1,6 +1,6 @@
 //! Key generation among honest participants: any roster, any order, any repetition.
 
-use gateway_threshold::keygen::{Params, Session};
+use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Progress, SignatureProfile, ThresholdError};
 use proptest::prelude::*;
 
@@ -103,7 +103,7 @@ fn early_rounds_are_kept() {
 fn the_last_message_may_be_of_round_1() {
     let mut network = Network::start(TR, &[0, 1, 2], 2, 6);
     // 0's round 2 and 3 come out of a twin that hears all, so that 1 and 2 can finish while 0 waits.
-    let (mut twin, _) = Session::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
+    let (mut twin, _) = keygen::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
     let mut late = None;
     while let Some(flight) = network.in_flight.pop() {
         if flight.recipient != 0 {
@@ -134,7 +134,7 @@ fn the_last_message_may_be_of_round_1() {
 
 #[test]
 fn senseless_parameters_are_refused() {
-    let start = |params: Params| Session::start(params, &mut rng(0)).map(drop).unwrap_err();
+    let start = |params: Params| keygen::start(params, &mut rng(0)).map(drop).unwrap_err();
     for threshold in [0, 1, 4, u16::MAX] {
         let refused = start(params(ED, 0, &[0, 1, 2], threshold));
         assert_eq!(refused, ThresholdError::Threshold { threshold, participants: 3 });

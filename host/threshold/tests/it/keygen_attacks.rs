@@ -1,6 +1,6 @@
 //! Key generation with somebody who does not follow it, or a relay that meddles.
 
-use gateway_threshold::keygen::Session;
+use gateway_threshold::keygen;
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
 use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, params, rng};
@@ -97,7 +97,7 @@ fn equivocation_is_caught() {
         let roster = [0, 1, 2];
         let mut network = Network::start(profile, &roster, 2, 1);
         let (mut other_face, other_round_1) =
-            Session::start(params(profile, 0, &roster, 2), &mut rng(99)).unwrap();
+            keygen::start(params(profile, 0, &roster, 2), &mut rng(99)).unwrap();
         let mut from_other_face: Vec<Message> = other_round_1;
         while !network.in_flight.is_empty() || !from_other_face.is_empty() {
             for message in from_other_face.drain(..).filter(|message| message.to != Some(1)) {
@@ -241,14 +241,14 @@ fn a_foreign_ceremony_is_refused_by_name() {
         let foreign_roster = params(profile, 1, &[0, 1, 3], 2);
         let larger_roster = params(profile, 1, &[0, 1, 2, 3], 2);
         for foreign in [foreign_id, foreign_roster, larger_roster] {
-            let (mut session, _) = Session::start(ours.clone(), &mut rng(1)).unwrap();
-            let (_, mut messages) = Session::start(foreign, &mut rng(2)).unwrap();
+            let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();
+            let (_, mut messages) = keygen::start(foreign, &mut rng(2)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
             assert_eq!(error, ThresholdError::ForeignCeremony { from: 1, round: 1 });
             assert_eq!(error.culprits(), [1]);
         }
-        let (mut session, _) = Session::start(ours.clone(), &mut rng(1)).unwrap();
-        let (_, mut messages) = Session::start(params(profile, 1, &[0, 1, 2], 3), &mut rng(2)).unwrap();
+        let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();
+        let (_, mut messages) = keygen::start(params(profile, 1, &[0, 1, 2], 3), &mut rng(2)).unwrap();
         let error = session.handle(messages.remove(0)).unwrap_err();
         assert!(matches!(error, ThresholdError::WrongLength { from: 1, round: 1, .. }));
     }
@@ -258,7 +258,7 @@ fn a_foreign_ceremony_is_refused_by_name() {
 #[test]
 fn the_binding_covers_profile_and_threshold() {
     let binding = |profile, threshold| {
-        let (_, messages) = Session::start(params(profile, 1, &[0, 1, 2], threshold), &mut rng(1)).unwrap();
+        let (_, messages) = keygen::start(params(profile, 1, &[0, 1, 2], threshold), &mut rng(1)).unwrap();
         messages[0].body[..BINDING].to_vec()
     };
     assert_ne!(binding(ED, 2), binding(TR, 2));

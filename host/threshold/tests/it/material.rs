@@ -1,8 +1,8 @@
 //! Keys and shares as bytes and as text.
 
-use gateway_threshold::keygen::{KeygenOutput, Session};
+use gateway_threshold::keygen;
 use gateway_threshold::sign::{self, Nonces};
-use gateway_threshold::{KeyShare, Message, PublicKeys, SignatureProfile, ThresholdError};
+use gateway_threshold::{KeyShare, Message, Output, PublicKeys, Session, SignatureProfile, ThresholdError};
 use serde_json::Value;
 
 use crate::harness::{ED, Key, Network, TR, params, rng};
@@ -199,14 +199,14 @@ macro_rules! assert_not {
 
 #[test]
 fn secrets_are_neither_cloned_nor_serialised() {
-    assert_not!(KeyShare, Nonces, Message, Session, KeygenOutput: Clone);
-    assert_not!(KeyShare, Nonces, Message, Session, KeygenOutput: serde::Serialize);
+    assert_not!(KeyShare, Nonces, Message, Session, Output: Clone);
+    assert_not!(KeyShare, Nonces, Message, Session, Output: serde::Serialize);
 }
 
 #[test]
 fn sessions_and_nonces_cross_threads() {
     fn crosses<T: Send + Sync>(_: &T) {}
-    let (session, _) = Session::start(params(ED, 0, &[0, 1], 2), &mut rng(1)).unwrap();
+    let (session, _) = keygen::start(params(ED, 0, &[0, 1], 2), &mut rng(1)).unwrap();
     crosses(&session);
     let key = Key::generate(TR, &[0, 1], 2, 1);
     crosses(&sign::commit(&key.shares[&0], &mut rng(1)).unwrap().0);
