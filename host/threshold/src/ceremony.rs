@@ -1,9 +1,10 @@
 //! What the messages of one ceremony look like to one participant, whatever the protocol.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use zeroize::Zeroizing;
 
+use crate::inbox::Bodies;
 use crate::{Message, ThresholdError};
 
 /// Bytes of the binding that opens every body.
@@ -36,6 +37,11 @@ impl Round {
     /// Each sender tells us something that is for us alone.
     pub(crate) fn private(senders: &BTreeSet<u16>, payload_bytes: usize) -> Self {
         Self { senders: senders.clone(), private: true, payload_bytes }
+    }
+
+    /// Whatever is said in this round is not for us.
+    pub(crate) fn silent() -> Self {
+        Self { senders: BTreeSet::new(), private: true, payload_bytes: 0 }
     }
 }
 
@@ -88,6 +94,11 @@ impl Ceremony {
         body.extend(payload);
         Message { from: self.me, to, round, body }
     }
+}
+
+/// The payloads of admitted broadcasts by sender.
+pub(crate) fn payloads(bodies: &Bodies) -> BTreeMap<u16, Vec<u8>> {
+    bodies.iter().map(|(from, body)| (*from, payload(body).to_vec())).collect()
 }
 
 /// What follows the binding in an admitted body.

@@ -28,6 +28,11 @@ impl TaggedHash {
         self.bytes(&number.into().to_be_bytes())
     }
 
+    /// Adds how many numbers there are, then each of them, so that what follows is not taken for one.
+    pub(crate) fn set(self, numbers: &BTreeSet<u16>) -> Self {
+        self.number(u64::try_from(numbers.len()).unwrap_or(u64::MAX)).numbers(numbers)
+    }
+
     /// Adds each of these numbers as a field.
     pub(crate) fn numbers(self, numbers: &BTreeSet<u16>) -> Self {
         numbers.iter().fold(self, |hash, number| hash.number(*number))

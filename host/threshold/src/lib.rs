@@ -48,6 +48,8 @@ mod hash;
 mod inbox;
 mod key_share;
 pub mod limits;
+mod opening;
+mod polynomial;
 mod profile;
 mod public_keys;
 mod session;
@@ -56,6 +58,8 @@ mod tweak;
 
 pub mod derive;
 pub mod keygen;
+pub mod redistribute;
+pub mod repair;
 pub mod sign;
 
 pub use error::ThresholdError;
