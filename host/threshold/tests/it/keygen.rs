@@ -4,7 +4,7 @@ use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Progress, SignatureProfile, ThresholdError};
 use proptest::prelude::*;
 
-use crate::harness::{ED, InFlight, Key, Network, TR, copy, params, random_roster, rng, subsets, verifies};
+use crate::harness::{ED, Key, Network, TR, copy, params, random_roster, rng, subsets, verifies};
 
 fn every_quorum_signs(profile: SignatureProfile, roster: &[u16], threshold: u16) {
     let key = Key::generate(profile, roster, threshold, 1);
@@ -42,38 +42,6 @@ proptest! {
         prop_assert!(verifies(profile, &key.keys.public_key(), &seed.to_be_bytes(), &signature));
         prop_assert_eq!(key.keys.verifying_shares().keys().copied().collect::<Vec<_>>(), roster);
     }
-}
-
-#[test]
-fn repeated_messages_change_nothing() {
-    for profile in SignatureProfile::ALL {
-        let mut network = Network::start(profile, &[0, 1, 2], 2, 3);
-        let mut delivered = Vec::new();
-        network.run(|flight| {
-            delivered.push(InFlight { recipient: flight.recipient, message: copy(&flight.message) });
-            true
-        });
-        for InFlight { recipient, message } in delivered {
-            let progress = network.sessions.get_mut(&recipient).unwrap().handle(message).unwrap();
-            assert!(matches!(progress, Progress::Wait));
-        }
-        network.key();
-    }
-}
-
-#[test]
-fn immediate_repeats_change_nothing() {
-    let mut network = Network::start(TR, &[0, 1, 2], 2, 4);
-    let mut repeated = Network::start(TR, &[0, 1, 2], 2, 4);
-    network.run(|_| true);
-    while let Some(flight) = repeated.in_flight.pop() {
-        repeated.deliver(InFlight { recipient: flight.recipient, message: copy(&flight.message) });
-        let done = repeated.outputs.len();
-        let again = repeated.sessions.get_mut(&flight.recipient).unwrap().handle(flight.message).unwrap();
-        assert!(matches!(again, Progress::Wait) && repeated.outputs.len() == done);
-    }
-    // The order of delivery has no part in the result.
-    assert_eq!(network.key().keys, repeated.key().keys);
 }
 
 /// A participant that hears the others late takes several steps at one message.
