@@ -1,7 +1,6 @@
 //! Redistribution: holders of a key deal it out anew, to the same roster (a refresh) or to another (a reshare).
 //!
-//! Verifiable secret redistribution (Desmedt and Jajodia 1997; verification after Wong, Wang and Wing,
-//! <https://www.cs.cmu.edu/~wing/publications/Wong-Wing02b.pdf>). The key stays the same; all shares change, and old
+//! Verifiable secret redistribution (Desmedt and Jajodia 1997; checks after Wong, Wang and Wing 2002). The key stays the same; all shares change, and old
 //! shares do not combine with new ones. `protocols.md`, section "Redistribution", is the numbered text.
 //!
 //! It does not revoke: a quorum of old shares that were not erased still signs.

@@ -1,8 +1,7 @@
 //! Repair: helpers give a participant that lost its share this very share again, and learn nothing of it.
 //!
-//! The repairable threshold scheme of Laing and Stinson (<https://eprint.iacr.org/2017/1155>, section "enrollment"
-//! repair as in frost-core), with commitments to every value so that whoever sends a wrong one is named.
-//! `protocols.md`, section "Repair", is the numbered text.
+//! The repairable threshold scheme (Laing and Stinson, <https://eprint.iacr.org/2017/1155>), with commitments to every
+//! value, so that whoever sends a wrong one is named. `protocols.md`, section "Repair", is the numbered text.
 //!
 //! The target gets a second copy of a live share: if the first may be in other hands, redistribute straight after.
 
