@@ -46,8 +46,7 @@ impl Round {
 }
 
 impl Ceremony {
-    pub(crate) fn new<const N: usize>(me: u16, binding: [u8; BINDING_BYTES], rounds: [Round; N]) -> Self {
-        let mut rounds = Vec::from(rounds);
+    pub(crate) fn new(me: u16, binding: [u8; BINDING_BYTES], mut rounds: Vec<Round>) -> Self {
         for round in &mut rounds {
             round.senders.remove(&me);
         }

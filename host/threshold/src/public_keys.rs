@@ -28,7 +28,7 @@ pub struct PublicKeys {
 
 /// The keys without the chain code, which key generation can only name once these are fixed.
 // INVARIANT: all points are canonical encodings of `profile`; 2 <= threshold <= participants <= PARTICIPANTS_MAX.
-// Kept by `Group::checked`, the only constructor but for `from_package` and `next_generation`, whose points were
+// Kept by `Group::checked`, the only constructor but for `from_package` and `next_epoch`, whose points were
 // computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -115,7 +115,7 @@ impl PublicKeys {
     }
 
     /// The same key, shared anew: group key and chain code stay.
-    pub(crate) fn next_generation(&self, threshold: u16, verifying_shares: BTreeMap<u16, Vec<u8>>) -> Self {
+    pub(crate) fn next_epoch(&self, threshold: u16, verifying_shares: BTreeMap<u16, Vec<u8>>) -> Self {
         let (profile, verifying_key) = (self.group.profile, self.group.verifying_key.clone());
         Self::new(Group { profile, threshold, verifying_key, verifying_shares }, self.chain_code)
     }

@@ -20,16 +20,16 @@ use crate::{KeyShare, Message, PublicKeys, Session, ThresholdError};
 /// messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The key in its current generation. Who joins has it from the old roster, not from whoever carries messages.
+    /// The key in its current epoch. Who joins has it from the old roster, not from whoever carries messages.
     pub keys: PublicKeys,
     /// This participant: a dealer, in the new roster, or both. The only field in which participants differ.
     pub me: u16,
     /// Holders that deal their shares out: at least the current threshold.
     pub dealers: BTreeSet<u16>,
-    /// All participants of the new generation, 0-based; at most
+    /// All participants of the new epoch, 0-based; at most
     /// [`PARTICIPANTS_MAX`](crate::limits::PARTICIPANTS_MAX), gaps allowed.
     pub roster: BTreeSet<u16>,
-    /// Signers that the new generation requires: from 2 to the size of its roster.
+    /// Signers that the new epoch requires: from 2 to the size of its roster.
     pub threshold: u16,
     /// Names this attempt and no other: a repeated attempt needs a new one.
     pub ceremony_id: [u8; 32],
@@ -37,7 +37,7 @@ pub struct Params {
 
 /// Opens the ceremony. The messages returned are for all other participants, dealers and new roster.
 ///
-/// A dealer gives its `share` of the current generation; nobody else's is looked at. A dealer outside the new roster
+/// A dealer gives its `share` of the current epoch; nobody else's is looked at. A dealer outside the new roster
 /// ends with an output without a share.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ use crate::{KeyShare, Message, PublicKeys, Session, ThresholdError};
 /// messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The key in its current generation, which the repair does not change.
+    /// The key in its current epoch, which the repair does not change.
     pub keys: PublicKeys,
     /// This participant: a helper or the target. The only field in which participants differ.
     pub me: u16,
@@ -34,7 +34,7 @@ pub struct Params {
 
 /// Opens the ceremony. The messages returned are for all other participants, helpers and target.
 ///
-/// A helper gives its `share` of the current generation; nobody else's is looked at. The target ends with an output
+/// A helper gives its `share` of the current epoch; nobody else's is looked at. The target ends with an output
 /// that has its share, each helper with one that has none: it keeps its own.
 ///
 /// # Errors

@@ -53,7 +53,7 @@ fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
         .number(threshold);
     let binding = hash.numbers(roster).finish();
     let commitments_bytes = usize::from(threshold) * C::POINT_BYTES;
-    let rounds = [
+    let rounds = vec![
         Round::broadcast(roster, commitments_bytes + SIGNATURE_BYTES),
         Round::private(roster, SCALAR_BYTES),
         Round::broadcast(roster, TRANSCRIPT_BYTES),

@@ -33,7 +33,7 @@ impl Agreed {
         let everybody = dealers.union(&roster).copied().collect();
         let points =
             if roster.contains(&me) { Round::private(&dealers, SCALAR_BYTES) } else { Round::silent() };
-        let rounds = [
+        let rounds = vec![
             Round::broadcast(&dealers, usize::from(threshold) * C::POINT_BYTES),
             points,
             Round::broadcast(&everybody, TRANSCRIPT_BYTES),

@@ -34,9 +34,7 @@ impl<C: Suite> Stage for AwaitPoints<C> {
             points.insert(ceremony.me, own);
         }
         let weights = lagrange::<C>(&self.agreed.dealers, None)?;
-        // Step 2.5
         let keys = self.keys(&weights)?;
-        // Step 2.6
         let share = if self.agreed.roster.contains(&ceremony.me) {
             Some(combine::<C>(&weights, &points, ceremony.me, &keys)?)
         } else {
@@ -62,6 +60,7 @@ impl<C: Suite> AwaitPoints<C> {
         Ok(points)
     }
 
+    /// Step 2.5: the public keys of the new epoch.
     fn keys(&self, weights: &BTreeMap<u16, Scalar<C>>) -> Result<PublicKeys, ThresholdError> {
         let mut terms = vec![C::Group::identity(); self.agreed.threshold.into()];
         for (dealer, weight) in weights {
@@ -77,10 +76,11 @@ impl<C: Suite> AwaitPoints<C> {
             |participant: &u16| Some((*participant, point_bytes::<C>(&evaluate::<C>(&terms, *participant))?));
         let shares: Option<BTreeMap<u16, Vec<u8>>> = self.agreed.roster.iter().map(share).collect();
         let shares = shares.ok_or(ThresholdError::MalformedMaterial { what: "public keys" })?;
-        Ok(self.agreed.keys.next_generation(self.agreed.threshold, shares))
+        Ok(self.agreed.keys.next_epoch(self.agreed.threshold, shares))
     }
 }
 
+/// Step 2.6: our share of the new epoch.
 fn combine<C: Suite>(
     weights: &BTreeMap<u16, Scalar<C>>,
     points: &BTreeMap<u16, Zeroizing<Scalar<C>>>,

@@ -35,7 +35,7 @@ impl Agreed {
         let pieces = Round::private(&helpers, SCALAR_BYTES);
         let (deltas, sigmas) =
             if me == target { (Round::silent(), pieces) } else { (pieces, Round::silent()) };
-        let rounds = [
+        let rounds = vec![
             Round::broadcast(&helpers, helpers.len() * C::POINT_BYTES),
             deltas,
             Round::broadcast(&everybody, TRANSCRIPT_BYTES),

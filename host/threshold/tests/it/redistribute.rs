@@ -1,4 +1,4 @@
-//! Redistribution among honest participants: refresh, reshare, and what of the old generation is left.
+//! Redistribution among honest participants: refresh, reshare, and what of the old epoch is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ fn the_key_stays(old: &Key, new: &Key) {
     }
 }
 
-/// No holder of both generations finds its old share good for the new one.
+/// No holder in both epochs finds its old share good for the new one.
 fn old_shares_are_refused(old: &Key, new: &Key) {
     for (&participant, share) in &old.shares {
         let refused = ThresholdError::ForeignShare { participant };
@@ -67,7 +67,7 @@ fn keys_of_either_parity_are_refreshed() {
     assert_eq!(parities.len(), 2);
 }
 
-/// Whoever signs with an old share among new ones is named, whichever generation the coordinator believes in.
+/// Whoever signs with an old share among new ones is named, whichever epoch the coordinator believes in.
 #[test]
 fn old_and_new_shares_do_not_combine() {
     for profile in SignatureProfile::ALL {
@@ -191,6 +191,9 @@ fn senseless_parameters_are_refused() {
     ] {
         assert_eq!(start(me, dealers, roster, 2), Err(ThresholdError::NotInRoster { participant }));
     }
+    // Also for one that deals nobody anything.
+    let no_identifier = ThresholdError::NotInRoster { participant: u16::MAX };
+    assert_eq!(start(3, &[0, 1, 2], &[3, u16::MAX], 2), Err(no_identifier));
 }
 
 #[test]

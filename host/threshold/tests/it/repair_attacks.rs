@@ -65,7 +65,7 @@ fn a_second_encoding_of_a_commitment_is_refused() {
     assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round: 1 });
 }
 
-/// Helper 0 cuts up another secret than its share of the current generation, consistently.
+/// Helper 0 cuts up another secret than its share of the current epoch, consistently.
 #[test]
 fn a_helper_with_an_old_or_foreign_share_is_named_by_all() {
     for profile in SignatureProfile::ALL {
