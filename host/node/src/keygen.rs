@@ -20,8 +20,8 @@ use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::time::EpochMs;
 use gateway_sqlite::Job;
-use gateway_threshold::keygen::{KeygenOutput, Params, Session};
-use gateway_threshold::{Message, Progress, PublicKeys};
+use gateway_threshold::keygen::{self, Params};
+use gateway_threshold::{Message, Output, Progress, PublicKeys, Session};
 use rand_core::OsRng;
 use serde::Serialize;
 use sqlx::SqliteConnection;
@@ -106,7 +106,7 @@ impl Node {
         self.ceremonies.has_room(id, self.now())?;
         self.database.write(Begin { id, attempt }).await??;
         let (session, messages) =
-            Session::start(params, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
+            keygen::start(params, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
         let session = tokio::sync::Mutex::new(Some(session));
         self.ceremonies.open(id, Ceremony { attempt, opened_at: self.now(), session });
         Ok(KeygenAnswer::Send(messages))
@@ -153,7 +153,7 @@ impl Node {
                     attempt,
                     root,
                     public_keys: output.keys.to_bytes(),
-                    secret: output.share.to_secret_bytes(),
+                    secret: output.share.ok_or(GONE)?.to_secret_bytes(),
                 };
                 self.database
                     .write(StageShare { effect: call.effect, chain: self.chain(call), fresh })
@@ -189,7 +189,7 @@ impl Node {
 /// What a batch of messages led to.
 enum Handled {
     Send(Vec<Message>),
-    Done(Box<KeygenOutput>),
+    Done(Box<Output>),
 }
 
 /// An error drops the session and its secrets.

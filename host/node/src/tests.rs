@@ -10,8 +10,8 @@ use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_threshold::keygen::{Params, Session};
-use gateway_threshold::{Message, Progress};
+use gateway_threshold::keygen::{self, Params};
+use gateway_threshold::{Message, Progress, Session};
 use rand_core::OsRng;
 use sqlx::{Connection, SqliteConnection};
 
@@ -40,8 +40,8 @@ fn fresh(epoch: &str, operation: u8) -> Fresh {
         threshold: 2,
         ceremony_id: [operation; 32],
     };
-    let (mut zero, mut for_one) = Session::start(params(0), &mut OsRng).unwrap();
-    let (mut one, mut for_zero) = Session::start(params(1), &mut OsRng).unwrap();
+    let (mut zero, mut for_one) = keygen::start(params(0), &mut OsRng).unwrap();
+    let (mut one, mut for_zero) = keygen::start(params(1), &mut OsRng).unwrap();
     loop {
         let (said, output) = hear(&mut zero, std::mem::take(&mut for_zero));
         for_zero = hear(&mut one, std::mem::replace(&mut for_one, said)).0;
@@ -54,13 +54,13 @@ fn fresh(epoch: &str, operation: u8) -> Fresh {
                 operation_id: OperationId(hex32(operation)),
                 attempt: 1,
                 public_keys,
-                secret: output.share.to_secret_bytes(),
+                secret: output.share.unwrap().to_secret_bytes(),
             };
         }
     }
 }
 
-type Heard = (Vec<Message>, Option<Box<gateway_threshold::keygen::KeygenOutput>>);
+type Heard = (Vec<Message>, Option<Box<gateway_threshold::Output>>);
 
 fn hear(session: &mut Session, messages: Vec<Message>) -> Heard {
     let mut said = vec![];

@@ -42,6 +42,18 @@ pub enum ThresholdError {
         /// The participant.
         participant: u16,
     },
+    /// The participant has its share to give to this ceremony and did not.
+    #[error("participant {participant} takes part with its share and was started without")]
+    ShareMissing {
+        /// The participant.
+        participant: u16,
+    },
+    /// The participant whose share is to be repaired can not help with it.
+    #[error("participant {participant} is the target and among the helpers")]
+    TargetHelps {
+        /// The participant.
+        participant: u16,
+    },
     /// Stored or received key material does not decode.
     #[error("malformed {what}")]
     MalformedMaterial {
@@ -94,8 +106,8 @@ pub enum ThresholdError {
         /// Round.
         round: u8,
     },
-    /// The protocol has no such round.
-    #[error("participant {from} sent a message of round {round}")]
+    /// The protocol has no such round, or the sender nothing to tell us in it.
+    #[error("participant {from} has no message of round {round} for us")]
     UnknownRound {
         /// Sender.
         from: u16,
@@ -147,7 +159,13 @@ pub enum ThresholdError {
         /// Sender.
         from: u16,
     },
-    /// The private share does not lie on the polynomial the sender committed to.
+    /// What the sender committed to is not its share of the key in the current epoch.
+    #[error("the commitments of participant {from} are not to its share of the key")]
+    ForeignSecret {
+        /// Sender.
+        from: u16,
+    },
+    /// The private message is not what the commitments of round 1 say it has to be.
     #[error("the secret share from participant {from} contradicts its commitments")]
     SecretShare {
         /// Sender.
@@ -228,6 +246,7 @@ impl ThresholdError {
             | Self::ConflictingMessages { from, .. }
             | Self::MalformedMessage { from, .. }
             | Self::ProofOfKnowledge { from }
+            | Self::ForeignSecret { from }
             | Self::SecretShare { from } => vec![*from],
             Self::MalformedCommitments { signers } | Self::InvalidSignatureShares { signers } => {
                 signers.clone()
@@ -237,6 +256,8 @@ impl ThresholdError {
             | Self::Threshold { .. }
             | Self::TooManyParticipants { .. }
             | Self::NotInRoster { .. }
+            | Self::ShareMissing { .. }
+            | Self::TargetHelps { .. }
             | Self::MalformedMaterial { .. }
             | Self::ForeignShare { .. }
             | Self::DerivationUnsupported { .. }

@@ -1,5 +1,7 @@
 //! The one hash of this crate: SHA-256 over a domain tag and fields that cannot run into one another.
 
+use std::collections::BTreeSet;
+
 use sha2::{Digest, Sha256};
 
 /// `H(tag, a, b, …) = SHA-256(len(tag) ‖ tag ‖ len(a) ‖ a ‖ len(b) ‖ b ‖ …)`, each length 8 bytes, big-endian.
@@ -24,6 +26,16 @@ impl TaggedHash {
     /// Adds one number as an 8-byte big-endian field.
     pub(crate) fn number(self, number: impl Into<u64>) -> Self {
         self.bytes(&number.into().to_be_bytes())
+    }
+
+    /// Adds how many numbers there are, then each of them, so that what follows is not taken for one.
+    pub(crate) fn set(self, numbers: &BTreeSet<u16>) -> Self {
+        self.number(u64::try_from(numbers.len()).unwrap_or(u64::MAX)).numbers(numbers)
+    }
+
+    /// Adds each of these numbers as a field.
+    pub(crate) fn numbers(self, numbers: &BTreeSet<u16>) -> Self {
+        numbers.iter().fold(self, |hash, number| hash.number(*number))
     }
 
     /// The digest.

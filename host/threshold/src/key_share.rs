@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-use frost_core::VerifyingKey;
 use frost_core::keys::{KeyPackage, SigningShare, VerifyingShare};
+use frost_core::{Scalar, VerifyingKey};
 use zeroize::Zeroizing;
 
 use crate::encoding::Reader;
-use crate::suite::{SCALAR_BYTES, Suite, canonical, identifier, unexpected, with_suite};
+use crate::suite::{
+    SCALAR_BYTES, Suite, canonical, identifier, scalar, secret_bytes, unexpected, with_suite,
+};
 use crate::{PublicKeys, SignatureProfile, ThresholdError};
 
 /// Version byte of [`KeyShare::to_secret_bytes`].
@@ -41,6 +43,19 @@ impl KeyShare {
         let secret: &[u8; SCALAR_BYTES] = secret.as_slice().try_into().map_err(|_| MALFORMED)?;
         let verifying_key = package.verifying_key().serialize().map_err(unexpected::<C>)?;
         Self::from_secret::<C>(participant, *package.min_signers(), secret, verifying_key)
+    }
+
+    /// The share a protocol of ours ended with, which has to be the one of these public keys.
+    pub(crate) fn from_scalar<C: Suite>(
+        participant: u16,
+        secret: &Scalar<C>,
+        keys: &PublicKeys,
+    ) -> Result<Self, ThresholdError> {
+        let verifying_key = keys.verifying_key().to_vec();
+        let secret = secret_bytes::<C>(secret);
+        let share = Self::from_secret::<C>(participant, keys.threshold(), &secret, verifying_key)?;
+        share.check_belongs(keys)?;
+        Ok(share)
     }
 
     fn from_secret<C: Suite>(
@@ -126,6 +141,25 @@ impl KeyShare {
             && self.verifying_key == keys.verifying_key()
             && keys.verifying_shares().get(&self.participant) == Some(&self.verifying_share);
         if ours { Ok(()) } else { Err(ThresholdError::ForeignShare { participant: self.participant }) }
+    }
+
+    /// The share, given that it is this participant's of these public keys.
+    pub(crate) fn required<'share>(
+        share: Option<&'share Self>,
+        participant: u16,
+        keys: &PublicKeys,
+    ) -> Result<&'share Self, ThresholdError> {
+        let share = share.ok_or(ThresholdError::ShareMissing { participant })?;
+        share.check_belongs(keys)?;
+        if share.participant != participant {
+            return Err(ThresholdError::ForeignShare { participant: share.participant });
+        }
+        Ok(share)
+    }
+
+    /// The signing share as a number to compute with.
+    pub(crate) fn scalar<C: Suite>(&self) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
+        scalar::<C>(self.secret.as_slice()).map(Zeroizing::new).ok_or(MALFORMED)
     }
 
     /// The signing share alone, as nonces are hedged with it.

@@ -1,6 +1,6 @@
 //! The public half of a threshold key: what everybody may know and everybody needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frost_core::keys::{PublicKeyPackage, VerifyingShare};
 use frost_core::{Identifier, VerifyingKey};
@@ -28,7 +28,8 @@ pub struct PublicKeys {
 
 /// The keys without the chain code, which key generation can only name once these are fixed.
 // INVARIANT: all points are canonical encodings of `profile`; 2 <= threshold <= participants <= PARTICIPANTS_MAX.
-// Kept by `Group::checked`, the only constructor but for `from_package`, whose points frost-core computed.
+// Kept by `Group::checked`, the only constructor but for `from_package` and `next_epoch`, whose points were
+// computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     profile: SignatureProfile,
@@ -106,6 +107,33 @@ impl PublicKeys {
 
     pub(crate) fn package<C: Suite>(&self) -> Result<PublicKeyPackage<C>, ThresholdError> {
         self.group.package()
+    }
+
+    /// The keys without the chain code.
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// The same key, shared anew: group key and chain code stay.
+    pub(crate) fn next_epoch(&self, threshold: u16, verifying_shares: BTreeMap<u16, Vec<u8>>) -> Self {
+        let (profile, verifying_key) = (self.group.profile, self.group.verifying_key.clone());
+        Self::new(Group { profile, threshold, verifying_key, verifying_shares }, self.chain_code)
+    }
+
+    /// `Ok` if these participants hold shares and are enough to sign.
+    pub(crate) fn check_quorum(&self, holders: &BTreeSet<u16>) -> Result<(), ThresholdError> {
+        holders.iter().try_for_each(|holder| self.check_holder(*holder))?;
+        let (threshold, participants) = (self.threshold(), holders.len());
+        if participants < usize::from(threshold) {
+            return Err(ThresholdError::Threshold { threshold, participants });
+        }
+        Ok(())
+    }
+
+    /// `Ok` if the participant holds a share.
+    pub(crate) fn check_holder(&self, participant: u16) -> Result<(), ThresholdError> {
+        let holds = self.verifying_shares().contains_key(&participant);
+        if holds { Ok(()) } else { Err(ThresholdError::NotInRoster { participant }) }
     }
 }
 

@@ -5,7 +5,8 @@
 mod ed25519;
 mod secp256k1_tr;
 
-use frost_core::{Ciphersuite, Error, Field, Group, Identifier, Scalar};
+use frost_core::{Ciphersuite, Element, Error, Field, Group, Identifier, Scalar};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{SignatureProfile, ThresholdError, Tweak};
 
@@ -16,7 +17,7 @@ pub(crate) const SCALAR_BYTES: usize = 32;
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
 /// What this crate needs to know of a suite beyond what frost-core asks.
-pub(crate) trait Suite: Ciphersuite {
+pub(crate) trait Suite: Ciphersuite<Group: Group<Field: Field<Scalar: Zeroize>>> {
     /// A public key as the verifier of this suite's signatures holds it.
     type Verifier;
 
@@ -42,6 +43,9 @@ pub(crate) trait Suite: Ciphersuite {
     /// [`ThresholdError::DerivationUnsupported`] if keys of this suite are never tweaked.
     fn tweak(tweak: &Tweak) -> Result<Scalar<Self>, ThresholdError>;
 }
+
+/// The scalars of a suite, with what frost-core can do to them.
+pub(crate) type ScalarField<C> = <<C as Ciphersuite>::Group as Group>::Field;
 
 /// Evaluates `$body` with `$Suite` as the suite of `$profile`. The only place where a profile becomes a suite.
 macro_rules! with_suite {
@@ -81,25 +85,53 @@ pub(crate) fn canonical<T, E>(
 }
 
 /// The encoding of a group element; `None` for the identity, which has none.
-pub(crate) fn point_bytes<C: Suite>(element: &frost_core::Element<C>) -> Option<Vec<u8>> {
+pub(crate) fn point_bytes<C: Suite>(element: &Element<C>) -> Option<Vec<u8>> {
     C::Group::serialize(element).ok().map(|bytes| bytes.as_ref().to_vec())
 }
 
-/// The group element of a valid encoding.
-pub(crate) fn point<C: Suite>(bytes: &[u8]) -> Option<frost_core::Element<C>> {
-    let bytes = bytes.try_into().ok()?;
-    C::Group::deserialize(&bytes).ok()
+/// The encodings of group elements, one after another.
+///
+/// # Errors
+///
+/// [`ThresholdError::Library`] if one is the identity, which random elements are not.
+pub(crate) fn points_bytes<C: Suite>(elements: &[Element<C>]) -> Result<Vec<u8>, ThresholdError> {
+    let mut bytes = Vec::with_capacity(elements.len() * C::POINT_BYTES);
+    for element in elements {
+        let encoding = C::Group::serialize(element).map_err(|error| unexpected::<C>(error.into()))?;
+        bytes.extend(encoding.as_ref());
+    }
+    Ok(bytes)
+}
+
+/// The group element of a canonical encoding.
+pub(crate) fn point<C: Suite>(bytes: &[u8]) -> Option<Element<C>> {
+    let read = |bytes: &[u8]| C::Group::deserialize(&bytes.try_into().map_err(|_| ())?).map_err(drop);
+    canonical(bytes, read, |element| point_bytes::<C>(element).ok_or(()))
+}
+
+/// The inverse of [`points_bytes`].
+pub(crate) fn points<C: Suite>(bytes: &[u8]) -> Option<Vec<Element<C>>> {
+    bytes.chunks(C::POINT_BYTES).map(point::<C>).collect()
 }
 
 /// The scalar of a canonical encoding.
 pub(crate) fn scalar<C: Suite>(bytes: &[u8]) -> Option<Scalar<C>> {
     let bytes = bytes.try_into().ok()?;
-    <<C::Group as Group>::Field as Field>::deserialize(&bytes).ok()
+    ScalarField::<C>::deserialize(&bytes).ok()
 }
 
 /// The encoding of a scalar.
 pub(crate) fn scalar_bytes<C: Suite>(scalar: &Scalar<C>) -> impl AsRef<[u8]> + AsMut<[u8]> + use<C> {
-    <<C::Group as Group>::Field as Field>::serialize(scalar)
+    ScalarField::<C>::serialize(scalar)
+}
+
+/// The encoding of a scalar that is secret.
+pub(crate) fn secret_bytes<C: Suite>(scalar: &Scalar<C>) -> Zeroizing<[u8; SCALAR_BYTES]> {
+    let mut encoding = scalar_bytes::<C>(scalar);
+    let mut bytes = Zeroizing::new([0; SCALAR_BYTES]);
+    bytes.iter_mut().zip(encoding.as_ref()).for_each(|(to, from)| *to = *from);
+    encoding.as_mut().zeroize();
+    bytes
 }
 
 /// A refusal of the FROST library that our own checks should have excluded.

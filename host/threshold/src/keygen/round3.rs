@@ -6,15 +6,15 @@ use frost_core::Identifier;
 use frost_core::keys::SigningShare;
 use frost_core::keys::dkg::{self, round1, round2};
 
-use super::KeygenOutput;
-use super::ceremony::{Ceremony, payload};
-use super::finish::AwaitEchoes;
-use super::machine::{Stage, Step};
+use super::round2::blame;
+use crate::ceremony::{Ceremony, payload};
+use crate::echo;
 use crate::hash::TaggedHash;
 use crate::inbox::Bodies;
 use crate::public_keys::Group;
+use crate::session::{Stage, Step};
 use crate::suite::{Suite, identifier};
-use crate::{KeyShare, PublicKeys, ThresholdError};
+use crate::{KeyShare, Output, PublicKeys, ThresholdError};
 
 /// Our points are out; those of the others for us are awaited.
 pub(super) struct AwaitShares<C: Suite> {
@@ -26,37 +26,29 @@ pub(super) struct AwaitShares<C: Suite> {
     pub(super) broadcasts: BTreeMap<u16, Vec<u8>>,
 }
 
-impl<C: Suite> AwaitShares<C> {
+impl<C: Suite> Stage for AwaitShares<C> {
     /// Takes the round-2 bodies of all peers.
-    pub(super) fn step(self, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step<C>, ThresholdError> {
+    fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         let mut shares = BTreeMap::new();
         for (&from, body) in bodies {
-            // Step 4.1
+            // Step 3.1
             let share = SigningShare::<C>::deserialize(payload(body));
             let share = share.map_err(|_| ThresholdError::MalformedMessage { from, round: 2 })?;
             shares.insert(identifier(from)?, round2::Package::new(share));
         }
-        // Steps 4.2 and 4.3
+        // Steps 3.2 and 3.3
         let (key, group) = dkg::part3(&self.secret, &self.commitments, &shares)
-            .map_err(|error| ceremony.blame::<C>(error))?;
-        let group = Group::from_package(&group, ceremony.threshold, ceremony.roster())?;
-        // Step 4.4
-        let transcript = transcript(ceremony, &self.broadcasts, &group);
-        // Step 4.5
-        let echo = ceremony.message(3, None, &transcript);
-        // Step 4.6
-        let keys = PublicKeys::new(group, chain_code(&transcript));
+            .map_err(|error| blame::<C>(error, bodies))?;
         let share = KeyShare::from_package(ceremony.me, &key)?;
-        let output = Box::new(KeygenOutput { share, keys, transcript });
-        Ok(Step::Next(Stage::Echoes(AwaitEchoes { output }), vec![echo]))
+        let group = Group::from_package(&group, *key.min_signers(), self.broadcasts.keys().copied())?;
+        // Step 3.4
+        let transcript = echo::transcript("svc/keygen-transcript/v1", ceremony, &self.broadcasts, &group);
+        let keys = PublicKeys::new(group, chain_code(&transcript));
+        // Step 3.5
+        let output = Output { share: Some(share), keys, transcript };
+        let (echo, stage) = echo::exchange(ceremony, transcript, Step::Done(Box::new(output)));
+        Ok(Step::Next(vec![echo], stage))
     }
-}
-
-/// Covers everything that was broadcast and what came of it.
-fn transcript(ceremony: &Ceremony, broadcasts: &BTreeMap<u16, Vec<u8>>, group: &Group) -> [u8; 32] {
-    let opened = TaggedHash::new("svc/keygen-transcript/v1").bytes(&ceremony.binding);
-    let hash = broadcasts.iter().fold(opened, |hash, (from, payload)| hash.number(*from).bytes(payload));
-    hash.bytes(&group.to_bytes()).finish()
 }
 
 /// Public, random to everybody before the ceremony, and the same at every participant that finishes.

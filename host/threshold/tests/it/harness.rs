@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_threshold::keygen::{KeygenOutput, Params, Session};
+use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::sign::{self, Nonces, Signature, SigningPackage};
-use gateway_threshold::{KeyShare, Message, Progress, PublicKeys, SignatureProfile, ThresholdError, Tweak};
+use gateway_threshold::{
+    KeyShare, Message, Output, Progress, PublicKeys, Session, SignatureProfile, ThresholdError, Tweak,
+    redistribute, repair,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use zeroize::Zeroizing;
@@ -13,7 +16,7 @@ pub(crate) use SignatureProfile::{FrostEd25519Sha512 as ED, FrostSecp256k1Sha256
 
 pub(crate) const CEREMONY: [u8; 32] = [7; 32];
 
-/// Bytes before the payload of every key-generation body.
+/// Bytes before the payload of every body.
 pub(crate) const BINDING: usize = 32;
 
 pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
@@ -21,12 +24,58 @@ pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
 }
 
 pub(crate) fn params(profile: SignatureProfile, me: u16, roster: &[u16], threshold: u16) -> Params {
-    Params { profile, me, roster: roster.iter().copied().collect(), threshold, ceremony_id: CEREMONY }
+    Params { profile, me, roster: set(roster), threshold, ceremony_id: CEREMONY }
+}
+
+pub(crate) fn redistribute_params(
+    key: &Key,
+    me: u16,
+    dealers: &[u16],
+    roster: &[u16],
+    threshold: u16,
+) -> redistribute::Params {
+    let (keys, dealers, roster) = (key.keys.clone(), set(dealers), set(roster));
+    redistribute::Params { keys, me, dealers, roster, threshold, ceremony_id: CEREMONY }
+}
+
+pub(crate) fn repair_params(key: &Key, me: u16, target: u16, helpers: &[u16]) -> repair::Params {
+    repair::Params { keys: key.keys.clone(), me, target, helpers: set(helpers), ceremony_id: CEREMONY }
+}
+
+pub(crate) fn set(participants: &[u16]) -> BTreeSet<u16> {
+    participants.iter().copied().collect()
+}
+
+/// One ceremony of every protocol, in which every part that a participant can have occurs: 0 deals and leaves, 3 joins.
+pub(crate) fn every_protocol(profile: SignatureProfile) -> [Network; 3] {
+    let key = Key::generate(profile, &[0, 1, 2], 2, 1);
+    let reshare = redistribute_params(&key, 0, &[0, 1], &[1, 2, 3], 3);
+    [
+        Network::start(profile, &[0, 1, 2], 2, 1),
+        Network::redistribute(&key, &reshare, 1),
+        Network::repair(&key, 1, &[0, 2], 1),
+    ]
 }
 
 pub(crate) fn copy(message: &Message) -> Message {
     let Message { from, to, round, ref body } = *message;
     Message { from, to, round, body: Zeroizing::new(body.to_vec()) }
+}
+
+/// Changes the scalar of a private message in its least significant byte, so that it stays below the order.
+pub(crate) fn flip(profile: SignatureProfile, message: &mut Message) {
+    message.body[if profile == ED { BINDING } else { BINDING + 31 }] ^= 1;
+}
+
+/// Messages of one ceremony under the binding of another, as a liar would send them.
+pub(crate) fn masked(mut messages: Vec<Message>, binding: &[u8]) -> Vec<Message> {
+    messages.iter_mut().for_each(|message| message.body[..BINDING].copy_from_slice(binding));
+    messages
+}
+
+/// The 32 secret bytes of a share.
+pub(crate) fn secret(share: &KeyShare) -> Vec<u8> {
+    share.to_secret_bytes()[6..38].to_vec()
 }
 
 /// One message on its way to one participant.
@@ -37,27 +86,51 @@ pub(crate) struct InFlight {
 
 /// All participants of one ceremony and what is on its way between them.
 pub(crate) struct Network {
-    pub(crate) roster: Vec<u16>,
+    pub(crate) participants: BTreeSet<u16>,
     pub(crate) sessions: BTreeMap<u16, Session>,
     pub(crate) in_flight: Vec<InFlight>,
-    pub(crate) outputs: BTreeMap<u16, KeygenOutput>,
+    pub(crate) outputs: BTreeMap<u16, Output>,
     pub(crate) failures: BTreeMap<u16, ThresholdError>,
     rng: ChaCha20Rng,
 }
 
 impl Network {
     pub(crate) fn start(profile: SignatureProfile, roster: &[u16], threshold: u16, seed: u64) -> Self {
+        Self::open(set(roster), seed, |me, rng| keygen::start(params(profile, me, roster, threshold), rng))
+    }
+
+    /// Deals a key out anew, with the shares there are.
+    pub(crate) fn redistribute(key: &Key, params: &redistribute::Params, seed: u64) -> Self {
+        let participants = params.dealers.union(&params.roster).copied().collect();
+        Self::open(participants, seed, |me, rng| {
+            redistribute::start(redistribute::Params { me, ..params.clone() }, key.shares.get(&me), rng)
+        })
+    }
+
+    /// Repairs one share, which nobody looks at.
+    pub(crate) fn repair(key: &Key, target: u16, helpers: &[u16], seed: u64) -> Self {
+        let participants = helpers.iter().copied().chain([target]).collect();
+        Self::open(participants, seed, |me, rng| {
+            let share = key.shares.get(&me).filter(|_| me != target);
+            repair::start(repair_params(key, me, target, helpers), share, rng)
+        })
+    }
+
+    fn open(
+        participants: BTreeSet<u16>,
+        seed: u64,
+        mut start: impl FnMut(u16, &mut ChaCha20Rng) -> Result<(Session, Vec<Message>), ThresholdError>,
+    ) -> Self {
         let mut network = Self {
-            roster: roster.to_vec(),
+            participants,
             sessions: BTreeMap::new(),
             in_flight: Vec::new(),
             outputs: BTreeMap::new(),
             failures: BTreeMap::new(),
             rng: rng(seed),
         };
-        for &me in roster {
-            let (session, messages) =
-                Session::start(params(profile, me, roster, threshold), &mut network.rng).unwrap();
+        for me in network.participants.clone() {
+            let (session, messages) = start(me, &mut network.rng).unwrap();
             network.sessions.insert(me, session);
             network.post(messages);
         }
@@ -66,7 +139,7 @@ impl Network {
 
     pub(crate) fn post(&mut self, messages: Vec<Message>) {
         for message in messages {
-            for &recipient in self.roster.iter().filter(|peer| **peer != message.from) {
+            for &recipient in self.participants.iter().filter(|peer| **peer != message.from) {
                 if message.to.is_none_or(|to| to == recipient) {
                     self.in_flight.push(InFlight { recipient, message: copy(&message) });
                 }
@@ -98,16 +171,31 @@ impl Network {
         }
     }
 
-    /// The key, if everybody finished and agrees on it.
+    /// Delivers the echoes when all of them have been said: whoever finds a difference says nothing any more.
+    pub(crate) fn run_echoes_last(&mut self) {
+        let mut echoes = Vec::new();
+        self.run(|InFlight { recipient, message }| {
+            let is_echo = message.round == 3;
+            if is_echo {
+                echoes.push(InFlight { recipient: *recipient, message: copy(message) });
+            }
+            !is_echo
+        });
+        echoes.into_iter().for_each(|echo| self.deliver(echo));
+    }
+
+    /// The key, if everybody finished and agrees on it, with the shares that came out.
     pub(crate) fn key(self) -> Key {
         assert_eq!(self.failures, BTreeMap::new());
-        assert_eq!(self.outputs.len(), self.roster.len());
+        assert_eq!(self.outputs.keys().copied().collect::<BTreeSet<_>>(), self.participants);
         let first = self.outputs.values().next().unwrap();
         let keys = first.keys.clone();
         let transcript = first.transcript;
-        let agree = |output: &KeygenOutput| output.keys == keys && output.transcript == transcript;
+        let agree = |output: &Output| output.keys == keys && output.transcript == transcript;
         assert!(self.outputs.values().all(agree));
-        let shares = self.outputs.into_iter().map(|(i, output)| (i, output.share)).collect();
+        let share = |(i, output): (u16, Output)| output.share.map(|share| (i, share));
+        let shares: BTreeMap<_, _> = self.outputs.into_iter().filter_map(share).collect();
+        shares.values().for_each(|share| share.check_belongs(&keys).unwrap());
         Key { keys, shares, transcript }
     }
 }
@@ -126,6 +214,16 @@ pub(crate) struct Signing {
 }
 
 impl Key {
+    /// The key dealt out anew by these dealers.
+    pub(crate) fn redistributed(&self, dealers: &[u16], roster: &[u16], threshold: u16, seed: u64) -> Self {
+        let params = redistribute_params(self, 0, dealers, roster, threshold);
+        let mut network = Network::redistribute(self, &params, seed);
+        network.run(|_| true);
+        let key = network.key();
+        assert_eq!(key.shares.keys().copied().collect::<BTreeSet<_>>(), params.roster);
+        key
+    }
+
     pub(crate) fn generate(profile: SignatureProfile, roster: &[u16], threshold: u16, seed: u64) -> Self {
         let mut network = Network::start(profile, roster, threshold, seed);
         network.run(|_| true);

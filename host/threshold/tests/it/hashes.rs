@@ -1,9 +1,11 @@
 //! Every hash, computed a second time from the text of `protocols.md`.
 
+use std::collections::BTreeMap;
+
 use gateway_threshold::{SignatureProfile, Tweak};
 use sha2::{Digest, Sha256};
 
-use crate::harness::{BINDING, CEREMONY, Key, Network, TR};
+use crate::harness::{BINDING, CEREMONY, Key, Network, TR, redistribute_params};
 
 /// `H(tag, a, b, …)` of `protocols.md`.
 fn h(tag: &str, fields: &[Vec<u8>]) -> [u8; 32] {
@@ -34,11 +36,58 @@ fn key_generation() {
         let key = network.key();
         let encoded = key.keys.to_bytes();
         let (public_keys, chain_code) = encoded.split_at(encoded.len() - 32);
-        // Steps 4.4 and 4.6
+        // Steps 0.6 and 3.4
         let fields = [[binding.to_vec()].as_slice(), &broadcasts, &[public_keys.to_vec()]].concat();
         assert_eq!(key.transcript, h("svc/keygen-transcript/v1", &fields));
         assert_eq!(key.keys.chain_code(), chain_code);
         assert_eq!(chain_code, h("svc/chain-code/v1", &[key.transcript.into()]));
+    }
+}
+
+/// The broadcasts of round 1, by sender: who sent, then what.
+fn broadcasts(network: &Network) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let round_1 = network.in_flight.iter().filter(|flight| flight.message.round == 1);
+    let round_1: BTreeMap<u16, &Vec<u8>> =
+        round_1.map(|flight| (flight.message.from, &*flight.message.body)).collect();
+    let fields = round_1.iter().flat_map(|(from, body)| [number((*from).into()), body[BINDING..].to_vec()]);
+    (round_1.values().next().unwrap()[..BINDING].to_vec(), fields.collect())
+}
+
+/// Step 0.6, for a ceremony that all finish.
+fn transcript(tag: &str, mut network: Network) -> ([u8; 32], [u8; 32]) {
+    let (binding, broadcasts) = broadcasts(&network);
+    network.run(|_| true);
+    let key = network.key();
+    let encoded = key.keys.to_bytes();
+    let public_keys = encoded[..encoded.len() - 32].to_vec();
+    (key.transcript, h(tag, &[[binding].as_slice(), &broadcasts, &[public_keys]].concat()))
+}
+
+#[test]
+fn redistribution() {
+    for profile in SignatureProfile::ALL {
+        let key = Key::generate(profile, &[0, 5, 300], 2, 1);
+        let params = redistribute_params(&key, 0, &[0, 300], &[5, 6, 7], 3);
+        let network = Network::redistribute(&key, &params, 1);
+        let dealers = [number(2), number(0), number(300)];
+        let roster = [number(3), number(5), number(6), number(7)];
+        let agreed = [CEREMONY.into(), key.keys.to_bytes(), number(3)];
+        let agreed = [agreed.as_slice(), &dealers, &roster].concat();
+        assert_eq!(broadcasts(&network).0, h("svc/redistribute/v1", &agreed));
+        let (transcript, expected) = transcript("svc/redistribute-transcript/v1", network);
+        assert_eq!(transcript, expected);
+    }
+}
+
+#[test]
+fn repair() {
+    for profile in SignatureProfile::ALL {
+        let key = Key::generate(profile, &[0, 5, 300], 2, 1);
+        let network = Network::repair(&key, 5, &[0, 300], 1);
+        let agreed = [CEREMONY.into(), key.keys.to_bytes(), number(5), number(2), number(0), number(300)];
+        assert_eq!(broadcasts(&network).0, h("svc/repair/v1", &agreed));
+        let (transcript, expected) = transcript("svc/repair-transcript/v1", network);
+        assert_eq!(transcript, expected);
     }
 }
 

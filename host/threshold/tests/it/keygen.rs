@@ -1,10 +1,10 @@
 //! Key generation among honest participants: any roster, any order, any repetition.
 
-use gateway_threshold::keygen::{Params, Session};
+use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Progress, SignatureProfile, ThresholdError};
 use proptest::prelude::*;
 
-use crate::harness::{ED, InFlight, Key, Network, TR, copy, params, random_roster, rng, subsets, verifies};
+use crate::harness::{ED, Key, Network, TR, copy, params, random_roster, rng, subsets, verifies};
 
 fn every_quorum_signs(profile: SignatureProfile, roster: &[u16], threshold: u16) {
     let key = Key::generate(profile, roster, threshold, 1);
@@ -44,38 +44,6 @@ proptest! {
     }
 }
 
-#[test]
-fn repeated_messages_change_nothing() {
-    for profile in SignatureProfile::ALL {
-        let mut network = Network::start(profile, &[0, 1, 2], 2, 3);
-        let mut delivered = Vec::new();
-        network.run(|flight| {
-            delivered.push(InFlight { recipient: flight.recipient, message: copy(&flight.message) });
-            true
-        });
-        for InFlight { recipient, message } in delivered {
-            let progress = network.sessions.get_mut(&recipient).unwrap().handle(message).unwrap();
-            assert!(matches!(progress, Progress::Wait));
-        }
-        network.key();
-    }
-}
-
-#[test]
-fn immediate_repeats_change_nothing() {
-    let mut network = Network::start(TR, &[0, 1, 2], 2, 4);
-    let mut repeated = Network::start(TR, &[0, 1, 2], 2, 4);
-    network.run(|_| true);
-    while let Some(flight) = repeated.in_flight.pop() {
-        repeated.deliver(InFlight { recipient: flight.recipient, message: copy(&flight.message) });
-        let done = repeated.outputs.len();
-        let again = repeated.sessions.get_mut(&flight.recipient).unwrap().handle(flight.message).unwrap();
-        assert!(matches!(again, Progress::Wait) && repeated.outputs.len() == done);
-    }
-    // The order of delivery has no part in the result.
-    assert_eq!(network.key().keys, repeated.key().keys);
-}
-
 /// A participant that hears the others late takes several steps at one message.
 #[test]
 fn early_rounds_are_kept() {
@@ -103,7 +71,7 @@ fn early_rounds_are_kept() {
 fn the_last_message_may_be_of_round_1() {
     let mut network = Network::start(TR, &[0, 1, 2], 2, 6);
     // 0's round 2 and 3 come out of a twin that hears all, so that 1 and 2 can finish while 0 waits.
-    let (mut twin, _) = Session::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
+    let (mut twin, _) = keygen::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
     let mut late = None;
     while let Some(flight) = network.in_flight.pop() {
         if flight.recipient != 0 {
@@ -134,7 +102,7 @@ fn the_last_message_may_be_of_round_1() {
 
 #[test]
 fn senseless_parameters_are_refused() {
-    let start = |params: Params| Session::start(params, &mut rng(0)).map(drop).unwrap_err();
+    let start = |params: Params| keygen::start(params, &mut rng(0)).map(drop).unwrap_err();
     for threshold in [0, 1, 4, u16::MAX] {
         let refused = start(params(ED, 0, &[0, 1, 2], threshold));
         assert_eq!(refused, ThresholdError::Threshold { threshold, participants: 3 });

@@ -1,6 +1,6 @@
 //! Key generation with somebody who does not follow it, or a relay that meddles.
 
-use gateway_threshold::keygen::Session;
+use gateway_threshold::keygen;
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
 use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, params, rng};
@@ -97,7 +97,7 @@ fn equivocation_is_caught() {
         let roster = [0, 1, 2];
         let mut network = Network::start(profile, &roster, 2, 1);
         let (mut other_face, other_round_1) =
-            Session::start(params(profile, 0, &roster, 2), &mut rng(99)).unwrap();
+            keygen::start(params(profile, 0, &roster, 2), &mut rng(99)).unwrap();
         let mut from_other_face: Vec<Message> = other_round_1;
         while !network.in_flight.is_empty() || !from_other_face.is_empty() {
             for message in from_other_face.drain(..).filter(|message| message.to != Some(1)) {
@@ -127,110 +127,6 @@ fn equivocation_is_caught() {
     }
 }
 
-#[test]
-fn a_differing_echo_names_who_differs() {
-    for profile in SignatureProfile::ALL {
-        for byte in [BINDING, BINDING + 31] {
-            let error = blamed(profile, |message| {
-                if message.round == 3 {
-                    message.body[byte] ^= 0x80;
-                }
-            });
-            assert_eq!(error, ThresholdError::TranscriptDiffers { participants: vec![1] });
-        }
-    }
-}
-
-#[test]
-fn nobody_is_done_before_every_echo() {
-    let mut network = Network::start(ED, &[0, 1, 2], 2, 1);
-    network.run(|flight| (flight.recipient, flight.message.from, flight.message.round) != (0, 1, 3));
-    assert_eq!(network.outputs.keys().copied().collect::<Vec<_>>(), [1, 2]);
-    assert!(network.failures.is_empty());
-}
-
-#[test]
-fn a_conflicting_message_ends_the_session() {
-    for (profile, round) in [(ED, 1), (TR, 1), (ED, 2), (TR, 2), (ED, 3), (TR, 3)] {
-        let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
-        let mut last = None;
-        network.run(|InFlight { recipient, message }| {
-            if (*recipient, message.from, message.round) == (0, 1, round) {
-                last = Some(copy(message));
-            }
-            // Keeps the session open: 2 stays silent to 0 from here on.
-            !(*recipient == 0 && message.from == 2 && message.round >= round)
-        });
-        let session = network.sessions.get_mut(&0).unwrap();
-        let mut other = copy(last.as_ref().unwrap());
-        other.body[BINDING] ^= 1;
-        let error = session.handle(other).unwrap_err();
-        assert_eq!(error, ThresholdError::ConflictingMessages { from: 1, round });
-        assert_eq!(error.culprits(), [1]);
-        assert_eq!(session.handle(last.unwrap()).unwrap_err(), ThresholdError::SessionOver);
-    }
-}
-
-/// Every field of every message, changed on the way: refused, the sender named, and the ceremony none the worse.
-#[test]
-fn meddling_with_any_field_is_refused_and_harmless() {
-    type Meddle = (fn(&mut Message), fn(&Message) -> ThresholdError);
-    let meddling: [Meddle; 10] = [
-        (|m| m.from = 0, |_| ThresholdError::UnknownSender { from: 0 }),
-        (|m| m.from = 77, |_| ThresholdError::UnknownSender { from: 77 }),
-        (|m| m.to = Some(2), |m| ThresholdError::Misaddressed { from: m.from, round: m.round }),
-        (
-            |m| m.to = if m.to.is_some() { None } else { Some(0) },
-            |m| ThresholdError::Misaddressed { from: m.from, round: m.round },
-        ),
-        (|m| m.round = 0, |m| ThresholdError::UnknownRound { from: m.from, round: 0 }),
-        (|m| m.round = 4, |m| ThresholdError::UnknownRound { from: m.from, round: 4 }),
-        (|m| m.body[0] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
-        (|m| m.body[BINDING - 1] ^= 1, |m| ThresholdError::ForeignCeremony { from: m.from, round: m.round }),
-        (
-            |m| _ = m.body.pop(),
-            |m| ThresholdError::WrongLength { from: m.from, round: m.round, bytes: m.body.len() - 1 },
-        ),
-        (
-            |m| m.body.push(0),
-            |m| ThresholdError::WrongLength { from: m.from, round: m.round, bytes: m.body.len() + 1 },
-        ),
-    ];
-    for profile in SignatureProfile::ALL {
-        let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
-        while let Some(flight) = network.in_flight.pop() {
-            if flight.recipient == 0 {
-                for (meddle, refusal) in meddling {
-                    let mut message = copy(&flight.message);
-                    meddle(&mut message);
-                    let error = network.sessions.get_mut(&0).unwrap().handle(message).unwrap_err();
-                    assert_eq!(error, refusal(&flight.message));
-                }
-            }
-            network.deliver(flight);
-        }
-        network.key();
-    }
-}
-
-/// A message whose round is changed to another known one has the wrong length or address there.
-#[test]
-fn a_message_of_one_round_is_none_of_another() {
-    for profile in SignatureProfile::ALL {
-        let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
-        while let Some(flight) = network.in_flight.pop() {
-            for round in (1..=3).filter(|round| *round != flight.message.round) {
-                let mut message = copy(&flight.message);
-                message.round = round;
-                let session = network.sessions.get_mut(&flight.recipient).unwrap();
-                assert!(session.handle(message).is_err());
-            }
-            network.deliver(flight);
-        }
-        network.key();
-    }
-}
-
 /// Whoever runs with other parameters, though of the same lengths, is told so.
 #[test]
 fn a_foreign_ceremony_is_refused_by_name() {
@@ -241,14 +137,14 @@ fn a_foreign_ceremony_is_refused_by_name() {
         let foreign_roster = params(profile, 1, &[0, 1, 3], 2);
         let larger_roster = params(profile, 1, &[0, 1, 2, 3], 2);
         for foreign in [foreign_id, foreign_roster, larger_roster] {
-            let (mut session, _) = Session::start(ours.clone(), &mut rng(1)).unwrap();
-            let (_, mut messages) = Session::start(foreign, &mut rng(2)).unwrap();
+            let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();
+            let (_, mut messages) = keygen::start(foreign, &mut rng(2)).unwrap();
             let error = session.handle(messages.remove(0)).unwrap_err();
             assert_eq!(error, ThresholdError::ForeignCeremony { from: 1, round: 1 });
             assert_eq!(error.culprits(), [1]);
         }
-        let (mut session, _) = Session::start(ours.clone(), &mut rng(1)).unwrap();
-        let (_, mut messages) = Session::start(params(profile, 1, &[0, 1, 2], 3), &mut rng(2)).unwrap();
+        let (mut session, _) = keygen::start(ours.clone(), &mut rng(1)).unwrap();
+        let (_, mut messages) = keygen::start(params(profile, 1, &[0, 1, 2], 3), &mut rng(2)).unwrap();
         let error = session.handle(messages.remove(0)).unwrap_err();
         assert!(matches!(error, ThresholdError::WrongLength { from: 1, round: 1, .. }));
     }
@@ -258,7 +154,7 @@ fn a_foreign_ceremony_is_refused_by_name() {
 #[test]
 fn the_binding_covers_profile_and_threshold() {
     let binding = |profile, threshold| {
-        let (_, messages) = Session::start(params(profile, 1, &[0, 1, 2], threshold), &mut rng(1)).unwrap();
+        let (_, messages) = keygen::start(params(profile, 1, &[0, 1, 2], threshold), &mut rng(1)).unwrap();
         messages[0].body[..BINDING].to_vec()
     };
     assert_ne!(binding(ED, 2), binding(TR, 2));

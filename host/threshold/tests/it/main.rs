@@ -1,6 +1,8 @@
 //! The crate from outside: only its public border, every result checked by somebody else's code.
 
 #[cfg(test)]
+mod ceremonies;
+#[cfg(test)]
 mod derive;
 #[cfg(test)]
 mod harness;
@@ -12,6 +14,14 @@ mod keygen;
 mod keygen_attacks;
 #[cfg(test)]
 mod material;
+#[cfg(test)]
+mod redistribute;
+#[cfg(test)]
+mod redistribute_attacks;
+#[cfg(test)]
+mod repair;
+#[cfg(test)]
+mod repair_attacks;
 #[cfg(test)]
 mod sign;
 #[cfg(test)]

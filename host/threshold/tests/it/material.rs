@@ -1,11 +1,11 @@
 //! Keys and shares as bytes and as text.
 
-use gateway_threshold::keygen::{KeygenOutput, Session};
+use gateway_threshold::keygen;
 use gateway_threshold::sign::{self, Nonces};
-use gateway_threshold::{KeyShare, Message, PublicKeys, SignatureProfile, ThresholdError};
+use gateway_threshold::{KeyShare, Message, Output, PublicKeys, Session, SignatureProfile, ThresholdError};
 use serde_json::Value;
 
-use crate::harness::{ED, Key, Network, TR, params, rng};
+use crate::harness::{ED, Key, TR, every_protocol, params, rng, secret};
 
 const MALFORMED_KEYS: ThresholdError = ThresholdError::MalformedMaterial { what: "public keys" };
 const MALFORMED_SHARE: ThresholdError = ThresholdError::MalformedMaterial { what: "key share" };
@@ -160,28 +160,28 @@ fn a_share_of_another_epoch_does_not_belong() {
 
 #[test]
 fn debug_shows_no_secret() {
+    let hides = |shown: &str, secret: &[u8]| {
+        assert!(!shown.contains(&hex::encode(secret)), "{shown}");
+        assert!(!shown.contains(format!("{secret:?}").trim_matches(['[', ']'])), "{shown}");
+    };
     for profile in SignatureProfile::ALL {
-        let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
-        let mut seen = Vec::new();
-        network.run(|flight| {
-            let secret = &flight.message.body[crate::harness::BINDING..];
-            seen.push((format!("{:?}", flight.message), hex::encode(secret), format!("{secret:?}")));
-            true
-        });
-        let sessions = format!("{:?}", network.sessions);
-        let output = format!("{:?}", network.outputs);
-        for (shown, as_hex, as_list) in seen {
-            assert!(!shown.contains(&as_hex) && !shown.contains(as_list.trim_matches(['[', ']'])), "{shown}");
+        for mut network in every_protocol(profile) {
+            network.run(|flight| {
+                hides(&format!("{:?}", flight.message), &flight.message.body[crate::harness::BINDING..]);
+                true
+            });
+            let sessions = format!("{:?}", network.sessions);
+            let output = format!("{:?}", network.outputs);
+            assert!(output.contains("<redacted>") && sessions.contains("Session"));
+            for share in network.key().shares.values() {
+                for shown in [&output, &sessions, &format!("{share:?}")] {
+                    hides(shown, &secret(share));
+                }
+            }
         }
-        assert!(output.contains("<redacted>") && sessions.contains("Session"));
-        let key = network.key();
+        let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let (nonces, _) = sign::commit(&key.shares[&0], &mut rng(1)).unwrap();
         assert_eq!(format!("{nonces:?}"), "Nonces(<redacted>)");
-        let secret = &key.shares[&0].to_secret_bytes()[6..38];
-        for shown in [output, sessions, format!("{:?}", key.shares[&0])] {
-            assert!(!shown.contains(&hex::encode(secret)));
-            assert!(!shown.contains(format!("{secret:?}").trim_matches(['[', ']'])));
-        }
     }
 }
 
@@ -199,14 +199,14 @@ macro_rules! assert_not {
 
 #[test]
 fn secrets_are_neither_cloned_nor_serialised() {
-    assert_not!(KeyShare, Nonces, Message, Session, KeygenOutput: Clone);
-    assert_not!(KeyShare, Nonces, Message, Session, KeygenOutput: serde::Serialize);
+    assert_not!(KeyShare, Nonces, Message, Session, Output: Clone);
+    assert_not!(KeyShare, Nonces, Message, Session, Output: serde::Serialize);
 }
 
 #[test]
 fn sessions_and_nonces_cross_threads() {
     fn crosses<T: Send + Sync>(_: &T) {}
-    let (session, _) = Session::start(params(ED, 0, &[0, 1], 2), &mut rng(1)).unwrap();
+    let (session, _) = keygen::start(params(ED, 0, &[0, 1], 2), &mut rng(1)).unwrap();
     crosses(&session);
     let key = Key::generate(TR, &[0, 1], 2, 1);
     crosses(&sign::commit(&key.shares[&0], &mut rng(1)).unwrap().0);

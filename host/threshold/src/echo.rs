@@ -1,0 +1,58 @@
+//! The end of every protocol: nobody has a result before everybody has said to have seen the same ceremony.
+
+use std::collections::BTreeMap;
+
+use crate::ceremony::{Ceremony, payload};
+use crate::hash::TaggedHash;
+use crate::inbox::Bodies;
+use crate::public_keys::Group;
+use crate::session::{Stage, Step};
+use crate::{Message, ThresholdError};
+
+/// The round of the echo, in every protocol.
+const ROUND: u8 = 3;
+
+/// Bytes of a transcript.
+pub(crate) const TRANSCRIPT_BYTES: usize = 32;
+
+/// Step 0.6: covers everything that was broadcast, by sender, and the public keys that came of it.
+pub(crate) fn transcript(
+    tag: &'static str,
+    ceremony: &Ceremony,
+    broadcasts: &BTreeMap<u16, Vec<u8>>,
+    group: &Group,
+) -> [u8; TRANSCRIPT_BYTES] {
+    let opened = TaggedHash::new(tag).bytes(&ceremony.binding);
+    let hash = broadcasts.iter().fold(opened, |hash, (from, payload)| hash.number(*from).bytes(payload));
+    hash.bytes(&group.to_bytes()).finish()
+}
+
+/// Step 0.7: tells everybody our transcript, and takes `then` once theirs are the same.
+pub(crate) fn exchange(
+    ceremony: &Ceremony,
+    transcript: [u8; TRANSCRIPT_BYTES],
+    then: Step,
+) -> (Message, Box<dyn Stage>) {
+    (ceremony.message(ROUND, None, &transcript), Box::new(AwaitEchoes { transcript, then }))
+}
+
+/// Our transcript is out; those of the others are awaited.
+struct AwaitEchoes {
+    transcript: [u8; TRANSCRIPT_BYTES],
+    /// The result, not yet to be shown.
+    then: Step,
+}
+
+impl Stage for AwaitEchoes {
+    /// Takes the round-3 bodies of all others.
+    fn step(self: Box<Self>, _: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        // Step 0.8
+        let differs = bodies.iter().filter(|(_, body)| payload(body) != self.transcript);
+        let differing = differs.map(|(from, _)| *from).collect();
+        ThresholdError::unless_empty(differing, |participants| ThresholdError::TranscriptDiffers {
+            participants,
+        })?;
+        // Step 0.9
+        Ok(self.then)
+    }
+}

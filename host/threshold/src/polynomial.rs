@@ -1,0 +1,78 @@
+//! Shares as points of a polynomial: made in secret, checked through commitments, put together again.
+//!
+//! Participant `i` is at `x = i + 1`, its FROST identifier; the secret is at `x = 0`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use frost_core::{Element, Field, Group, Scalar};
+use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
+
+use crate::ThresholdError;
+use crate::suite::{ScalarField, Suite, identifier, scalar, unexpected};
+
+/// A secret polynomial, constant term first.
+pub(crate) struct Polynomial<C: Suite>(Zeroizing<Vec<Scalar<C>>>);
+
+impl<C: Suite> Polynomial<C> {
+    /// A random one with this constant term, of degree `coefficients − 1`.
+    pub(crate) fn random(constant: &Scalar<C>, coefficients: u16, rng: &mut impl CryptoRngCore) -> Self {
+        // Room for all of it from the start: growing would leave a copy of the secret behind.
+        let mut terms = Zeroizing::new(Vec::with_capacity(coefficients.into()));
+        terms.push(*constant);
+        terms.extend((1..coefficients).map(|_| ScalarField::<C>::random(rng)));
+        Self(terms)
+    }
+
+    /// The coefficients times the generator.
+    pub(crate) fn commitments(&self) -> Vec<Element<C>> {
+        self.0.iter().map(|term| C::Group::generator() * *term).collect()
+    }
+
+    /// The participant's point.
+    pub(crate) fn at(&self, participant: u16) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
+        let x = x::<C>(participant)?;
+        let value = self.0.iter().rev().fold(ScalarField::<C>::zero(), |sum, term| sum * x + *term);
+        Ok(Zeroizing::new(value))
+    }
+}
+
+/// The participant's point times the generator, from the coefficients times the generator.
+pub(crate) fn evaluate<C: Suite>(commitments: &[Element<C>], participant: u16) -> Element<C> {
+    let x = u32::from(participant) + 1;
+    commitments.iter().rev().fold(C::Group::identity(), |sum, term| multiple::<C>(sum, x) + *term)
+}
+
+/// By doubling and adding: an index has 16 bits where a scalar has 256, and it is no secret.
+fn multiple<C: Suite>(element: Element<C>, factor: u32) -> Element<C> {
+    let bits = (0..u32::BITS - factor.leading_zeros()).rev().map(|bit| factor >> bit & 1 == 1);
+    bits.fold(C::Group::identity(), |sum, bit| if bit { sum + sum + element } else { sum + sum })
+}
+
+/// By holder, what to multiply the points of exactly these holders with so that their sum is the point of `target`,
+/// or for `None` the secret.
+pub(crate) fn lagrange<C: Suite>(
+    holders: &BTreeSet<u16>,
+    target: Option<u16>,
+) -> Result<BTreeMap<u16, Scalar<C>>, ThresholdError> {
+    let target = target.map_or(Ok(ScalarField::<C>::zero()), x::<C>)?;
+    let mut coefficients = BTreeMap::new();
+    for &holder in holders {
+        let here = x::<C>(holder)?;
+        let (mut numerator, mut denominator) = (ScalarField::<C>::one(), ScalarField::<C>::one());
+        for &other in holders.iter().filter(|other| **other != holder) {
+            let there = x::<C>(other)?;
+            numerator = numerator * (target - there);
+            denominator = denominator * (here - there);
+        }
+        let inverse =
+            ScalarField::<C>::invert(&denominator).map_err(|error| unexpected::<C>(error.into()))?;
+        coefficients.insert(holder, numerator * inverse);
+    }
+    Ok(coefficients)
+}
+
+fn x<C: Suite>(participant: u16) -> Result<Scalar<C>, ThresholdError> {
+    let out_of_range = ThresholdError::NotInRoster { participant };
+    scalar::<C>(&identifier::<C>(participant)?.serialize()).ok_or(out_of_range)
+}

@@ -1,0 +1,220 @@
+//! Redistribution among honest participants: refresh, reshare, and what of the old epoch is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_threshold::sign;
+use gateway_threshold::{SignatureProfile, ThresholdError, derive, redistribute};
+use proptest::prelude::*;
+
+use crate::harness::{ED, Key, Network, TR, random_roster, redistribute_params, rng, subsets, verifies};
+
+/// Everything a key was before it was dealt out anew, it still is; every new quorum signs.
+fn the_key_stays(old: &Key, new: &Key) {
+    let profile = old.keys.profile();
+    assert_eq!(new.keys.public_key(), old.keys.public_key());
+    assert_eq!(new.keys.verifying_key(), old.keys.verifying_key());
+    assert_eq!(new.keys.chain_code(), old.keys.chain_code());
+    assert_eq!(new.keys.profile(), profile);
+    let roster: Vec<u16> = new.shares.keys().copied().collect();
+    assert!(new.keys.verifying_shares().keys().eq(&roster));
+    for signers in subsets(&roster, new.keys.threshold().into()) {
+        let signature = new.sign(&signers, b"after", None, 2);
+        assert!(verifies(profile, &old.keys.public_key(), b"after", &signature), "{signers:?}");
+    }
+}
+
+/// No holder in both epochs finds its old share good for the new one.
+fn old_shares_are_refused(old: &Key, new: &Key) {
+    for (&participant, share) in &old.shares {
+        let refused = ThresholdError::ForeignShare { participant };
+        assert_eq!(share.check_belongs(&new.keys).unwrap_err(), refused);
+        let (nonces, commitments) = sign::commit(share, &mut rng(1)).unwrap();
+        let commitments = BTreeMap::from([(participant, commitments)]);
+        let package = sign::SigningPackage { message: b"m".into(), commitments, tweak: None };
+        assert_eq!(nonces.sign(&package, share, &new.keys).unwrap_err(), refused);
+    }
+}
+
+#[test]
+fn a_refresh_changes_every_share_and_no_key() {
+    for profile in SignatureProfile::ALL {
+        for (roster, threshold) in [(&[0, 1, 2][..], 2), (&[0, 3, 4, 9, 65534][..], 3)] {
+            let old = Key::generate(profile, roster, threshold, 1);
+            for dealers in [roster, &roster[1..]] {
+                let new = old.redistributed(dealers, roster, threshold, 2);
+                the_key_stays(&old, &new);
+                old_shares_are_refused(&old, &new);
+                for (i, share) in new.keys.verifying_shares() {
+                    assert_ne!(share, &old.keys.verifying_shares()[i]);
+                }
+                assert_ne!(new.transcript, old.transcript);
+                // And once more, from there.
+                the_key_stays(&old, &new.redistributed(roster, roster, threshold, 3));
+            }
+        }
+    }
+}
+
+/// The x of a BIP-340 key does not tell its parity; shares are of the point with the parity it has.
+#[test]
+fn keys_of_either_parity_are_refreshed() {
+    let mut parities = BTreeSet::new();
+    for seed in 0..6 {
+        let old = Key::generate(TR, &[0, 1, 2], 2, seed);
+        parities.insert(old.keys.verifying_key()[0]);
+        the_key_stays(&old, &old.redistributed(&[0, 2], &[0, 1, 2], 2, seed));
+    }
+    assert_eq!(parities.len(), 2);
+}
+
+/// Whoever signs with an old share among new ones is named, whichever epoch the coordinator believes in.
+#[test]
+fn old_and_new_shares_do_not_combine() {
+    for profile in SignatureProfile::ALL {
+        let old = Key::generate(profile, &[0, 1, 2], 2, 1);
+        let new = old.redistributed(&[0, 1, 2], &[0, 1, 2], 2, 2);
+        let mut signing = old.commit(&[0], b"m", None, 3);
+        let with_new = new.commit(&[1], b"m", None, 4);
+        signing.package.commitments.extend(with_new.package.commitments);
+        signing.nonces.extend(with_new.nonces);
+        let mut share = |signer: u16, key: &Key| {
+            let nonces = signing.nonces.remove(&signer).unwrap();
+            (signer, nonces.sign(&signing.package, &key.shares[&signer], &key.keys).unwrap())
+        };
+        let shares = BTreeMap::from([share(0, &old), share(1, &new)]);
+        for (keys, culprit) in [(&new.keys, 0), (&old.keys, 1)] {
+            let error = sign::aggregate(&signing.package, &shares, keys).unwrap_err();
+            assert_eq!(error, ThresholdError::InvalidSignatureShares { signers: vec![culprit] });
+        }
+    }
+}
+
+#[test]
+fn rosters_and_thresholds_change() {
+    for profile in SignatureProfile::ALL {
+        let old = Key::generate(profile, &[0, 1, 2], 2, 1);
+        // A member stays, two join; all stay, two join; nobody stays.
+        for (dealers, roster) in [
+            (&[0, 1][..], &[1, 3, 4, 5, 6][..]),
+            (&[0, 1, 2][..], &[0, 1, 2, 3, 4][..]),
+            (&[1, 2][..], &[10, 11, 12, 13, 65534][..]),
+        ] {
+            let new = old.redistributed(dealers, roster, 3, 2);
+            the_key_stays(&old, &new);
+            old_shares_are_refused(&old, &new);
+            // And down again: to all but two of them, and to two strangers.
+            the_key_stays(&old, &new.redistributed(&roster[..3], &roster[2..], 2, 3));
+            the_key_stays(&old, &new.redistributed(roster, &[20, 21], 2, 4));
+        }
+    }
+}
+
+#[test]
+fn who_leaves_gets_no_share_and_the_same_keys() {
+    for profile in SignatureProfile::ALL {
+        let old = Key::generate(profile, &[0, 1, 2], 2, 1);
+        let mut network =
+            Network::redistribute(&old, &redistribute_params(&old, 0, &[0, 1], &[1, 2, 3], 2), 2);
+        network.run(|flight| {
+            assert!(flight.message.round != 2 || flight.recipient != 0, "a point for who leaves");
+            true
+        });
+        assert!(network.failures.is_empty());
+        let shares: Vec<_> = network.outputs.iter().map(|(i, output)| (*i, output.share.is_some())).collect();
+        assert_eq!(shares, [(0, false), (1, true), (2, true), (3, true)]);
+        assert_eq!(network.outputs[&0].keys, network.outputs[&3].keys);
+        assert_eq!(network.outputs[&0].keys.threshold(), 2);
+    }
+}
+
+#[test]
+fn child_keys_stay() {
+    let old = Key::generate(TR, &[0, 1, 2], 2, 1);
+    let new = old.redistributed(&[0, 1], &[1, 2, 3], 3, 2);
+    for path in [&[0][..], &[7, 1 << 20]] {
+        let child = derive::derive(&new.keys, path).unwrap();
+        assert_eq!(child, derive::derive(&old.keys, path).unwrap());
+        let signature = new.sign(&[1, 2, 3], b"under the child", Some(child.tweak), 3);
+        assert!(verifies(TR, &child.public_key, b"under the child", &signature));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Delivery order is random and follows the seed.
+    #[test]
+    fn any_roster_takes_over(
+        sizes in (2_usize..=16, 2_usize..=16),
+        thresholds in (0_usize..16, 0_usize..16),
+        more_dealers in 0_usize..16,
+        tr: bool,
+        seed: u64,
+    ) {
+        let profile = if tr { TR } else { ED };
+        let threshold = |size: usize, t: usize| u16::try_from(2 + t % (size - 1)).unwrap();
+        let (t, next_t) = (threshold(sizes.0, thresholds.0), threshold(sizes.1, thresholds.1));
+        // The rosters overlap at random.
+        let pool = random_roster(16.max(sizes.0).max(sizes.1), seed);
+        let (roster, next_roster) = (&pool[..sizes.0], &pool[pool.len() - sizes.1..]);
+        let old = Key::generate(profile, roster, t, seed);
+        let n_dealers = usize::from(t) + more_dealers % (sizes.0 - usize::from(t) + 1);
+        let new = old.redistributed(&roster[sizes.0 - n_dealers..], next_roster, next_t, seed);
+        prop_assert_eq!(new.keys.verifying_key(), old.keys.verifying_key());
+        let signers = &next_roster[..next_t.into()];
+        let signature = new.sign(signers, &seed.to_be_bytes(), None, seed);
+        prop_assert!(verifies(profile, &old.keys.public_key(), &seed.to_be_bytes(), &signature));
+    }
+}
+
+#[test]
+fn senseless_parameters_are_refused() {
+    let key = Key::generate(ED, &[0, 1, 2, 3], 3, 1);
+    let start = |me, dealers: &[u16], roster: &[u16], threshold| {
+        let params = redistribute_params(&key, me, dealers, roster, threshold);
+        redistribute::start(params, key.shares.get(&me), &mut rng(0)).map(drop)
+    };
+    assert_eq!(start(0, &[0, 1, 2], &[0, 1, 2], 2), Ok(()));
+    for threshold in [0, 1, 4, u16::MAX] {
+        let refused = ThresholdError::Threshold { threshold, participants: 3 };
+        assert_eq!(start(0, &[0, 1, 2], &[0, 1, 2], threshold), Err(refused));
+    }
+    let crowd: Vec<u16> = (0..65).collect();
+    let too_many = ThresholdError::TooManyParticipants { participants: 65 };
+    assert_eq!(start(0, &[0, 1, 2], &crowd, 2), Err(too_many));
+    let too_few = ThresholdError::Threshold { threshold: 3, participants: 2 };
+    assert_eq!(start(0, &[0, 1], &[0, 1, 2], 2), Err(too_few));
+    for (me, dealers, roster, participant) in [
+        (0, &[0, 1, 2, 7], &[0, 1, 2], 7),
+        (8, &[0, 1, 2, 3], &[0, 1, 2], 8),
+        (0, &[0, 1, 2, 3], &[0, 1, u16::MAX], u16::MAX),
+    ] {
+        assert_eq!(start(me, dealers, roster, 2), Err(ThresholdError::NotInRoster { participant }));
+    }
+    // Also for one that deals nobody anything.
+    let no_identifier = ThresholdError::NotInRoster { participant: u16::MAX };
+    assert_eq!(start(3, &[0, 1, 2], &[3, u16::MAX], 2), Err(no_identifier));
+}
+
+#[test]
+fn a_dealer_deals_its_own_current_share() {
+    for (profile, other) in [(ED, TR), (TR, ED)] {
+        let old = Key::generate(profile, &[0, 1, 2], 2, 1);
+        let new = old.redistributed(&[0, 1], &[0, 1, 2], 2, 2);
+        let foreign = Key::generate(other, &[0, 1, 2], 2, 1);
+        let start = |key: &Key, share| {
+            let params = redistribute_params(key, 0, &[0, 1], &[0, 1, 2], 2);
+            redistribute::start(params, share, &mut rng(0)).map(drop)
+        };
+        assert_eq!(start(&old, old.shares.get(&0)), Ok(()));
+        assert_eq!(start(&old, None), Err(ThresholdError::ShareMissing { participant: 0 }));
+        for (share, participant) in [(&new.shares[&0], 0), (&old.shares[&1], 1)] {
+            assert_eq!(start(&old, Some(share)), Err(ThresholdError::ForeignShare { participant }));
+        }
+        let mismatch = ThresholdError::ProfileMismatch { expected: profile, actual: other };
+        assert_eq!(start(&old, foreign.shares.get(&0)), Err(mismatch));
+        // Who only receives needs none.
+        let params = redistribute_params(&old, 2, &[0, 1], &[0, 1, 2], 2);
+        assert!(redistribute::start(params, None, &mut rng(0)).unwrap().1.is_empty());
+    }
+}

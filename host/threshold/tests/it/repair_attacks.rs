@@ -1,0 +1,177 @@
+//! Repair with a helper that does not follow it.
+
+use gateway_threshold::repair::{self, Params};
+use gateway_threshold::{Message, PublicKeys, SignatureProfile, ThresholdError};
+
+use crate::harness::{BINDING, ED, InFlight, Key, Network, TR, copy, flip, masked, repair_params, rng, set};
+
+const TARGET: u16 = 3;
+const HELPERS: [u16; 3] = [0, 1, 2];
+
+fn key(profile: SignatureProfile) -> Key {
+    Key::generate(profile, &[0, 1, 2, 3], 2, 1)
+}
+
+/// How `victim` fails when what helper 0 says to it goes through `tamper`.
+fn blamed(profile: SignatureProfile, victim: u16, tamper: impl Fn(&mut Message)) -> ThresholdError {
+    let mut network = Network::repair(&key(profile), TARGET, &HELPERS, 1);
+    network.run(|InFlight { recipient, message }| {
+        if (*recipient, message.from) == (victim, 0) {
+            tamper(message);
+        }
+        true
+    });
+    assert!(!network.outputs.contains_key(&victim), "participant {victim} is done all the same");
+    network.failures.remove(&victim).expect("the victim noticed")
+}
+
+#[test]
+fn a_wrong_delta_or_sigma_names_its_sender() {
+    for profile in SignatureProfile::ALL {
+        for (victim, round) in [(1, 2), (2, 2), (TARGET, 4)] {
+            let error = blamed(profile, victim, |message| {
+                if message.round == round {
+                    flip(profile, message);
+                }
+            });
+            assert_eq!(error, ThresholdError::SecretShare { from: 0 });
+            assert_eq!(error.culprits(), [0]);
+        }
+    }
+}
+
+#[test]
+fn values_that_do_not_decode_name_their_sender() {
+    for profile in SignatureProfile::ALL {
+        for (victim, round) in [(1, 1), (TARGET, 1), (1, 2), (TARGET, 4)] {
+            let error = blamed(profile, victim, |message| {
+                if message.round == round {
+                    message.body[BINDING..].fill(0xff);
+                }
+            });
+            assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round });
+            assert_eq!(error.culprits(), [0]);
+        }
+    }
+}
+
+#[test]
+fn a_second_encoding_of_a_commitment_is_refused() {
+    let error = blamed(TR, TARGET, |message| {
+        if message.round == 1 {
+            message.body[BINDING] = 0x05;
+        }
+    });
+    assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round: 1 });
+}
+
+/// Helper 0 cuts up another secret than its share of the current epoch, consistently.
+#[test]
+fn a_helper_with_an_old_or_foreign_share_is_named_by_all() {
+    for profile in SignatureProfile::ALL {
+        let old = key(profile);
+        let current = old.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
+        for cut in [old, Key::generate(profile, &[0, 1, 2, 3], 2, 3)] {
+            let mut network = Network::repair(&current, TARGET, &HELPERS, 1);
+            let binding = network.in_flight[0].message.body[..BINDING].to_vec();
+            network.in_flight.retain(|flight| flight.message.from != 0);
+            let params = repair_params(&cut, 0, TARGET, &HELPERS);
+            let (_, messages) = repair::start(params, cut.shares.get(&0), &mut rng(9)).unwrap();
+            network.post(masked(messages, &binding));
+            network.run(|_| true);
+            for honest in 1..4 {
+                let error = &network.failures[&honest];
+                assert_eq!(*error, ThresholdError::ForeignSecret { from: 0 });
+                assert_eq!(error.culprits(), [0]);
+            }
+            assert!(network.outputs.is_empty());
+        }
+    }
+}
+
+/// Helper 0 shows the target other commitments than the helpers, both of them to its share. No sum is blamed on an
+/// honest helper then; that views differ is what is said.
+#[test]
+fn equivocation_is_caught_before_anybody_is_blamed() {
+    for profile in SignatureProfile::ALL {
+        let key = key(profile);
+        let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
+        network.in_flight.retain(|flight| flight.message.from != 0 || flight.recipient != TARGET);
+        let params = repair_params(&key, 0, TARGET, &HELPERS);
+        let (_, other_face) = repair::start(params, key.shares.get(&0), &mut rng(99)).unwrap();
+        let message = other_face.into_iter().find(|message| message.round == 1).unwrap();
+        network.in_flight.push(InFlight { recipient: TARGET, message });
+        network.run_echoes_last();
+        assert!(network.outputs.is_empty());
+        let differs =
+            |participants: &[u16]| ThresholdError::TranscriptDiffers { participants: participants.into() };
+        assert_eq!(network.failures[&TARGET], differs(&HELPERS));
+        for helper in HELPERS {
+            assert_eq!(network.failures[&helper], differs(&[TARGET]));
+        }
+    }
+}
+
+#[test]
+fn a_foreign_ceremony_is_refused_by_name() {
+    for profile in SignatureProfile::ALL {
+        let old = key(profile);
+        let current = old.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
+        let ours = repair_params(&current, 1, 3, &[0, 1, 2]);
+        let theirs = Params { me: 0, ..ours.clone() };
+        for foreign in [
+            Params { ceremony_id: [8; 32], ..theirs.clone() },
+            Params { keys: old.keys.clone(), ..theirs.clone() },
+            Params { target: 2, helpers: set(&[0, 1, 3]), ..theirs.clone() },
+        ] {
+            let share = if foreign.keys == current.keys { &current.shares[&0] } else { &old.shares[&0] };
+            let (_, mut messages) = repair::start(foreign, Some(share), &mut rng(2)).unwrap();
+            let (mut session, _) = repair::start(ours.clone(), current.shares.get(&1), &mut rng(1)).unwrap();
+            let error = session.handle(messages.remove(0)).unwrap_err();
+            assert_eq!(error, ThresholdError::ForeignCeremony { from: 0, round: 1 });
+            assert_eq!(error.culprits(), [0]);
+        }
+        let fewer = Params { helpers: set(&[0, 1]), ..theirs };
+        let (_, mut messages) = repair::start(fewer, current.shares.get(&0), &mut rng(2)).unwrap();
+        let (mut session, _) = repair::start(ours, current.shares.get(&1), &mut rng(1)).unwrap();
+        let error = session.handle(messages.remove(0)).unwrap_err();
+        assert!(matches!(error, ThresholdError::WrongLength { from: 0, round: 1, .. }));
+    }
+}
+
+/// Only helpers have something to give, and sums are for the target alone.
+#[test]
+fn who_has_nothing_to_say_is_not_heard() {
+    let mut network = Network::repair(&key(ED), TARGET, &HELPERS, 1);
+    let of = |round| network.in_flight.iter().find(|flight| flight.message.round == round).unwrap();
+    let (mut commitments, mut delta) = (copy(&of(1).message), copy(&of(2).message));
+    commitments.from = TARGET;
+    let error = network.sessions.get_mut(&1).unwrap().handle(commitments).unwrap_err();
+    assert_eq!(error, ThresholdError::UnknownRound { from: TARGET, round: 1 });
+    (delta.from, delta.to) = (0, Some(TARGET));
+    let error = network.sessions.get_mut(&TARGET).unwrap().handle(copy(&delta)).unwrap_err();
+    assert_eq!(error, ThresholdError::UnknownRound { from: 0, round: 2 });
+    (delta.round, delta.to) = (4, Some(1));
+    let error = network.sessions.get_mut(&1).unwrap().handle(delta).unwrap_err();
+    assert_eq!(error, ThresholdError::UnknownRound { from: 0, round: 4 });
+    network.run(|_| true);
+    network.key();
+}
+
+/// A record in which the target's verifying share is another: the sum is right, and still no share of that record.
+#[test]
+fn keys_that_contradict_themselves_are_noticed() {
+    for profile in SignatureProfile::ALL {
+        let mut key = key(profile);
+        let point = key.keys.verifying_key().len();
+        let mut keys = key.keys.to_bytes();
+        let at = |participant: usize| 6 + point + participant * (2 + point) + 2;
+        keys.copy_within(at(0)..at(0) + point, at(3));
+        key.keys = PublicKeys::from_bytes(&keys).unwrap();
+        let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
+        network.run(|_| true);
+        assert!(!network.outputs.contains_key(&TARGET));
+        let error = ThresholdError::ForeignShare { participant: TARGET };
+        assert_eq!(network.failures[&TARGET], error);
+    }
+}
