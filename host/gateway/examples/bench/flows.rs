@@ -193,14 +193,7 @@ async fn bare_flow(store: &Store, recorded: &[Event], n_commits: u64) -> Measure
         end += n_events;
         let operation = replay(events.get(..end).unwrap_or_default()).ok_or("no operation")?;
         let claim = (end == n_events).then(|| number.to_string());
-        let commit = Commit {
-            operation,
-            events: held,
-            previous_record_root,
-            key: None,
-            key_revision_before: None,
-            claim,
-        };
+        let commit = Commit { operation, events: held, previous_record_root, keys: Vec::new(), claim };
         match store.commit(commit).await.map_err(|why| why.to_string())? {
             Committed::Written(record) => previous_record_root = record.record_root,
             Committed::Raced => return Err("nobody else writes here".into()),
