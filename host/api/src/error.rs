@@ -181,7 +181,10 @@ impl From<Refusal> for ApiError {
             Refusal::EpochFenceMismatch { .. } => Code::EpochFenceMismatch,
             Refusal::KeyNotActive { .. } => Code::CustodyKeyNotActive,
             Refusal::KeyBusy => Code::CustodyKeyBusy,
+            Refusal::EpochConflict(_) => Code::EpochConflict,
             Refusal::RecoveryConflict { .. } => Code::RecoveryConflict,
+            Refusal::PublicationReceiptMismatch => Code::PublicationReceiptMismatch,
+            Refusal::ExportConflict(_) => Code::ExternalExportConflict,
         };
         Self::new(code, refusal.to_string())
     }

@@ -1,12 +1,12 @@
 //! From a request to the decision that is signed: what is refused, and what each field is.
 
-use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
-use gateway_domain::intent::Intent;
-use gateway_domain::key::{CustodyKey, Epoch};
-use gateway_domain::operation::Operation;
+use gateway_domain::intent::{Intent, SigningTerms};
+use gateway_domain::key::{CustodyKey, Epoch, FIRST_EPOCH};
+use gateway_domain::operation::{Operation, target};
 use gateway_domain::policy;
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_engine::ports::AdmissionRequest;
@@ -32,6 +32,9 @@ pub(crate) enum Refusal {
     /// The key given is not the operation's.
     #[error("the key is not the one the operation is about")]
     OtherKey,
+    /// A change of a key that does not say what the key becomes.
+    #[error("the operation names no new generation")]
+    NoTarget,
     /// Old and new participants together are more than a decision can name.
     #[error("the operation names more participants than one decision can")]
     Roster,
@@ -51,7 +54,9 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
         return Err(Refusal::OtherKey);
     }
     let epoch = epoch(&operation.intent, request.key)?;
-    let (participants, threshold) = actors(&operation.intent, request.key)?;
+    let target = target(operation, request.key);
+    let Actors { participants, threshold, holders } =
+        actors(&operation.intent, request.key, target.as_ref())?;
     Ok(AdmissionDecision {
         operation_id: operation.id,
         operation_type: operation.intent.operation_type(),
@@ -62,6 +67,8 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
         epoch_root: epoch.root,
         participants,
         threshold,
+        holders,
+        target,
         derivation: request.derivation.cloned(),
         bundle_hash: request.policy.bundle_hash,
         policy_input_hash: request.policy.input_hash,
@@ -93,7 +100,7 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), R
 /// The generation of shares that may act; for key creation the one that will be made, without a root yet.
 fn epoch(intent: &Intent, key: Option<&CustodyKey>) -> Result<Epoch, Refusal> {
     match intent {
-        Intent::KeyCreate(_) => Ok(Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO }),
+        Intent::KeyCreate(_) => Ok(Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO }),
         Intent::Payment(_)
         | Intent::AssetAction(_)
         | Intent::Refresh(_)
@@ -106,41 +113,36 @@ fn epoch(intent: &Intent, key: Option<&CustodyKey>) -> Result<Epoch, Refusal> {
     }
 }
 
-/// Who may act, and how many of them must.
-fn actors(intent: &Intent, key: Option<&CustodyKey>) -> Result<(Roster, Threshold), Refusal> {
+/// Who may act.
+struct Actors {
+    participants: Roster,
+    threshold: Threshold,
+    holders: Option<Roster>,
+}
+
+/// Signers act for a signature, makers for a new key; a change of a key concerns all who hold its shares or will.
+fn actors(intent: &Intent, key: Option<&CustodyKey>, target: Option<&Target>) -> Result<Actors, Refusal> {
+    let made = |participants: &Roster, threshold| Actors {
+        participants: participants.clone(),
+        threshold,
+        holders: None,
+    };
     if let Intent::KeyCreate(create) = intent {
-        return Ok((create.participants.clone(), create.threshold));
+        return Ok(made(&create.participants, create.threshold));
     }
     let key = key.ok_or(Refusal::NoKey)?;
-    match intent {
-        Intent::Payment(payment) => Ok(signers(&payment.terms, key)),
-        Intent::AssetAction(action) => Ok(signers(&action.terms, key)),
-        Intent::KeyCreate(create) => Ok((create.participants.clone(), create.threshold)),
-        Intent::Refresh(_) => Ok((key.participants.clone(), key.threshold)),
-        Intent::Reshare(reshare) => {
-            Ok((union(&key.participants, &reshare.new_participants)?, reshare.threshold))
-        }
-        Intent::Rotate(rotate) => Ok((union(&key.participants, &rotate.participants)?, rotate.threshold)),
-        Intent::Recover(recover) => {
-            let indices: Vec<u16> = recover
-                .helper_participants
-                .iter()
-                .chain([recover.recovering_participant])
-                .map(|participant| participant.0)
-                .collect();
-            Ok((Roster::parse(&indices).map_err(|_| Refusal::Roster)?, key.threshold))
-        }
+    match (intent.signing_terms(), target) {
+        (Some(terms), _) => Ok(made(&terms.requested_participants, signing_threshold(terms, key))),
+        (None, None) => Err(Refusal::NoTarget),
+        (None, Some(target)) => Ok(Actors {
+            participants: key.participants.union(&target.participants).map_err(|_| Refusal::Roster)?,
+            threshold: key.threshold,
+            holders: Some(key.participants.clone()),
+        }),
     }
 }
 
-/// The signers asked for; a threshold may be raised, never lowered (decisions.md 5).
-fn signers(terms: &gateway_domain::intent::SigningTerms, key: &CustodyKey) -> (Roster, Threshold) {
-    let threshold = terms.threshold.map_or(key.threshold, |asked| asked.max(key.threshold));
-    (terms.requested_participants.clone(), threshold)
-}
-
-fn union(old: &Roster, new: &Roster) -> Result<Roster, Refusal> {
-    let indices: std::collections::BTreeSet<u16> =
-        old.iter().chain(new.iter()).map(|index| index.0).collect();
-    Roster::parse(&indices.into_iter().collect::<Vec<_>>()).map_err(|_| Refusal::Roster)
+/// A threshold may be raised, never lowered (decisions.md 5).
+fn signing_threshold(terms: &SigningTerms, key: &CustodyKey) -> Threshold {
+    terms.threshold.map_or(key.threshold, |asked| asked.max(key.threshold))
 }

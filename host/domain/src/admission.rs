@@ -26,14 +26,20 @@ pub struct AdmissionDecision {
     pub request_digest: Hex32,
     /// The key.
     pub key_id: KeyId,
-    /// The generation of shares that may act.
+    /// The generation of shares that may act: the key's at the time of the decision.
     pub epoch: EpochName,
-    /// Root of that generation; zero for key creation.
+    /// Root of that generation, and so of the key's public half; zero for key creation.
     pub epoch_root: Hex32,
-    /// Who may act.
+    /// Who may act: the signers, or all who hold shares now or will.
     pub participants: Roster,
-    /// How many of them must.
+    /// How many of those who hold shares now must.
     pub threshold: Threshold,
+    /// Who holds shares of that generation; none for signing, which names its signers, and for key creation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub holders: Option<Roster>,
+    /// The generation that the operation makes; none for signing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target: Option<Target>,
     /// The child key to sign with, when one was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub derivation: Option<Derivation>,
@@ -49,6 +55,20 @@ pub struct AdmissionDecision {
     pub not_before_ms: EpochMs,
     /// Not valid from this instant on.
     pub not_after_ms: EpochMs,
+}
+
+/// A generation of shares that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Whose generation: the operation's key, or the new one that a rotation makes.
+    pub key_id: KeyId,
+    /// Its name.
+    pub epoch: EpochName,
+    /// Who will hold its shares.
+    pub participants: Roster,
+    /// How many of them must act together.
+    pub threshold: Threshold,
 }
 
 /// A non-hardened BIP-32 child.

@@ -2,10 +2,16 @@
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use crate::intent::{Intent, KeyCreate, OperationType};
-use crate::operation::{Change, Operation};
+use crate::intent::{Intent, KeyCreate, OperationType, Rotate};
+use crate::operation::{Change, Operation, Refusal};
 use crate::roster::{Roster, Threshold};
 use serde::{Deserialize, Serialize};
+
+/// The epoch that every created key begins with (decisions.md 5).
+pub const FIRST_EPOCH: &str = "1";
+
+/// Epochs a key may have had: their names are kept with it, so that none comes twice.
+pub const EPOCHS_MAX: usize = 1024;
 
 /// Where a key is in its life (decisions.md 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,8 +96,18 @@ pub struct CustodyKey {
     pub participants: Roster,
     /// The generation that signs.
     pub epoch: Epoch,
+    /// The names of generations that signed before, oldest first.
+    // INVARIANT: at most EPOCHS_MAX, and never the name of `epoch`; kept by `check_epoch`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub past_epochs: Vec<EpochName>,
     /// None until the key was generated.
     pub public: Option<PublicKey>,
+    /// The key whose place it takes, when a rotation made it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replaces: Option<KeyRef>,
+    /// The key that took its place.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replaced_by: Option<KeyRef>,
     /// The operation that creates it.
     pub created_by: OperationId,
     /// The lifecycle operation that executes on it.
@@ -125,6 +141,43 @@ impl CustodyKey {
             .unwrap_or_default()
     }
 
+    /// Whether another may take its name: a creation that failed left nothing behind.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.state == KeyState::Failed && self.public.is_none()
+    }
+
+    /// Whether the key may have the epoch that an intent asks for: a name it never had, and a decimal one above all
+    /// decimal ones it had. A rotation names the first epoch of another key.
+    ///
+    /// # Errors
+    /// [`Refusal::EpochConflict`].
+    pub fn check_epoch(&self, intent: &Intent) -> Result<(), Refusal> {
+        let asked = match intent {
+            Intent::Refresh(refresh) => &refresh.change.target_epoch,
+            Intent::Reshare(reshare) => &reshare.change.target_epoch,
+            Intent::Recover(recover) => &recover.change.target_epoch,
+            Intent::Payment(_) | Intent::AssetAction(_) | Intent::KeyCreate(_) | Intent::Rotate(_) => {
+                return Ok(());
+            }
+        };
+        let conflict = |why: String| Err(Refusal::EpochConflict(why));
+        if self.past_epochs.len() >= EPOCHS_MAX {
+            return conflict(format!("the key has had {EPOCHS_MAX} epochs, as many as a key may: rotate it"));
+        }
+        let had = || self.past_epochs.iter().chain([&self.epoch.name]);
+        if had().any(|name| name == asked) {
+            return conflict(format!("the key has had epoch `{asked}`: it needs a name it never had"));
+        }
+        let latest = had().filter_map(|name| decimal(name).map(|value| (value, name))).max();
+        match (decimal(asked), latest) {
+            (Some(asked_value), Some((value, latest))) if asked_value <= value => conflict(format!(
+                "epoch `{asked}` does not come after `{latest}`: decimal epochs must increase"
+            )),
+            (Some(_) | None, Some(_) | None) => Ok(()),
+        }
+    }
+
     fn creating(operation: &Operation, create: &KeyCreate) -> Self {
         Self {
             key_id: operation.key.key_id,
@@ -136,48 +189,122 @@ impl CustodyKey {
             state: KeyState::Creating,
             threshold: create.threshold,
             participants: create.participants.clone(),
-            epoch: Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO },
+            epoch: Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO },
+            past_epochs: Vec::new(),
             public: None,
+            replaces: None,
+            replaced_by: None,
             created_by: operation.id,
             busy_with: None,
             revision: 0,
         }
     }
+
+    /// The key that a rotation makes: what this one is for, with shares of its own.
+    fn successor(&self, operation: &Operation, rotate: &Rotate) -> Option<Self> {
+        let slot = operation.successor.clone()?;
+        Some(Self {
+            key_id: slot.key_id,
+            key_ref: slot.key_ref,
+            tenant: self.tenant.clone(),
+            asset_id: self.asset_id.clone(),
+            purpose: self.purpose.clone(),
+            signature_profile: self.signature_profile.clone(),
+            state: KeyState::Creating,
+            threshold: rotate.threshold,
+            participants: rotate.participants.clone(),
+            epoch: Epoch { name: rotate.change.target_epoch.clone(), root: Hex32::ZERO },
+            past_epochs: Vec::new(),
+            public: None,
+            replaces: Some(self.key_ref.clone()),
+            replaced_by: None,
+            created_by: operation.id,
+            busy_with: None,
+            revision: 0,
+        })
+    }
 }
 
-/// The key after an operation's event: the one home of key transitions. `operation` is the operation *after*
+/// The value of a decimal name, as its number of digits and its digits.
+fn decimal(name: &EpochName) -> Option<(usize, &str)> {
+    let is_decimal = !name.0.is_empty() && name.0.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = name.0.trim_start_matches('0');
+    is_decimal.then_some((digits.len(), digits))
+}
+
+/// The keys of an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// The one it is about.
+    pub subject: Option<CustodyKey>,
+    /// The one that a rotation makes.
+    pub successor: Option<CustodyKey>,
+}
+
+/// The keys after an operation's event: the one home of key transitions. `operation` is the operation *after*
 /// the event. Signing leaves keys alone.
 #[must_use]
-pub fn after(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
-    let kind = operation.intent.operation_type();
-    if kind == OperationType::Sign {
-        return key;
+pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
+    let Keys { subject, successor } = keys;
+    match &operation.intent {
+        Intent::Payment(_) | Intent::AssetAction(_) => Keys { subject, successor },
+        Intent::KeyCreate(create) => {
+            let new = Some(CustodyKey::creating(operation, create));
+            Keys { subject: made(subject, new, operation, change), successor }
+        }
+        Intent::Rotate(rotate) => {
+            let new = subject.as_ref().and_then(|subject| subject.successor(operation, rotate));
+            let successor = made(successor, new, operation, change);
+            Keys { subject: held(subject, operation, change), successor }
+        }
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_) => {
+            Keys { subject: held(subject, operation, change), successor }
+        }
     }
-    if let (Change::Submitted(_), Intent::KeyCreate(create)) = (change, &operation.intent) {
-        return match key {
-            None => Some(CustodyKey::creating(operation, create)),
-            // A creation that failed left nothing behind: the name is free for another.
-            Some(failed) if failed.state == KeyState::Failed && failed.public.is_none() => {
-                let revision = failed.revision.saturating_add(1);
-                Some(CustodyKey { revision, ..CustodyKey::creating(operation, create) })
-            }
-            Some(key) => Some(key),
-        };
+}
+
+/// A key that the operation makes: its name is taken at submission.
+fn made(
+    key: Option<CustodyKey>,
+    new: Option<CustodyKey>,
+    operation: &Operation,
+    change: &Change,
+) -> Option<CustodyKey> {
+    if !matches!(change, Change::Submitted(_)) {
+        let is_ours = |key: &CustodyKey| key.created_by == operation.id && key.state == KeyState::Creating;
+        return key.map(|key| if is_ours(&key) { moved(key, operation, change) } else { key });
     }
-    let mut key = key?;
-    // Only the operation that holds the key moves it: one that expires in the queue leaves it alone.
+    match (key, new) {
+        (None, new) => new,
+        (Some(failed), Some(new)) if failed.is_free() => {
+            Some(CustodyKey { revision: failed.revision.saturating_add(1), ..new })
+        }
+        (Some(key), _) => Some(key),
+    }
+}
+
+/// A key that the operation changes. Only the operation that holds it moves it: one that expires in the queue leaves
+/// it alone.
+fn held(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
+    let key = key?;
     let takes = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
-    let creates = key.created_by == operation.id && key.state == KeyState::Creating;
-    if !(takes || creates || key.busy_with == Some(operation.id)) {
-        return Some(key);
-    }
-    let settled = if kind == OperationType::Rotate { KeyState::Rotated } else { KeyState::Active };
+    let holds = key.busy_with == Some(operation.id);
+    Some(if takes || holds { moved(key, operation, change) } else { key })
+}
+
+fn moved(mut key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+    let successor = operation.successor.as_ref().filter(|successor| successor.key_id != key.key_id);
     match change {
         Change::ExecutionRequested { .. } => {
             key.busy_with = Some(operation.id);
-            key.state = busy_state(kind);
+            key.state = busy_state(&key, operation);
         }
+        // The new generation is the successor's, where there is one.
+        Change::EpochDecided { .. } if successor.is_some() => return key,
         Change::EpochDecided { staged } => {
+            if key.public.is_some() {
+                key.past_epochs.push(key.epoch.name);
+            }
             key.epoch = staged.epoch.clone();
             key.public = Some(staged.public.clone());
             key.participants = staged.participants.clone();
@@ -185,7 +312,8 @@ pub fn after(key: Option<CustodyKey>, operation: &Operation, change: &Change) ->
         }
         Change::Executed { .. } => {
             key.busy_with = None;
-            key.state = settled;
+            key.state = if successor.is_some() { KeyState::Rotated } else { KeyState::Active };
+            key.replaced_by = successor.map(|successor| successor.key_ref.clone());
         }
         Change::Failed { .. } => {
             key.busy_with = None;
@@ -206,18 +334,21 @@ pub fn after(key: Option<CustodyKey>, operation: &Operation, change: &Change) ->
         | Change::Published { .. }
         | Change::Aborted { .. }
         | Change::ReplayNoted { .. }
-        | Change::RecoveryRecorded(_) => return Some(key),
+        | Change::RecoveryRecorded(_)
+        | Change::ExternallyExported(_) => return key,
     }
     key.revision = key.revision.saturating_add(1);
-    Some(key)
+    key
 }
 
-const fn busy_state(kind: OperationType) -> KeyState {
-    match kind {
+/// What a key is called while an operation executes on it.
+fn busy_state(key: &CustodyKey, operation: &Operation) -> KeyState {
+    match operation.intent.operation_type() {
         OperationType::KeyCreate => KeyState::Creating,
+        OperationType::Rotate if key.created_by == operation.id => KeyState::Creating,
+        OperationType::Rotate => KeyState::Rotating,
         OperationType::Refresh => KeyState::Refreshing,
         OperationType::Reshare => KeyState::Resharing,
-        OperationType::Rotate => KeyState::Rotating,
         OperationType::Recover => KeyState::Recovering,
         OperationType::Sign => KeyState::Active,
     }
@@ -229,16 +360,18 @@ mod tests {
     use crate::intent::PublicationMode;
     use crate::operation::Failure;
     use crate::operation::samples::{Kind, intent, submission};
-    use crate::operation::{open, replay};
+    use crate::operation::{Staged, Submission, open, replay};
     use crate::time::EpochMs;
 
     fn operation(kind: Kind, number: u8) -> Operation {
         let intent = intent(kind, PublicationMode::Manual);
-        let submission = crate::operation::Submission {
-            operation_id: OperationId(Hex32::new([number; 32])),
-            ..submission(intent, 1)
-        };
+        let submission =
+            Submission { operation_id: OperationId(Hex32::new([number; 32])), ..submission(intent, 1) };
         replay(&open(submission, EpochMs(1))).unwrap()
+    }
+
+    fn rotation() -> Submission {
+        submission(intent(Kind::Rotate, PublicationMode::Manual), 1)
     }
 
     fn failed() -> Change {
@@ -252,18 +385,37 @@ mod tests {
         CustodyKey { state: KeyState::Active, ..CustodyKey::creating(&create, intent) }
     }
 
+    /// What a change makes of the key an operation is about.
+    fn subject(key: &CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+        let keys = Keys { subject: Some(key.clone()), successor: None };
+        after(keys, operation, change).subject.unwrap()
+    }
+
+    fn staged(epoch: &str) -> Change {
+        Change::EpochDecided {
+            staged: Box::new(Staged {
+                epoch: Epoch { name: EpochName(epoch.into()), root: Hex32::new([9; 32]) },
+                public: PublicKey { public_key_hex: "aa".into(), package_hex: "bb".into() },
+                participants: Roster::parse(&[1, 2]).unwrap(),
+                threshold: Threshold(2),
+            }),
+        }
+    }
+
+    const REQUESTED: Change = Change::ExecutionRequested { requested_at_ms: None };
+    const EXECUTED: Change = Change::Executed { result_ref: Hex32::ZERO, signature: None };
+
     #[test]
     fn only_the_operation_that_holds_a_key_moves_it() {
         let (holder, waiting) = (operation(Kind::Refresh, 2), operation(Kind::Reshare, 3));
-        let requested = Change::ExecutionRequested { requested_at_ms: None };
-        let busy = after(Some(active()), &holder, &requested).unwrap();
+        let busy = subject(&active(), &holder, &REQUESTED);
         assert_eq!((busy.busy_with, busy.state), (Some(holder.id), KeyState::Refreshing));
-        assert_eq!(after(Some(busy.clone()), &waiting, &failed()), Some(busy.clone()));
-        assert_eq!(after(Some(busy.clone()), &waiting, &requested), Some(busy.clone()));
-        let freed = after(Some(busy), &holder, &failed()).unwrap();
-        assert_eq!(freed.busy_with, None);
+        for change in [failed(), REQUESTED, staged("9"), EXECUTED] {
+            assert_eq!(subject(&busy, &waiting, &change), busy);
+        }
+        assert_eq!(subject(&busy, &holder, &failed()).busy_with, None);
         let rotated = CustodyKey { state: KeyState::Rotated, ..active() };
-        assert_eq!(after(Some(rotated.clone()), &waiting, &failed()), Some(rotated));
+        assert_eq!(subject(&rotated, &waiting, &failed()), rotated);
     }
 
     #[test]
@@ -271,6 +423,88 @@ mod tests {
         let create = operation(Kind::KeyCreate, 1);
         let Intent::KeyCreate(intent) = &create.intent else { panic!() };
         let creating = CustodyKey::creating(&create, intent);
-        assert_eq!(after(Some(creating), &create, &failed()).unwrap().state, KeyState::Failed);
+        assert_eq!(subject(&creating, &create, &failed()).state, KeyState::Failed);
+    }
+
+    #[test]
+    fn a_rotation_takes_the_new_name_at_submission_and_retires_the_old_key_when_executed() {
+        let rotate = operation(Kind::Rotate, 4);
+        let submitted = Change::Submitted(Box::new(rotation()));
+        let before = Keys { subject: Some(active()), successor: None };
+        let reserved = after(before.clone(), &rotate, &submitted);
+        assert_eq!(reserved.subject, before.subject);
+        let new = reserved.successor.clone().unwrap();
+        assert_eq!((new.state, new.created_by, new.revision), (KeyState::Creating, rotate.id, 0));
+        assert_eq!((new.epoch.name.0.as_str(), new.replaces.as_ref()), ("2", Some(&active().key_ref)));
+        assert_eq!((new.participants.n_participants(), new.threshold), (4, Threshold(3)));
+
+        let freed = after(reserved.clone(), &rotate, &failed());
+        assert_eq!(freed.subject, before.subject);
+        assert!(freed.successor.as_ref().unwrap().is_free());
+        let again = operation(Kind::Rotate, 5);
+        let again = after(freed, &again, &submitted).successor.unwrap();
+        assert_eq!(
+            (again.state, again.created_by.0, again.revision),
+            (KeyState::Creating, Hex32::new([5; 32]), 2)
+        );
+
+        let executing = after(reserved, &rotate, &REQUESTED);
+        let (old, new) = (executing.subject.as_ref().unwrap(), executing.successor.as_ref().unwrap());
+        assert_eq!((old.state, new.state), (KeyState::Rotating, KeyState::Creating));
+        let decided = after(executing, &rotate, &staged("2"));
+        assert_eq!(decided.subject.as_ref().unwrap().epoch, active().epoch);
+        let Keys { subject, successor } = after(decided, &rotate, &EXECUTED);
+        let (old, new) = (subject.unwrap(), successor.unwrap());
+        assert_eq!((old.state, old.busy_with), (KeyState::Rotated, None));
+        assert_eq!((new.state, new.busy_with, new.public.is_some()), (KeyState::Active, None, true));
+        assert_eq!((old.replaced_by.as_ref(), old.replaces.as_ref()), (Some(&new.key_ref), None));
+        assert_eq!((new.replaces.as_ref(), new.replaced_by.as_ref()), (Some(&old.key_ref), None));
+    }
+
+    #[test]
+    fn of_two_rotations_to_one_name_the_second_takes_nothing() {
+        let submitted = Change::Submitted(Box::new(rotation()));
+        let before = Keys { subject: Some(active()), successor: None };
+        let first = after(before, &operation(Kind::Rotate, 4), &submitted);
+        let other = operation(Kind::Rotate, 5);
+        for change in [submitted, REQUESTED, staged("9"), EXECUTED, failed()] {
+            assert_eq!(after(first.clone(), &other, &change).successor, first.successor);
+        }
+    }
+
+    #[test]
+    fn epochs_are_new_and_decimal_ones_increase() {
+        let mut key = active();
+        let refresh = |key: &CustodyKey, epoch: &str| {
+            let Intent::Refresh(mut refresh) = intent(Kind::Refresh, PublicationMode::Manual) else {
+                panic!()
+            };
+            refresh.change.target_epoch = EpochName(epoch.into());
+            key.check_epoch(&Intent::Refresh(refresh)).is_ok()
+        };
+        key.epoch.name = EpochName("blue".into());
+        key.past_epochs = vec![EpochName("1".into()), EpochName("9".into())];
+        for fine in ["10", "010", "340282366920938463463374607431768211456", "red", "9a", "-1", " 1"] {
+            assert!(refresh(&key, fine), "{fine}");
+        }
+        for wrong in ["1", "9", "blue", "2", "0", "00", "09", "8"] {
+            assert!(!refresh(&key, wrong), "{wrong}");
+        }
+        assert!(key.check_epoch(&intent(Kind::Rotate, PublicationMode::Manual)).is_ok());
+        key.past_epochs = vec![EpochName("x".into()); EPOCHS_MAX];
+        assert!(!refresh(&key, "y"));
+    }
+
+    #[test]
+    fn a_generation_that_signed_leaves_its_name() {
+        let refresh = operation(Kind::Refresh, 2);
+        let generated = CustodyKey {
+            public: Some(PublicKey { public_key_hex: "aa".into(), package_hex: "bb".into() }),
+            ..active()
+        };
+        let busy = subject(&generated, &refresh, &REQUESTED);
+        assert_eq!(subject(&busy, &refresh, &staged("2")).past_epochs, [EpochName("1".into())]);
+        let ungenerated = subject(&active(), &refresh, &REQUESTED);
+        assert_eq!(subject(&ungenerated, &refresh, &staged("2")).past_epochs, []);
     }
 }

@@ -17,6 +17,7 @@ mod effect;
 mod event;
 mod evolve;
 mod execute;
+mod export;
 mod owed;
 mod phase;
 mod plan;
@@ -30,13 +31,16 @@ mod tests;
 pub(crate) use tests::samples;
 
 pub use approve::approval_is_open;
-pub use command::{Ask, Command, KeyStanding, Refusal};
+pub use command::{Ask, Command, Refusal};
 pub use effect::{Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Outcome, SignatureResult};
-pub use event::{Asker, Change, Event, KeySlot, Recovery, RecoveryOutcome, SettledEffect, Submission};
+pub use event::{
+    Asker, Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, SettledEffect,
+    Submission,
+};
 pub use evolve::{evolve, replay};
 pub use owed::{Step, next};
 pub use phase::{NextAction, Phase, State};
-pub use plan::{Plan, Staged, plan};
+pub use plan::{Plan, Staged, plan, target};
 pub use recover::recovery;
 pub use settle::ATTEMPTS_MAX;
 
@@ -71,6 +75,9 @@ pub struct Operation {
     pub intent_hash: Hex32,
     /// The key it is about.
     pub key: KeySlot,
+    /// The key that a rotation makes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub successor: Option<KeySlot>,
     /// Digest of the request body.
     pub body_digest: Hex32,
     /// Where it is.
@@ -93,6 +100,9 @@ pub struct Operation {
     pub signature: Option<Box<SignatureResult>>,
     /// The receipt, once published.
     pub publication_receipt: Option<String>,
+    /// Where it is on an external rail.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub export: Option<ExternalExport>,
     /// Why it failed or is being abandoned.
     pub failure: Option<Failure>,
     /// Effects that came to their end, in order.
@@ -114,10 +124,14 @@ impl Operation {
         self.phase.state()
     }
 
-    /// The endpoints that advance it.
+    /// The endpoints that advance it. What a custody signature moves is on its way until its rail has settled it.
     #[must_use]
-    pub const fn next_actions(&self) -> &'static [NextAction] {
-        self.phase.next_actions(self.intent.publication_mode())
+    pub fn next_actions(&self) -> &'static [NextAction] {
+        let is_settled = self.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
+        match (&self.intent, &self.phase) {
+            (Intent::AssetAction(_), Phase::Published) if !is_settled => &[NextAction::ExternalExport],
+            (_, phase) => phase.next_actions(self.intent.publication_mode()),
+        }
     }
 
     /// Who must do what; none before the decision.
@@ -156,7 +170,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Ask::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
         Ask::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
         Ask::Execute { requested_at_ms, key } => {
-            execute::decide(operation, *requested_at_ms, key.as_ref(), command.at)
+            execute::decide(operation, *requested_at_ms, key.as_deref(), command.at)
         }
         Ask::BeginCeremony => Ok(execute::begin_ceremony(operation)),
         Ask::Settle { effect, outcome, result_root } => {
@@ -173,6 +187,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Ask::Recover { effect_id, result_root } => {
             recover::decide(operation, effect_id, *result_root, command.at)
         }
+        Ask::Export { publication_receipt, export } => export::decide(operation, publication_receipt, export),
         Ask::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
     }?;
     Ok(stamp(command.at, changes))

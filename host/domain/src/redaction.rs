@@ -4,7 +4,7 @@
 //! once it was published. (Salted commitments to what is left out come with the evidence exports.)
 
 use crate::binding::ClientBinding;
-use crate::intent::Intent;
+use crate::intent::{Intent, Lifecycle};
 use crate::operation::{Change, Event, Operation, Phase, SignatureResult, Submission};
 use crate::policy::{Outcome, Statement};
 use serde_json::{Value, json};
@@ -78,6 +78,11 @@ fn change(operation: &Operation, change: &Change) -> Value {
         }),
         Change::ReplayNoted { body_digest } => json!({ "type": "replay_noted", "body_digest": body_digest }),
         Change::RecoveryRecorded(recovery) => json!({ "type": "recovery_recorded", "recovery": recovery }),
+        Change::ExternallyExported(export) => json!({
+            "type": "externally_exported", "rail": export.rail, "export_ref": export.export_ref,
+            "state": export.state, "external_id": last_four(&export.external_id),
+            "exported_at_ms": export.exported_at_ms,
+        }),
     }
 }
 
@@ -90,6 +95,7 @@ fn submitted(submission: &Submission) -> Value {
         "intent": intent(&submission.intent),
         "intent_hash": submission.intent_hash,
         "key": submission.key,
+        "successor": submission.successor,
         "body_digest": submission.body_digest,
         "unknown_fields": submission.unknown_fields,
         "policy": verdict(&submission.policy),
@@ -146,14 +152,46 @@ fn intent(intent: &Intent) -> Value {
             "typed_data_root": action.typed_data_root,
             "terms": action.terms,
         }),
-        Intent::KeyCreate(_)
-        | Intent::Refresh(_)
-        | Intent::Reshare(_)
-        | Intent::Rotate(_)
-        | Intent::Recover(_) => {
-            json!({ "kind": intent.operation_type() })
+        Intent::KeyCreate(create) => json!({
+            "kind": "key_create",
+            "asset_id": create.asset_id,
+            "purpose": create.purpose,
+            "participants": create.participants,
+            "threshold": create.threshold,
+            "signature_profile": create.signature_profile,
+            "chains": create.chains,
+        }),
+        Intent::Refresh(refresh) => change_of(intent, &refresh.change, json!({})),
+        Intent::Reshare(reshare) => {
+            let new = json!({ "new_participants": reshare.new_participants, "threshold": reshare.threshold });
+            change_of(intent, &reshare.change, new)
+        }
+        Intent::Rotate(rotate) => {
+            let new = json!({
+                "new_key_ref": rotate.new_key_ref, "participants": rotate.participants,
+                "threshold": rotate.threshold,
+            });
+            change_of(intent, &rotate.change, new)
+        }
+        Intent::Recover(recover) => {
+            let who = json!({
+                "recovery_case_ref": recover.recovery_case_ref,
+                "recovering_participant": recover.recovering_participant,
+                "helper_participants": recover.helper_participants,
+            });
+            change_of(intent, &recover.change, who)
         }
     }
+}
+
+/// A change of a key without its free texts.
+fn change_of(intent: &Intent, change: &Lifecycle, mut shown: Value) -> Value {
+    if let Value::Object(members) = &mut shown {
+        members.insert("kind".to_owned(), json!(intent.operation_type()));
+        members.insert("target_epoch".to_owned(), json!(change.target_epoch));
+        members.insert("publication_mode".to_owned(), json!(change.publication_mode));
+    }
+    shown
 }
 
 /// `…1234`; names of four characters or fewer are left out whole.

@@ -89,6 +89,18 @@ impl Roster {
         other.0.is_subset(&self.0)
     }
 
+    /// Everybody of both.
+    ///
+    /// # Errors
+    /// [`InvalidRoster::Count`] when that is more than one roster may have.
+    pub fn union(&self, other: &Self) -> Result<Self, InvalidRoster> {
+        let both: BTreeSet<_> = self.0.union(&other.0).copied().collect();
+        if both.len() > PARTICIPANTS_MAX {
+            return Err(InvalidRoster::Count(both.len()));
+        }
+        Ok(Self(both))
+    }
+
     /// The participants as a set.
     #[must_use]
     pub const fn as_set(&self) -> &BTreeSet<ParticipantIndex> {
@@ -137,6 +149,10 @@ mod tests {
         assert_eq!(Roster::parse(&[0, 1, 0]), Err(InvalidRoster::Duplicate(0)));
         assert_eq!(Roster::parse(&[0, 1024]), Err(InvalidRoster::Index(1024)));
         assert!(Roster::parse(&[0, 1023]).is_ok());
+        let (low, high) =
+            (Roster::parse(&[0, 1]).unwrap(), Roster::parse(&(1..65).collect::<Vec<_>>()).unwrap());
+        assert_eq!(low.union(&high), Err(InvalidRoster::Count(65)));
+        assert_eq!(low.union(&low), Ok(low.clone()));
         let many: Vec<u16> = (0..65).collect();
         assert_eq!(Roster::parse(&many), Err(InvalidRoster::Count(65)));
     }

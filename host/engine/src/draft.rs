@@ -3,10 +3,10 @@
 use crate::engine::Inner;
 use crate::error::EngineError;
 use crate::failpoint::failpoint;
-use crate::ports::{Commit, Committed, Record};
+use crate::ports::{Commit, Committed, KeyChange, Record};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
-use gateway_domain::key::{self, CustodyKey};
+use gateway_domain::key::{self, CustodyKey, Keys};
 use gateway_domain::operation::{Ask, Asker, Command, Event, Operation, Refusal, decide, evolve, replay};
 use gateway_domain::time::EpochMs;
 
@@ -16,21 +16,30 @@ pub(crate) struct Draft {
     ledger_root: Hex32,
     pending: Vec<Event>,
     claim: Option<String>,
+    /// The keys that what is pending was decided on, where it was.
+    keys: Option<Keys>,
 }
 
 impl Draft {
-    /// A new operation, from the events that open it.
-    pub(crate) fn open(events: Vec<Event>, claim: String) -> Result<Self, EngineError> {
+    /// A new operation, from the events that open it and the keys it was judged on.
+    pub(crate) fn open(events: Vec<Event>, claim: String, keys: Keys) -> Result<Self, EngineError> {
         let operation = replay(&events)
             .ok_or_else(|| EngineError::Internal("an operation must open with its submission".to_owned()))?;
         let (record_root, ledger_root) = (Hex32::ZERO, Hex32::ZERO);
-        Ok(Self { operation, record_root, ledger_root, pending: events, claim: Some(claim) })
+        Ok(Self {
+            operation,
+            record_root,
+            ledger_root,
+            pending: events,
+            claim: Some(claim),
+            keys: Some(keys),
+        })
     }
 
     /// An operation as stored.
     pub(crate) fn load(record: Record) -> Self {
         let Record { operation, record_root, ledger_root } = record;
-        Self { operation, record_root, ledger_root, pending: Vec::new(), claim: None }
+        Self { operation, record_root, ledger_root, pending: Vec::new(), claim: None, keys: None }
     }
 
     /// Decides, and keeps what follows for the next commit. The number of events: 0 when it is so already.
@@ -52,16 +61,20 @@ impl Draft {
         Ok(n_events)
     }
 
+    /// Says on which keys the next commit was decided: it is raced when they have moved by then.
+    pub(crate) fn decided_on(&mut self, keys: Keys) {
+        self.keys = Some(keys);
+    }
+
     /// Makes everything decided durable, in one transaction.
     pub(crate) async fn commit(&mut self, inner: &Inner) -> Result<(), EngineError> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let (key, key_revision_before) = self.key_change(inner).await?;
+        let keys = self.key_changes(inner).await?;
         let commit = Commit {
             operation: self.operation.clone(),
-            key,
-            key_revision_before,
+            keys,
             events: std::mem::take(&mut self.pending),
             previous_record_root: self.record_root,
             claim: self.claim.take(),
@@ -77,21 +90,20 @@ impl Draft {
         }
     }
 
-    /// The key after the pending events, when they change it, and the revision it was made from.
-    async fn key_change(&self, inner: &Inner) -> Result<(Option<CustodyKey>, Option<u64>), EngineError> {
+    /// The keys after the pending events, where they change them. Keys that the decision was made on are taken as they
+    /// were read then: one that has moved since is a race.
+    async fn key_changes(&mut self, inner: &Inner) -> Result<Vec<KeyChange>, EngineError> {
         if self.operation.intent.operation_type() == OperationType::Sign {
-            return Ok((None, None));
+            return Ok(Vec::new());
         }
-        let before = inner.ports.reads.key_load(self.operation.key.key_id).await?;
-        let fold = |key, event: &Event| key::after(key, &self.operation, &event.change);
+        let before = match self.keys.take() {
+            Some(read) => read,
+            None => inner.keys_of(&self.operation).await?,
+        };
+        let fold = |keys, event: &Event| key::after(keys, &self.operation, &event.change);
         let after = self.pending.iter().fold(before.clone(), fold);
-        let after = after.filter(|after| Some(after) != before.as_ref());
-        let holder = before.as_ref().and_then(|key| key.busy_with);
-        // Taken since the events were decided: the store would compare with the holder's revision and see no race.
-        if after.is_some() && holder.is_some_and(|holder| holder != self.operation.id) {
-            return Err(EngineError::Raced);
-        }
-        Ok((after, before.map(|key| key.revision)))
+        let changes = [(before.subject, after.subject), (before.successor, after.successor)];
+        Ok(changes.into_iter().filter_map(|(before, after)| key_change(before, after?)).collect())
     }
 
     /// The operation as stored; everything decided must be durable.
@@ -106,5 +118,22 @@ impl Draft {
     /// As [`Self::record`].
     pub(crate) fn into_record(self) -> Record {
         Record { operation: self.operation, record_root: self.record_root, ledger_root: self.ledger_root }
+    }
+}
+
+fn key_change(before: Option<CustodyKey>, key: CustodyKey) -> Option<KeyChange> {
+    let revision_before = before.as_ref().map(|before| before.revision);
+    (before.as_ref() != Some(&key)).then_some(KeyChange { key, revision_before })
+}
+
+impl Inner {
+    /// The operation's keys as they stand.
+    pub(crate) async fn keys_of(&self, operation: &Operation) -> Result<Keys, EngineError> {
+        let subject = self.ports.reads.key_load(operation.key.key_id).await?;
+        let successor = match &operation.successor {
+            Some(slot) => self.ports.reads.key_load(slot.key_id).await?,
+            None => None,
+        };
+        Ok(Keys { subject, successor })
     }
 }

@@ -62,12 +62,12 @@ fn missing(operation: &Operation, outcome: &Outcome) -> String {
     let silent =
         plan.nodes.iter().filter(|node| !receipts.iter().any(|receipt| receipt.participant == **node));
     let silent = silent.map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    format!(
-        "{} of {} participants answered, {} are needed; silent: {silent}",
-        receipts.len(),
-        plan.nodes.len(),
-        plan.n_acks_required
-    )
+    let needed = if plan.stages_epoch() {
+        "everyone who gets a share is needed".to_owned()
+    } else {
+        format!("{} are needed", plan.n_holders_required)
+    };
+    format!("{} of {} participants answered, {needed}; silent: {silent}", receipts.len(), plan.nodes.len())
 }
 
 /// The failpoint after an effect and before its record.

@@ -5,7 +5,7 @@ use crate::error::EngineError;
 use crate::ports::Record;
 use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
-use gateway_domain::operation::{Ask, Asker, KeyStanding, Operation, Phase, Refusal};
+use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -83,9 +83,12 @@ impl Inner {
         let _turn = self.locks.lock(target.id).await;
         let mut draft = self.find_draft(target).await?;
         let done_before = is_executed(&draft.operation);
-        let key = self.key_standing(&draft.operation).await?;
+        let keys = self.keys_of(&draft.operation).await?;
+        let key = keys.subject.clone().map(Box::new);
         let ask = Ask::Execute { requested_at_ms: execute.requested_at_ms, key };
-        draft.ask_for(execute.asker.as_ref(), self.ports.clock.now(), ask)?;
+        if draft.ask_for(execute.asker.as_ref(), self.ports.clock.now(), ask)? > 0 {
+            draft.decided_on(keys);
+        }
         self.drive_until(&mut draft, secrets, is_executed).await?;
         let executed = draft.record();
         if let Some(failure) = &executed.operation.failure {
@@ -114,15 +117,6 @@ impl Inner {
         draft.ask_for(publish.asker.as_ref(), self.ports.clock.now(), ask)?;
         self.drive(&mut draft, &Secrets::default()).await?;
         Ok(draft.into_record())
-    }
-
-    async fn key_standing(&self, operation: &Operation) -> Result<Option<KeyStanding>, EngineError> {
-        let key = self.ports.reads.key_load(operation.key.key_id).await?;
-        Ok(key.map(|key| KeyStanding {
-            busy_with_other: key.busy_with.is_some_and(|busy_with| busy_with != operation.id),
-            state: key.state,
-            epoch: key.epoch,
-        }))
     }
 }
 

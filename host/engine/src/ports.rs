@@ -32,13 +32,20 @@ pub struct Commit {
     pub events: Vec<Event>,
     /// Head of the operation's chain before them; zero for a new one.
     pub previous_record_root: Hex32,
-    /// The key after them, when they change it.
-    pub key: Option<CustodyKey>,
-    /// The revision of the key that `key` was made from: the store compares it before it writes. None when there was
-    /// no key. One commit may move it by several, so it does not follow from `key`.
-    pub key_revision_before: Option<u64>,
+    /// The keys that they change, each once: a rotation changes two.
+    pub keys: Vec<KeyChange>,
     /// The idempotency key, for a new operation: a unique row.
     pub claim: Option<String>,
+}
+
+/// A key that a commit changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyChange {
+    /// The key after the events.
+    pub key: CustodyKey,
+    /// The revision it was made from: the store compares it before it writes. None when there was no key. One commit
+    /// may move it by several, so it does not follow from `key`.
+    pub revision_before: Option<u64>,
 }
 
 /// What became of a commit.
@@ -70,8 +77,8 @@ pub struct DecisionRecord {
 /// Makes changes durable.
 #[async_trait]
 pub trait CommitOperations: Send + Sync {
-    /// One transaction, conditional on `operation.revision - events.len()` being the stored revision and, with a key,
-    /// on `key_revision_before` being the key's. Returns after the write is on disk.
+    /// One transaction, conditional on `operation.revision - events.len()` being the stored revision and on each key
+    /// being at its `revision_before`. Returns after the write is on disk.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
     /// Keeps a decision that moved no operation. Returns after the write is on disk.

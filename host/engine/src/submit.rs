@@ -9,7 +9,7 @@ use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Intent, OperationType};
-use gateway_domain::key::CustodyKey;
+use gateway_domain::key::{CustodyKey, Keys};
 use gateway_domain::operation::{Ask, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::roster::Roster;
@@ -84,7 +84,8 @@ impl Inner {
         if submission.intent.operation_type() == OperationType::Sign && self.rules.auto_provision_keys {
             self.provision(&submission, key.as_ref()).await?;
         }
-        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim)?;
+        let keys = Keys { subject: key, successor: None };
+        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim, keys)?;
         self.drive(&mut draft, &Secrets::default()).await?;
         Ok(Submitted { record: draft.into_record(), replayed: false, body_differs: false })
     }
@@ -150,6 +151,7 @@ impl Inner {
             intent,
             intent_hash,
             key,
+            successor: None,
             body_digest,
             unknown_fields,
             policy,

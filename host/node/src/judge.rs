@@ -3,7 +3,7 @@
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
-use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, verify};
+use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, Target, verify};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, KeyCreate, OperationType, SigningTerms};
@@ -79,7 +79,9 @@ fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Reje
 fn check_signing(terms: &SigningTerms, decision: &AdmissionDecision) -> Result<(), Rejection> {
     let as_asked = decision.participants == terms.requested_participants
         && terms.threshold.is_none_or(|asked| decision.threshold >= asked)
-        && decision.threshold.count() <= decision.participants.n_participants();
+        && decision.threshold.count() <= decision.participants.n_participants()
+        && decision.holders.is_none()
+        && decision.target.is_none();
     if as_asked { Ok(()) } else { Err(refused("the decision has other signers than the intent")) }
 }
 
@@ -89,8 +91,18 @@ fn check_creation(create: &KeyCreate, decision: &AdmissionDecision) -> Result<()
         && decision.threshold == create.threshold
         && decision.epoch.0 == FIRST_EPOCH
         && decision.epoch_root == Hex32::ZERO
-        && decision.derivation.is_none();
+        && decision.derivation.is_none()
+        && decision.holders.is_none()
+        && decision.target.as_ref().is_some_and(|target| is_made(create, decision, target));
     if as_asked { Ok(()) } else { Err(refused("the decision makes another key than the intent")) }
+}
+
+/// What is to be made is this key, as the intent asks for it.
+fn is_made(create: &KeyCreate, decision: &AdmissionDecision, target: &Target) -> bool {
+    target.key_id == decision.key_id
+        && target.epoch.0 == FIRST_EPOCH
+        && target.participants == create.participants
+        && target.threshold == create.threshold
 }
 
 /// A signature is admitted for what the generation it names can do, and for the child key this node derives itself.

@@ -3,7 +3,7 @@
 
 use crate::{AdmitRequest, Call, Chain};
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, admission_hash};
+use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
 use gateway_domain::dsse::{self, Envelope, KeySet};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
@@ -132,6 +132,20 @@ impl Case {
             Intent::KeyCreate(create) => create.participants.clone(),
             other => other.signing_terms().map(|terms| terms.requested_participants.clone()).unwrap(),
         };
+        let target = match &intent {
+            Intent::KeyCreate(create) => Some(Target {
+                key_id,
+                epoch: epoch.name.clone(),
+                participants: create.participants.clone(),
+                threshold: create.threshold,
+            }),
+            Intent::Payment(_)
+            | Intent::AssetAction(_)
+            | Intent::Refresh(_)
+            | Intent::Reshare(_)
+            | Intent::Rotate(_)
+            | Intent::Recover(_) => None,
+        };
         let decision = AdmissionDecision {
             operation_id: OperationId(hex32(id)),
             operation_type: intent.operation_type(),
@@ -142,6 +156,8 @@ impl Case {
             epoch_root: epoch.root,
             participants,
             threshold: Threshold(threshold),
+            holders: None,
+            target,
             derivation: None,
             bundle_hash: hex32(3),
             policy_input_hash: hex32(4),

@@ -2,17 +2,18 @@
 
 use crate::calls::unavailable;
 use crate::fan_out::Answers;
-use gateway_domain::operation::{Failure, NodeReceipt, Outcome};
+use gateway_domain::operation::{Failure, NodeReceipt, Outcome, Plan};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{NodeError, Rejection};
+use std::collections::BTreeSet;
 
-/// The acknowledgements, however few; a rejection when so many nodes refuse for good that `needed` can never be reached.
+/// The acknowledgements, however few; a rejection when such nodes refuse for good that the step can never be made.
 ///
 /// # Errors
 /// When nobody did the step.
-pub(crate) fn acked(answers: Answers<NodeReceipt>, needed: usize) -> Result<Outcome, Unavailable> {
-    if let Some(failure) = refused_for_good(&answers, needed) {
+pub(crate) fn acked(answers: Answers<NodeReceipt>, plan: &Plan) -> Result<Outcome, Unavailable> {
+    if let Some(failure) = hopeless(&answers, |able| plan.is_enough(able)) {
         return Ok(Outcome::Rejected { failure, policy: None });
     }
     acked_forward(answers)
@@ -30,9 +31,18 @@ pub(crate) fn acked_forward(answers: Answers<NodeReceipt>) -> Result<Outcome, Un
 
 /// The failure of an operation that these answers end: fewer than `needed` nodes could still do the step.
 pub(crate) fn refused_for_good<T>(answers: &Answers<T>, needed: usize) -> Option<Failure> {
+    hopeless(answers, |able| able.len() >= needed)
+}
+
+/// As [`refused_for_good`], where it matters who could still do the step.
+fn hopeless<T>(
+    answers: &Answers<T>,
+    is_enough: impl Fn(&BTreeSet<ParticipantIndex>) -> bool,
+) -> Option<Failure> {
     let refusals = answers.iter().filter_map(|(participant, answer)| Some((participant, refusal(answer)?)));
     let refusals: Vec<(&ParticipantIndex, &Rejection)> = refusals.collect();
-    if answers.len().saturating_sub(refusals.len()) >= needed {
+    let able = answers.iter().filter(|(_, answer)| refusal(answer).is_none());
+    if is_enough(&able.map(|(participant, _)| *participant).collect()) {
         return None;
     }
     let (participant, first) = refusals.first()?;

@@ -35,11 +35,10 @@ impl DriveNodes for EmbeddedFleet {
         let _turn = self.turns.lock(operation.id).await;
         let calls = Calls::new(operation)?;
         let plan = operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
-        let needed = plan.n_acks_required;
         match &effect.action {
             Action::ObtainDecision => Err(unavailable("nodes take decisions and give none")),
-            Action::ApplyAdmission(nodes) => self.apply_admission(calls, nodes, needed).await,
-            Action::MaterializeReceipt(nodes) => self.materialize_receipt(calls, effect, nodes, needed).await,
+            Action::ApplyAdmission(nodes) => self.apply_admission(calls, nodes, &plan).await,
+            Action::MaterializeReceipt(nodes) => self.materialize_receipt(calls, effect, nodes, &plan).await,
             Action::RunCeremony(nodes) => match operation.intent.operation_type() {
                 OperationType::KeyCreate => self.make_key(calls, effect, nodes, secrets).await,
                 OperationType::Sign => self.sign(calls, effect, nodes, key, secrets).await,

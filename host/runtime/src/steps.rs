@@ -4,7 +4,7 @@ use crate::acks::{acked, acked_forward};
 use crate::calls::{Calls, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
-use gateway_domain::operation::{Effect, NodeReceipt, Outcome};
+use gateway_domain::operation::{Effect, NodeReceipt, Outcome, Plan};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Node, NodeError, Publication};
@@ -67,13 +67,13 @@ impl EmbeddedFleet {
         &self,
         calls: Calls<'_>,
         nodes: &Nodes,
-        needed: usize,
+        plan: &Plan,
     ) -> Result<Outcome, Unavailable> {
         let request = &calls.admit()?;
         let questions = nodes.iter().map(|node| (*node, ())).collect();
         let admit =
             |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
-        acked(self.ask(questions, "mid-admission", admit).await, needed)
+        acked(self.ask(questions, "mid-admission", admit).await, plan)
     }
 
     pub(crate) async fn materialize_receipt(
@@ -81,14 +81,14 @@ impl EmbeddedFleet {
         calls: Calls<'_>,
         effect: &Effect,
         nodes: &Nodes,
-        needed: usize,
+        plan: &Plan,
     ) -> Result<Outcome, Unavailable> {
         let before = Missed::before(&calls)?;
         let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(async move { missed.bring(&node, || Box::pin(node.materialize_receipt(&call))).await })
         };
         let questions = questions(calls, effect, nodes, |_| Ok(before.receipt()))?;
-        acked(self.ask(questions, "mid-policy-receipt", ask).await, needed)
+        acked(self.ask(questions, "mid-policy-receipt", ask).await, plan)
     }
 
     pub(crate) async fn commit_epoch(

@@ -43,6 +43,7 @@ macro_rules! contract_cases {
             keys::one_commit_may_move_a_key_by_several_revisions
             keys::a_stale_key_is_raced_and_moves_no_operation
             keys::a_key_is_not_made_twice
+            keys::one_commit_moves_both_keys_of_a_rotation
             keys::of_two_operations_that_saw_the_key_free_one_executes
             evidence::ledger_roots_are_rfc_6962
             evidence::ledger_roots_survive_reopening

@@ -5,11 +5,10 @@ use crate::error::{failed, unavailable};
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::Family;
-use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Operation, Phase, Step, next};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, DecisionRecord};
+use gateway_engine::ports::{Commit, DecisionRecord, KeyChange};
 
 /// The form of every body written now. Another number is another form, which [`crate::decode`] must learn to read.
 pub(crate) const FORMAT: i64 = 1;
@@ -19,7 +18,7 @@ pub(crate) struct Rows {
     pub(crate) operation: OperationRow,
     /// Never empty; in order.
     pub(crate) events: Vec<EventRow>,
-    pub(crate) key: Option<KeyRow>,
+    pub(crate) keys: Vec<KeyRow>,
     pub(crate) claim: Option<ClaimRow>,
 }
 
@@ -85,9 +84,9 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     };
     let events = events(commit, number(revision_before))?;
     let record_root = events.last().map_or(commit.previous_record_root, |last| last.hash);
-    let key = commit.key.as_ref().map(|key| key_row(key, commit.key_revision_before)).transpose()?;
+    let keys = commit.keys.iter().map(key_row).collect::<Result<_, _>>()?;
     let operation = operation_row(commit, number(revision_before), record_root)?;
-    Ok(Rows { operation, events, key, claim: commit.claim.as_ref().map(|claim| claim_row(commit, claim)) })
+    Ok(Rows { operation, events, keys, claim: commit.claim.as_ref().map(|claim| claim_row(commit, claim)) })
 }
 
 /// The row of a decision.
@@ -147,7 +146,8 @@ fn operation_row(
     })
 }
 
-fn key_row(key: &CustodyKey, revision_before: Option<u64>) -> Result<KeyRow, Unavailable> {
+fn key_row(change: &KeyChange) -> Result<KeyRow, Unavailable> {
+    let KeyChange { key, revision_before } = change;
     let id = key.key_id;
     let unwritable = |error| failed(format_args!("key `{id}` can not be written as JSON"), &error);
     Ok(KeyRow {

@@ -4,12 +4,32 @@
 //! overtaken by a write keeps its value to itself: it remembers the generation it began in, and every write begins a
 //! new one.
 
+use gateway_domain::key::CustodyKey;
+use gateway_engine::ports::Record;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Entries a generation of the cache holds; two generations are kept. An operation is some kilobytes, and at most some
 /// hundred.
 const ENTRIES_MAX: usize = 128;
+
+/// A value that counts its changes.
+pub(crate) trait Revised {
+    /// Of two values of one key the later has the higher; what does not exist has none.
+    fn revision(&self) -> Option<u64>;
+}
+
+impl Revised for Record {
+    fn revision(&self) -> Option<u64> {
+        Some(self.operation.revision)
+    }
+}
+
+impl Revised for Option<CustodyKey> {
+    fn revision(&self) -> Option<u64> {
+        self.as_ref().map(|key| key.revision)
+    }
+}
 
 /// The latest values by key; the longest unused are forgotten.
 #[derive(Debug)]
@@ -26,7 +46,7 @@ struct Entries<K, V> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began(u64);
 
-impl<K: Ord + Copy, V: Clone> Recent<K, V> {
+impl<K: Ord + Copy, V: Clone + Revised> Recent<K, V> {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Entries { n_writes: 0, young: BTreeMap::new(), old: BTreeMap::new() }))
     }
@@ -54,12 +74,17 @@ impl<K: Ord + Copy, V: Clone> Recent<K, V> {
         }
     }
 
-    /// Keeps what was written durably.
+    /// Keeps what was written durably, unless a later write of the same was told first: whoever committed first need
+    /// not be the first to say so.
     pub(crate) fn written(&self, key: K, value: V) {
         let mut entries = self.lock();
         entries.n_writes += 1;
-        entries.old.remove(&key);
-        entries.keep(key, value);
+        let told = entries.old.remove(&key).or_else(|| entries.young.remove(&key));
+        let latest = match told {
+            Some(told) if told.revision() > value.revision() => told,
+            Some(_) | None => value,
+        };
+        entries.keep(key, latest);
     }
 
     /// Forgets what may or may not have been written.
@@ -89,26 +114,49 @@ impl<K: Ord, V> Entries<K, V> {
 mod tests {
     use super::*;
 
+    /// A value is its own revision.
+    impl Revised for u64 {
+        fn revision(&self) -> Option<u64> {
+            Some(*self)
+        }
+    }
+
     #[test]
     fn a_read_that_a_write_overtook_is_not_kept() {
         let recent = Recent::new();
         let began = recent.get(1).unwrap_err();
-        recent.written(1, "new");
-        recent.found(began, 1, "stale");
-        assert_eq!(recent.get(1).unwrap(), "new");
+        recent.written(1, 2_u64);
+        recent.found(began, 1, 1);
+        assert_eq!(recent.get(1).unwrap(), 2);
         let began = recent.get(2).unwrap_err();
         recent.doubtful(2);
-        recent.found(began, 2, "stale");
+        recent.found(began, 2, 1);
         assert!(recent.get(2).is_err());
+    }
+
+    #[test]
+    fn an_earlier_write_that_is_told_later_changes_nothing() {
+        let recent = Recent::new();
+        for revision in [7_u64, 6, 5] {
+            recent.written(1, revision);
+        }
+        assert_eq!(recent.get(1).unwrap(), 7);
+        for key in 2..2 + ENTRIES_MAX {
+            recent.written(key, 0);
+        }
+        recent.written(1, 6);
+        assert_eq!(recent.get(1).unwrap(), 7, "also from the older generation");
+        recent.written(1, 8);
+        assert_eq!(recent.get(1).unwrap(), 8);
     }
 
     #[test]
     fn what_is_used_stays_and_the_rest_is_forgotten() {
         let recent = Recent::new();
-        recent.written(0, 0);
+        recent.written(0, 0_u64);
         for key in 1..4 * ENTRIES_MAX {
             assert_eq!(recent.get(0).unwrap(), 0, "used all the time");
-            recent.written(key, key);
+            recent.written(key, u64::try_from(key).unwrap());
         }
         assert!(recent.get(1).is_err());
         let entries = recent.lock();

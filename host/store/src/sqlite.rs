@@ -16,7 +16,7 @@ use decision::DecisionJob;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, Committed, DecisionRecord, Record};
+use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, Record};
 use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
 use right_edge::RightEdge;
 use std::sync::Arc;
@@ -53,22 +53,23 @@ impl Sqlite {
         let rows = encode::commit(&commit)?;
         let record_root = rows.operation.record_root;
         let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
-        let Commit { operation, key, .. } = commit;
-        let key_id = operation.key.key_id;
+        let Commit { operation, keys, .. } = commit;
         let lost = |error| failed(format_args!("operation `{}` could not be written", operation.id), &error);
         match self.database.write(job).await.map_err(lost) {
             Ok(Some(ledger_root)) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.written(record.operation.id, record.clone());
-                if let Some(key) = key {
-                    self.keys.written(key_id, Some(key));
+                for KeyChange { key, .. } in keys {
+                    self.keys.written(key.key_id, Some(key));
                 }
                 Ok(Committed::Written(Box::new(record)))
             }
             // Raced, or nobody knows: the database is asked again.
             unwritten => {
                 self.operations.doubtful(operation.id);
-                self.keys.doubtful(key_id);
+                for KeyChange { key, .. } in keys {
+                    self.keys.doubtful(key.key_id);
+                }
                 unwritten.map(|_| Committed::Raced)
             }
         }

@@ -1,9 +1,10 @@
 //! What is stated, and when nothing is.
 
 use crate::support::{
-    NOT_AFTER, NOT_BEFORE, asset_action, authority, hex32, key, key_create, operation, policy, roster, sign,
+    NOT_AFTER, NOT_BEFORE, asset_action, authority, hex32, key, key_create, operation, policy, recover,
+    refresh, reshare, roster, rotate, sign,
 };
-use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::intent::OperationType;
@@ -25,6 +26,8 @@ async fn a_signature_is_admitted_with_every_field_of_the_contract() {
         epoch_root: hex32(9),
         participants: roster(&[0, 1, 2]),
         threshold: Threshold(2),
+        holders: None,
+        target: None,
         derivation: None,
         bundle_hash: hex32(3),
         policy_input_hash: hex32(4),
@@ -54,6 +57,51 @@ async fn key_creation_names_its_own_participants_and_no_root() {
     assert_eq!(decision.participants, roster(&[0, 1, 2, 3, 4]));
     assert_eq!((decision.threshold, decision.epoch_root), (Threshold(3), Hex32::ZERO));
     assert_eq!(decision.epoch, EpochName("1".into()));
+    let made = target(KeyId(hex32(2)), "1", &[0, 1, 2, 3, 4], 3);
+    assert_eq!((decision.target, decision.holders), (Some(made), None));
+}
+
+fn target(key_id: KeyId, epoch: &str, participants: &[u16], threshold: u16) -> Target {
+    Target {
+        key_id,
+        epoch: EpochName(epoch.into()),
+        participants: roster(participants),
+        threshold: Threshold(threshold),
+    }
+}
+
+/// The key is held by 0, 1 and 2, of which two must act, in epoch 1.
+#[tokio::test]
+async fn a_change_of_a_key_names_what_it_is_and_what_it_becomes() {
+    let (same, other) = (KeyId(hex32(2)), KeyId(hex32(14)));
+    let cases = [
+        (refresh(), roster(&[0, 1, 2]), target(same, "2", &[0, 1, 2], 2)),
+        (recover(), roster(&[0, 1, 2]), target(same, "2", &[0, 1, 2], 2)),
+        (reshare(&[1, 2, 3, 4]), roster(&[0, 1, 2, 3, 4]), target(same, "2", &[1, 2, 3, 4], 3)),
+        (rotate(), roster(&[0, 1, 2, 3, 4]), target(other, "2", &[2, 3, 4], 3)),
+    ];
+    for (intent, participants, target) in cases {
+        let operation = operation(intent, &["alice", "bob"]);
+        let decision = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap().decision;
+        assert_eq!((decision.key_id, decision.epoch.0.as_str(), decision.epoch_root), (same, "1", hex32(9)));
+        assert_eq!((decision.threshold, decision.holders), (Threshold(2), Some(roster(&[0, 1, 2]))));
+        assert_eq!((decision.participants, decision.target), (participants, Some(target)));
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_concerns_too_many_or_names_no_new_key_is_not_stated() {
+    let crowd: Vec<u16> = (2..66).collect();
+    let crowd = operation(reshare(&crowd), &["alice", "bob"]);
+    let mut unnamed = operation(rotate(), &["alice", "bob"]);
+    unnamed.successor = None;
+    for (operation, detail) in [
+        (crowd, "the operation names more participants than one decision can"),
+        (unnamed, "the operation names no new generation"),
+    ] {
+        let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap_err();
+        assert_eq!(refused.detail, detail);
+    }
 }
 
 #[tokio::test]

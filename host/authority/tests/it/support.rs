@@ -5,11 +5,14 @@ use gateway_domain::admission::Admission;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{AssetAction, Intent, KeyCreate, PublicationMode, SigningTerms};
+use gateway_domain::intent::{
+    AssetAction, Intent, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh, Reshare, Rotate,
+    SigningTerms,
+};
 use gateway_domain::key::{CustodyKey, Epoch, KeyState, PublicKey};
 use gateway_domain::operation::{KeySlot, Operation, Submission, open, replay};
 use gateway_domain::policy::{Decision, Outcome, Quorum};
-use gateway_domain::roster::{Roster, Threshold};
+use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{AdmissionRequest, SignAdmission};
@@ -58,6 +61,47 @@ pub(crate) fn key_create() -> Intent {
     })
 }
 
+fn change() -> Lifecycle {
+    Lifecycle {
+        target_epoch: EpochName("2".into()),
+        reason: "drill".into(),
+        publication_mode: PublicationMode::Manual,
+        metadata: Default::default(),
+    }
+}
+
+pub(crate) fn refresh() -> Intent {
+    Intent::Refresh(Refresh { change: change() })
+}
+
+pub(crate) fn reshare(new_participants: &[u16]) -> Intent {
+    Intent::Reshare(Reshare {
+        change: change(),
+        new_participants: roster(new_participants),
+        threshold: Threshold(3),
+    })
+}
+
+pub(crate) fn rotate() -> Intent {
+    Intent::Rotate(Rotate {
+        change: change(),
+        new_key_ref: KeyRef("treasury-2".into()),
+        participants: roster(&[2, 3, 4]),
+        threshold: Threshold(3),
+    })
+}
+
+pub(crate) fn recover() -> Intent {
+    Intent::Recover(Recover {
+        change: change(),
+        recovery_case_ref: "case-9".into(),
+        recovering_participant: ParticipantIndex(2),
+        helper_participants: roster(&[0, 1]),
+        helper_share_cids: vec![],
+        expected_helper_admission_root: None,
+    })
+}
+
 pub(crate) fn policy(subjects: &[&str], required: u32) -> Outcome {
     let quorum =
         Quorum { subjects: subjects.iter().map(ToString::to_string).collect(), required, satisfied: true };
@@ -90,11 +134,13 @@ pub(crate) fn operation(intent: Intent, approvers: &[&str]) -> Operation {
             tenant: None,
         },
         intent_hash: intent.hash().unwrap(),
-        intent,
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
+        successor: matches!(intent, Intent::Rotate(_))
+            .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(14)) }),
         body_digest: hex32(6),
         unknown_fields: vec![],
         policy: policy(&[], 2),
+        intent,
     };
     let mut operation = replay(&open(submission, EpochMs(1))).unwrap();
     operation.approvals = approvers.iter().map(|subject| approval(subject)).collect();
@@ -122,6 +168,9 @@ pub(crate) fn key() -> CustodyKey {
         threshold: Threshold(2),
         participants: roster(&[0, 1, 2]),
         epoch: Epoch { name: EpochName("1".into()), root: hex32(9) },
+        past_epochs: vec![],
+        replaces: None,
+        replaced_by: None,
         public: Some(PublicKey { public_key_hex: hex32(10).to_string(), package_hex: "00".into() }),
         created_by: gateway_domain::ids::OperationId(gateway_domain::ids::Hex32::ZERO),
         busy_with: None,

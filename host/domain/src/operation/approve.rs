@@ -53,14 +53,16 @@ fn late(operation: &Operation, approval: &Approval) -> Vec<Change> {
     vec![Change::LateApprovalRecorded { approval: approval.clone() }]
 }
 
-/// Approvals that take too long end the operation.
+/// Approvals that take too long end the operation, also while no decision can be had on them.
 pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -> Vec<Change> {
-    if operation.phase != Phase::PendingApproval || at < operation.created_at_ms.plus_ms(approval_ttl_ms) {
+    let waits = matches!(operation.phase, Phase::PendingApproval | Phase::Deciding);
+    if !waits || at < operation.created_at_ms.plus_ms(approval_ttl_ms) {
         return Vec::new();
     }
+    let missing = if operation.phase == Phase::Deciding { "decision" } else { "quorum" };
     let failure = Failure {
         code: "approval_expired".to_owned(),
-        detail: format!("no quorum within {approval_ttl_ms} ms of submission"),
+        detail: format!("no {missing} within {approval_ttl_ms} ms of submission"),
         culprits: Vec::new(),
     };
     vec![Change::Failed { failure, policy: None }]

@@ -1,9 +1,10 @@
 //! What may be asked of an operation, and why it may be refused.
 
 use super::effect::{EffectId, Failure, Outcome};
+use super::event::ExternalExport;
 use crate::approval::Approval;
 use crate::ids::Hex32;
-use crate::key::{Epoch, KeyState};
+use crate::key::CustodyKey;
 use crate::policy;
 use crate::time::EpochMs;
 
@@ -32,7 +33,7 @@ pub enum Ask {
         /// The caller's clock: a claim.
         requested_at_ms: Option<i64>,
         /// The key as it stands; none while key creation has not generated it.
-        key: Option<KeyStanding>,
+        key: Option<Box<CustodyKey>>,
     },
     /// Record that the ceremony begins: durable before the world is touched.
     BeginCeremony,
@@ -61,6 +62,13 @@ pub enum Ask {
         /// The result the caller expects.
         result_root: Hex32,
     },
+    /// Record how far an external rail took the published result.
+    Export {
+        /// The publication the caller means.
+        publication_receipt: String,
+        /// How far it is.
+        export: ExternalExport,
+    },
     /// Give up on approvals older than this many milliseconds.
     Expire {
         /// How long approvals may take.
@@ -71,17 +79,6 @@ pub enum Ask {
         /// Digest of that body.
         body_digest: Hex32,
     },
-}
-
-/// What execution needs to know of the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyStanding {
-    /// Where it is in its life.
-    pub state: KeyState,
-    /// The generation that signs now.
-    pub epoch: Epoch,
-    /// The other operation that holds it, if any.
-    pub busy_with_other: bool,
 }
 
 /// The caller may not, now or ever.
@@ -137,6 +134,18 @@ pub enum Refusal {
     /// Another lifecycle operation executes on the key.
     #[error("another lifecycle operation is executing on the key")]
     KeyBusy,
+    /// The epoch cannot follow the key's, or the key left the one the operation was admitted in.
+    #[error("{0}")]
+    EpochConflict(String),
+    /// Export of another publication.
+    #[error("`publication_receipt` is not the operation's; its view has it")]
+    PublicationReceiptMismatch,
+    /// The export would go backwards, or is another one.
+    #[error(
+        "the export is `{}` on rail `{}` as `{}`: the same export may only go forward",
+        .0.state.as_str(), .0.rail, .0.external_id
+    )]
+    ExportConflict(ExternalExport),
     /// A recovery of a known effect with another result.
     #[error("effect `{effect_id}` has the result root `{actual}`")]
     RecoveryConflict {

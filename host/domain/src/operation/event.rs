@@ -62,6 +62,9 @@ pub struct Submission {
     pub intent_hash: Hex32,
     /// The key it is about.
     pub key: KeySlot,
+    /// The key that a rotation makes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub successor: Option<KeySlot>,
     /// Digest of the request body, to tell a replay with another body.
     pub body_digest: Hex32,
     /// Members of the body that the contract does not have.
@@ -183,6 +186,8 @@ pub enum Change {
     },
     /// A node recovery was asked for and answered.
     RecoveryRecorded(Recovery),
+    /// An external rail took the published result a step further.
+    ExternallyExported(ExternalExport),
 }
 
 /// The answer to a node recovery (decisions.md 6).
@@ -198,6 +203,42 @@ pub struct Recovery {
     pub recovered_at_ms: EpochMs,
     /// The nodes of the operation.
     pub participants: Vec<ParticipantIndex>,
+}
+
+/// Where a published result is on an external rail (decisions.md 5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalExport {
+    /// Which rail.
+    pub rail: String,
+    /// The caller's reference of this step.
+    pub export_ref: Hex32,
+    /// How far it is.
+    pub state: ExportState,
+    /// The rail's name for it.
+    pub external_id: String,
+    /// The caller's clock: a claim.
+    pub exported_at_ms: i64,
+}
+
+/// How far an export is; it only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the contract's own words")]
+pub enum ExportState {
+    Submitted,
+    Accepted,
+    Settled,
+}
+
+impl ExportState {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "Submitted",
+            Self::Accepted => "Accepted",
+            Self::Settled => "Settled",
+        }
+    }
 }
 
 /// What a recovery found.

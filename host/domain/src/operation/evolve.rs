@@ -25,6 +25,7 @@ fn opened(submission: &Submission, at: EpochMs) -> Operation {
         intent: submission.intent.clone(),
         intent_hash: submission.intent_hash,
         key: submission.key.clone(),
+        successor: submission.successor.clone(),
         body_digest: submission.body_digest,
         phase: Phase::Submitted,
         approvals: Vec::new(),
@@ -36,6 +37,7 @@ fn opened(submission: &Submission, at: EpochMs) -> Operation {
         result_ref: None,
         signature: None,
         publication_receipt: None,
+        export: None,
         failure: None,
         settled: Vec::new(),
         replays: Vec::new(),
@@ -77,7 +79,8 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         }
         Change::EpochDecided { staged } => {
             operation.staged = Some(staged.clone());
-            operation.phase = Phase::Committing { attempt: 1, unacked: operation.planned_nodes() };
+            let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
+            operation.phase = Phase::Committing { attempt: 1, unacked };
         }
         Change::EpochAcked { participants } => acked(&mut operation, participants),
         Change::Executed { result_ref, signature } => {
@@ -100,6 +103,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.phase = Phase::Failed;
         }
         Change::RecoveryRecorded(recovery) => operation.recoveries.push(recovery.clone()),
+        Change::ExternallyExported(export) => operation.export = Some(export.clone()),
     }
     operation
 }

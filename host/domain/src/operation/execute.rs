@@ -1,13 +1,14 @@
 //! Execution: asked for once, then driven.
 
-use super::{Change, Failure, KeyStanding, Operation, Phase, Refusal};
+use super::{Change, Failure, Operation, Phase, Refusal};
 use crate::intent::OperationType;
+use crate::key::CustodyKey;
 use crate::time::EpochMs;
 
 pub(super) fn decide(
     operation: &Operation,
     requested_at_ms: Option<i64>,
-    key: Option<&KeyStanding>,
+    key: Option<&CustodyKey>,
     at: EpochMs,
 ) -> Result<Vec<Change>, Refusal> {
     match &operation.phase {
@@ -29,7 +30,7 @@ pub(super) fn decide(
 fn start(
     operation: &Operation,
     requested_at_ms: Option<i64>,
-    key: Option<&KeyStanding>,
+    key: Option<&CustodyKey>,
     at: EpochMs,
 ) -> Result<Vec<Change>, Refusal> {
     let expired = operation.admission.as_ref().is_some_and(|admission| at >= admission.decision.not_after_ms);
@@ -48,7 +49,7 @@ fn start(
 }
 
 /// A signature needs a key that signs in the epoch the caller fenced; a change of the key needs it to itself.
-fn check_key(operation: &Operation, key: &KeyStanding) -> Result<(), Refusal> {
+fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     let terms = operation.intent.signing_terms();
     let fence = terms.and_then(|terms| terms.epoch_fence_token_hex.as_ref());
     if fence.is_some_and(|fence| *fence != key.epoch.root.to_string()) {
@@ -59,15 +60,27 @@ fn check_key(operation: &Operation, key: &KeyStanding) -> Result<(), Refusal> {
         OperationType::KeyCreate => Ok(()),
         OperationType::Sign => Err(Refusal::KeyNotActive { state: key.state.as_str() }),
         OperationType::Refresh | OperationType::Reshare | OperationType::Rotate | OperationType::Recover => {
-            if key.busy_with_other {
-                Err(Refusal::KeyBusy)
-            } else if key.state.can_sign() {
-                Ok(())
-            } else {
-                Err(Refusal::KeyNotActive { state: key.state.as_str() })
-            }
+            check_change(operation, key)
         }
     }
+}
+
+/// The key is free, alive, in the generation that was admitted, and may have the epoch that is asked.
+fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
+    if key.busy_with.is_some_and(|holder| holder != operation.id) {
+        return Err(Refusal::KeyBusy);
+    }
+    if !key.state.can_sign() {
+        return Err(Refusal::KeyNotActive { state: key.state.as_str() });
+    }
+    let decision = operation.admission.as_ref().map(|admission| &admission.decision);
+    if let Some(decision) = decision.filter(|decision| decision.epoch_root != key.epoch.root) {
+        let (now, then) = (&key.epoch.name, &decision.epoch);
+        let why =
+            format!("the key is in epoch `{now}`, the operation was admitted in `{then}`; submit it anew");
+        return Err(Refusal::EpochConflict(why));
+    }
+    key.check_epoch(&operation.intent)
 }
 
 /// The record that precedes the first touch of the world.

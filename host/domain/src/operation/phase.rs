@@ -102,6 +102,7 @@ pub enum NextAction {
     Execute,
     Publish,
     NodeRecovery,
+    ExternalExport,
 }
 
 impl NextAction {
@@ -113,6 +114,7 @@ impl NextAction {
             Self::Execute => "execute",
             Self::Publish => "publish",
             Self::NodeRecovery => "node-recovery",
+            Self::ExternalExport => "external-export",
         }
     }
 }

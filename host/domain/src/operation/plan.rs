@@ -1,8 +1,10 @@
 //! What each intent means for the runtime. The only place inside the machine where families differ.
 
-use crate::admission::AdmissionDecision;
-use crate::intent::OperationType;
-use crate::key::{Epoch, PublicKey};
+use super::Operation;
+use crate::admission::{AdmissionDecision, Target};
+use crate::ids::EpochName;
+use crate::intent::{Intent, OperationType};
+use crate::key::{CustodyKey, Epoch, FIRST_EPOCH, PublicKey};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -12,13 +14,30 @@ use std::collections::BTreeSet;
 pub struct Plan {
     /// The nodes that take part.
     pub nodes: BTreeSet<ParticipantIndex>,
-    /// How many of them must confirm each step.
-    pub n_acks_required: usize,
-    /// Whether the ceremony makes new shares, so that they are staged, decided and promoted.
-    pub stages_epoch: bool,
+    /// Those whose present shares it takes.
+    pub holders: BTreeSet<ParticipantIndex>,
+    /// How many of the holders must confirm each step.
+    pub n_holders_required: usize,
+    /// Those that will hold new shares: all of them must confirm each step. None for a signature.
+    pub receivers: BTreeSet<ParticipantIndex>,
 }
 
-/// New shares, staged durably on every planned node and not yet in force.
+impl Plan {
+    /// Whether these confirmations make a step.
+    #[must_use]
+    pub fn is_enough(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
+        self.receivers.is_subset(confirmed)
+            && self.holders.intersection(confirmed).count() >= self.n_holders_required
+    }
+
+    /// Whether the ceremony makes new shares, so that they are staged, decided and promoted.
+    #[must_use]
+    pub fn stages_epoch(&self) -> bool {
+        !self.receivers.is_empty()
+    }
+}
+
+/// New shares, staged durably on every node that is to hold one, and not yet in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Staged {
     /// The generation.
@@ -31,18 +50,120 @@ pub struct Staged {
     pub threshold: Threshold,
 }
 
-/// The plan of an admitted operation. Signing needs its threshold; whatever makes shares needs everybody.
+/// The plan of an admitted operation. Signing needs its threshold. Whatever makes shares needs everybody who gets one,
+/// and as many of the present holders as the key needs: one that leaves may be away. A new key needs no old share.
 #[must_use]
 pub fn plan(decision: &AdmissionDecision) -> Plan {
     let nodes = decision.participants.as_set().clone();
-    match decision.operation_type {
-        OperationType::Sign => {
-            Plan { n_acks_required: decision.threshold.count(), nodes, stages_epoch: false }
+    let held = decision.holders.as_ref().map(|holders| holders.as_set().clone()).unwrap_or_default();
+    // An earlier release named no target: its only ceremony was key creation, by all participants.
+    let made =
+        decision.target.as_ref().map_or_else(|| nodes.clone(), |target| target.participants.as_set().clone());
+    let (holders, n_holders_required, receivers) = match decision.operation_type {
+        OperationType::Sign => (nodes.clone(), decision.threshold.count(), BTreeSet::new()),
+        OperationType::KeyCreate | OperationType::Rotate => (BTreeSet::new(), 0, made),
+        OperationType::Refresh | OperationType::Reshare | OperationType::Recover => {
+            (held, decision.threshold.count(), made)
         }
-        OperationType::KeyCreate
-        | OperationType::Refresh
-        | OperationType::Reshare
-        | OperationType::Rotate
-        | OperationType::Recover => Plan { n_acks_required: nodes.len(), nodes, stages_epoch: true },
+    };
+    Plan { nodes, holders, n_holders_required, receivers }
+}
+
+/// The generation that an operation makes of its key as it stands; none for a signature, and without the key that it
+/// changes.
+#[must_use]
+pub fn target(operation: &Operation, key: Option<&CustodyKey>) -> Option<Target> {
+    let (key_id, new) = (operation.key.key_id, operation.successor.as_ref().map(|slot| slot.key_id));
+    let as_held = |epoch: &EpochName| {
+        let CustodyKey { participants, threshold, .. } = key?;
+        Some((key_id, epoch.clone(), participants.clone(), *threshold))
+    };
+    let (key_id, epoch, participants, threshold) = match &operation.intent {
+        Intent::Payment(_) | Intent::AssetAction(_) => None,
+        Intent::KeyCreate(create) => {
+            let first = EpochName(FIRST_EPOCH.to_owned());
+            Some((key_id, first, create.participants.clone(), create.threshold))
+        }
+        Intent::Refresh(refresh) => as_held(&refresh.change.target_epoch),
+        Intent::Recover(recover) => as_held(&recover.change.target_epoch),
+        Intent::Reshare(reshare) => {
+            let epoch = reshare.change.target_epoch.clone();
+            Some((key_id, epoch, reshare.new_participants.clone(), reshare.threshold))
+        }
+        Intent::Rotate(rotate) => {
+            let epoch = rotate.change.target_epoch.clone();
+            Some((new?, epoch, rotate.participants.clone(), rotate.threshold))
+        }
+    }?;
+    Some(Target { key_id, epoch, participants, threshold })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{Kind, admission, intent, key, submission};
+    use super::super::{open, replay};
+    use super::*;
+    use crate::intent::PublicationMode;
+    use crate::time::EpochMs;
+
+    fn operation(kind: Kind) -> Operation {
+        replay(&open(submission(intent(kind, PublicationMode::Manual), 1), EpochMs(1))).unwrap()
+    }
+
+    fn set(nodes: &[u16]) -> BTreeSet<ParticipantIndex> {
+        nodes.iter().map(|node| ParticipantIndex(*node)).collect()
+    }
+
+    /// The key is held by 0, 1 and 2, of which two must act.
+    #[test]
+    fn a_step_needs_who_gets_a_share_and_enough_of_who_holds_one() {
+        type Sets = &'static [&'static [u16]];
+        let cases: [(Kind, Sets, Sets); 6] = [
+            (Kind::Payment, &[&[0, 1], &[1, 2]], &[&[0], &[0, 7]]),
+            (Kind::KeyCreate, &[&[0, 1, 2]], &[&[0, 1], &[]]),
+            (Kind::Refresh, &[&[0, 1, 2]], &[&[0, 1]]),
+            (Kind::Recover, &[&[0, 1, 2]], &[&[0, 1]]),
+            (Kind::Reshare, &[&[1, 2, 3, 4]], &[&[0, 1, 2, 3], &[0, 1, 3, 4], &[3, 4]]),
+            (Kind::Rotate, &[&[2, 3, 4, 5]], &[&[0, 1, 2, 3, 4], &[]]),
+        ];
+        for (kind, enough, too_few) in cases {
+            let plan = plan(&admission(&operation(kind)).decision);
+            assert!(enough.iter().all(|nodes| plan.is_enough(&set(nodes))), "{kind:?} {plan:?}");
+            assert!(!too_few.iter().any(|nodes| plan.is_enough(&set(nodes))), "{kind:?} {plan:?}");
+            assert!(plan.nodes.is_superset(&plan.receivers) && plan.nodes.is_superset(&plan.holders));
+        }
+        let mut apart = admission(&operation(Kind::Reshare)).decision;
+        apart.target.as_mut().unwrap().participants = Roster::parse(&[3, 4]).unwrap();
+        assert!(!plan(&apart).is_enough(&set(&[0, 3, 4])) && plan(&apart).is_enough(&set(&[0, 2, 3, 4])));
+    }
+
+    #[test]
+    fn a_key_creation_of_an_earlier_release_is_made_by_all_its_participants() {
+        let mut decision = admission(&operation(Kind::KeyCreate)).decision;
+        let now = plan(&decision);
+        decision.target = None;
+        assert_eq!(plan(&decision), now);
+    }
+
+    #[test]
+    fn the_target_is_the_generation_that_the_intent_asks_for() {
+        let key = key();
+        let told = |kind| {
+            let operation = operation(kind);
+            let target = target(&operation, Some(&key))?;
+            let indices: Vec<_> = target.participants.iter().map(|index| index.0).collect();
+            Some((target.key_id == operation.key.key_id, target.epoch.0, indices, target.threshold.0))
+        };
+        let of_key = |epoch: &str, indices: &[u16], threshold| {
+            Some((true, epoch.to_owned(), indices.to_vec(), threshold))
+        };
+        assert_eq!(told(Kind::Payment), None);
+        assert_eq!(told(Kind::AssetAction), None);
+        assert_eq!(told(Kind::KeyCreate), of_key("1", &[0, 1, 2], 2));
+        assert_eq!(told(Kind::Refresh), of_key("2", &[0, 1, 2], 2));
+        assert_eq!(told(Kind::Recover), of_key("2", &[0, 1, 2], 2));
+        assert_eq!(told(Kind::Reshare), of_key("2", &[1, 2, 3, 4], 3));
+        assert_eq!(told(Kind::Rotate), Some((false, "2".to_owned(), vec![2, 3, 4, 5], 3)));
+        assert_eq!(target(&operation(Kind::Refresh), None), None);
     }
 }

@@ -74,7 +74,10 @@ fn acked(operation: &Operation, action: &Action, receipts: &[NodeReceipt], root:
         Action::Publish(_) if enough(operation, receipts) => {
             vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
         }
-        Action::Discard(nodes) if participants(receipts).is_superset(nodes) => {
+        // Who was to get no share has staged none.
+        Action::Discard(_)
+            if operation.plan().is_some_and(|plan| plan.receivers.is_subset(&participants(receipts))) =>
+        {
             vec![Change::Failed { failure: super::execute::failure(operation), policy: None }]
         }
         Action::ObtainDecision
@@ -127,7 +130,7 @@ fn executed(operation: &Operation, executed: Change) -> Vec<Change> {
 
 fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
     let Phase::Preparing { attempt } = operation.phase else { return Vec::new() };
-    let stages_epoch = operation.plan().is_some_and(|plan| plan.stages_epoch);
+    let stages_epoch = operation.plan().is_some_and(|plan| plan.stages_epoch());
     if !stages_epoch || attempt < ATTEMPTS_MAX {
         return vec![Change::AttemptLost { attempt, reason: reason.to_owned() }];
     }
@@ -137,7 +140,7 @@ fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
 
 /// Before the point of no return: what may be staged must go first.
 fn abort(operation: &Operation, failure: &Failure) -> Vec<Change> {
-    if operation.plan().is_some_and(|plan| plan.stages_epoch) {
+    if operation.plan().is_some_and(|plan| plan.stages_epoch()) {
         vec![Change::Aborted { failure: failure.clone() }]
     } else {
         vec![Change::Failed { failure: failure.clone(), policy: None }]
@@ -146,13 +149,11 @@ fn abort(operation: &Operation, failure: &Failure) -> Vec<Change> {
 
 fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
     matches!(operation.phase, Phase::Preparing { .. })
-        && operation.plan().is_some_and(|plan| plan.stages_epoch == stages_epoch)
+        && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
 }
 
 fn enough(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
-    operation
-        .plan()
-        .is_some_and(|plan| participants(receipts).intersection(&plan.nodes).count() >= plan.n_acks_required)
+    operation.plan().is_some_and(|plan| plan.is_enough(&participants(receipts)))
 }
 
 fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {

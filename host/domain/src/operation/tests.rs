@@ -10,7 +10,7 @@ mod world;
 use life::live;
 use samples::Kind;
 
-/// 6 kinds x 7,000 seeds.
+/// 7 kinds x 7,000 seeds.
 const SEEDS: std::ops::Range<u64> = 0..7_000;
 
 fn simulate(kind: Kind) {
@@ -47,6 +47,11 @@ fn refreshes_survive_crashes() {
 #[test]
 fn reshares_survive_crashes() {
     simulate(Kind::Reshare);
+}
+
+#[test]
+fn rotations_survive_crashes() {
+    simulate(Kind::Rotate);
 }
 
 #[test]

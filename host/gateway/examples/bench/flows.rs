@@ -293,8 +293,7 @@ impl Life {
             operation: replay(&self.committed).ok_or("no operation")?,
             events,
             previous_record_root: self.record_root,
-            key: None,
-            key_revision_before: None,
+            keys: Vec::new(),
             claim,
         };
         match store.commit(commit).await.map_err(|why| why.to_string())? {

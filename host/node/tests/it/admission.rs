@@ -1,6 +1,7 @@
 //! What a node admits, and each single thing that makes it refuse.
 
 use crate::support::{Group, KEY, code, other_root};
+use gateway_domain::admission::Target;
 use gateway_domain::approval::approvals_root;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::intent::{Intent, Lifecycle, OperationType, PublicationMode, Refresh};
@@ -155,6 +156,16 @@ async fn only_the_generation_in_force_is_admitted() {
 }
 
 #[tokio::test]
+async fn a_signature_makes_no_generation() {
+    let group = group().await;
+    let target = Case::key_create(1, KEY, 3, 2, SUITES[0]).decision.target;
+    let makes_one = |case: &mut Case| case.decision.target = target.clone();
+    assert_eq!(refusal(&group, makes_one).await, Code::AdmissionRefused);
+    let names_holders = |case: &mut Case| case.decision.holders = Some(roster(&[0, 1, 2]));
+    assert_eq!(refusal(&group, names_holders).await, Code::AdmissionRefused);
+}
+
+#[tokio::test]
 async fn a_child_key_is_the_one_the_node_derives() {
     let group = group().await;
     let sound = group.case(1, payment(&[0, 1, 2], Some("0/17")));
@@ -198,11 +209,20 @@ async fn a_key_is_made_once_and_as_asked() {
     let again = Case::key_create(2, KEY, 3, 2, SUITES[1]);
     assert_eq!(code(group.nodes[0].admit(&again.request()).await), Code::EpochConflict);
     let fresh = || Case::key_create(2, KeyId(hex32(43)), 3, 2, SUITES[1]);
-    let mut cases = [fresh(), fresh(), fresh(), fresh(), Case::key_create(2, KeyId(hex32(43)), 3, 2, "rsa")];
+    let mut cases = [(); 11].map(|()| fresh());
     cases[0].decision.threshold = Threshold(3);
     cases[1].decision.epoch = EpochName("2".into());
     cases[2].decision.epoch_root = hex32(1);
     cases[3].decision.participants = roster(&[0, 1]);
+    cases[4] = Case::key_create(2, KeyId(hex32(43)), 3, 2, "rsa");
+    cases[5].decision.target = None;
+    cases[6].decision.holders = Some(roster(&[0, 1, 2]));
+    let [.., key_id, epoch, participants, threshold] = &mut cases;
+    let target = |case: &mut Case, change: fn(&mut Target)| change(case.decision.target.as_mut().unwrap());
+    target(key_id, |target| target.key_id = KeyId(hex32(44)));
+    target(epoch, |target| target.epoch = EpochName("2".into()));
+    target(participants, |target| target.participants = roster(&[0, 1]));
+    target(threshold, |target| target.threshold = Threshold(3));
     for case in cases {
         assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
     }

@@ -4,7 +4,7 @@ use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::Intent;
-use gateway_domain::key::{CustodyKey, Epoch, after};
+use gateway_domain::key::{CustodyKey, Epoch, Keys, after};
 use gateway_domain::operation::{
     Ask, Change, Command, Effect, EffectStep, KeySlot, Operation, Outcome, Phase, Step, Submission, decide,
     evolve, next, open, replay,
@@ -181,16 +181,20 @@ impl World {
         let at = EpochMs(self.now.load(Ordering::Relaxed));
         if !self.keys.contains_key(&operation.key.key_id) {
             let submitted = Change::Submitted(Box::new(submission(0, operation.intent.clone())));
-            self.keys.extend(after(None, &operation, &submitted).map(|key| (key.key_id, key)));
+            self.keep(after(Keys::default(), &operation, &submitted));
         }
         for event in decide(&operation, &Command { at, ask }).unwrap() {
             operation = evolve(operation, &event);
-            let before = self.keys.get(&operation.key.key_id).cloned();
-            if let Some(key) = after(before, &operation, &event.change) {
-                self.keys.insert(operation.key.key_id, key);
-            }
+            let subject = self.keys.get(&operation.key.key_id).cloned();
+            let slot = operation.successor.as_ref();
+            let successor = slot.and_then(|slot| self.keys.get(&slot.key_id).cloned());
+            self.keep(after(Keys { subject, successor }, &operation, &event.change));
         }
         operation
+    }
+
+    fn keep(&mut self, keys: Keys) {
+        self.keys.extend([keys.subject, keys.successor].into_iter().flatten().map(|key| (key.key_id, key)));
     }
 
     /// Drives until the operation is `there`, or rests for good, or a step can not be done.
@@ -274,6 +278,7 @@ fn submission(id: u8, intent: Intent) -> Submission {
         intent_hash: intent.hash().unwrap(),
         intent,
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KEY },
+        successor: None,
         body_digest: hex32(6),
         unknown_fields: vec![],
         policy: allowed(),

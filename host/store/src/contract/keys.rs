@@ -1,11 +1,12 @@
 //! A key changes with the operation that changes it, and from the revision that was read.
 
 use super::samples::{
-    assert_raced, following, hex32, key_create, on_key, opening, refresh, submission, written,
+    assert_raced, following, hex32, key_create, on_key, on_keys, opening, refresh, rotate, submission,
+    written,
 };
 use super::{Deployment, Ports};
 use gateway_domain::ids::{EpochName, KeyId};
-use gateway_domain::key::{CustodyKey, Epoch, KeyState, PublicKey};
+use gateway_domain::key::{CustodyKey, Epoch, KeyState, Keys, PublicKey};
 use gateway_domain::operation::{Change, Staged};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
@@ -32,6 +33,12 @@ fn executed(epoch: &str) -> Vec<Change> {
     vec![requested(), Change::EpochDecided { staged: Box::new(staged) }, done]
 }
 
+/// Both keys of the samples' rotation.
+async fn keys(store: &impl Ports) -> Keys {
+    let subject = store.key_load(key_id()).await.unwrap();
+    Keys { subject, successor: store.key_load(KeyId(hex32(22))).await.unwrap() }
+}
+
 async fn created(store: &impl Ports) -> (Record, CustodyKey) {
     let record = written(store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     (record, store.key_load(key_id()).await.unwrap().unwrap())
@@ -41,7 +48,7 @@ pub(crate) async fn a_key_is_made_with_its_operation(deployment: &impl Deploymen
     let store = deployment.open().await;
     let commit = on_key(opening(submission(1, key_create()), EpochMs(1)), None);
     written(&*store, commit.clone()).await;
-    assert_eq!(store.key_load(key_id()).await.unwrap(), commit.key);
+    assert_eq!(store.key_load(key_id()).await.unwrap().as_ref(), Some(&commit.keys[0].key));
 }
 
 pub(crate) async fn one_commit_may_move_a_key_by_several_revisions(deployment: &impl Deployment) {
@@ -50,7 +57,7 @@ pub(crate) async fn one_commit_may_move_a_key_by_several_revisions(deployment: &
     let commit = on_key(following(&record, EpochMs(2), executed("1")), Some(&key));
     written(&*store, commit.clone()).await;
     let after = store.key_load(key_id()).await.unwrap();
-    assert_eq!(after, commit.key);
+    assert_eq!(after.as_ref(), Some(&commit.keys[0].key));
     assert_eq!(after.map(|key| (key.revision, key.state, key.busy_with)), Some((3, KeyState::Active, None)));
 }
 
@@ -63,7 +70,7 @@ pub(crate) async fn a_stale_key_is_raced_and_moves_no_operation(deployment: &imp
     assert_raced(&*store, stale).await;
     let missing = opening(submission(4, refresh()), EpochMs(2));
     let mut missing = on_key(missing_key(missing), None);
-    missing.key_revision_before = Some(0);
+    missing.keys[0].revision_before = Some(0);
     assert_raced(&*store, missing).await;
 }
 
@@ -80,6 +87,33 @@ pub(crate) async fn a_key_is_not_made_twice(deployment: &impl Deployment) {
     created(&*store).await;
     let twin = on_key(opening(submission(3, key_create()), EpochMs(2)), None);
     assert_raced(&*store, twin).await;
+}
+
+/// A rotation takes the name of the new key and, when it executes, both keys: all of it or nothing.
+pub(crate) async fn one_commit_moves_both_keys_of_a_rotation(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let (record, key) = created(&*store).await;
+    written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
+    let before = keys(&*store).await;
+    let twin = on_keys(opening(submission(4, rotate()), EpochMs(3)), before.clone());
+    let opened = written(&*store, on_keys(opening(submission(3, rotate()), EpochMs(3)), before)).await;
+    assert_raced(&*store, twin).await;
+    let reserved = keys(&*store).await;
+    let commit = on_keys(following(&opened, EpochMs(4), vec![requested()]), reserved.clone());
+    assert_eq!(commit.keys.len(), 2);
+    for stale in 0..2 {
+        let mut stale_commit = commit.clone();
+        stale_commit.keys[stale].revision_before = Some(77);
+        assert_raced(&*store, stale_commit).await;
+        assert_eq!(keys(&*store).await, reserved, "both keys are left alone");
+    }
+    let both = commit.keys.iter().map(|change| Some(change.key.clone())).collect::<Vec<_>>();
+    written(&*store, commit).await;
+    let after = keys(&*store).await;
+    assert_eq!(vec![after.subject, after.successor], both);
+    deployment.close(store).await;
+    let store = deployment.open().await;
+    assert_eq!(store.key_load(KeyId(hex32(22))).await.unwrap(), both[1]);
 }
 
 pub(crate) async fn of_two_operations_that_saw_the_key_free_one_executes(deployment: &impl Deployment) {

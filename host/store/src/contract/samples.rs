@@ -3,13 +3,15 @@
 use crate::contract::Ports;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Refresh, SigningTerms};
-use gateway_domain::key::{self, CustodyKey};
+use gateway_domain::intent::{
+    Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Refresh, Rotate, SigningTerms,
+};
+use gateway_domain::key::{self, CustodyKey, Keys};
 use gateway_domain::operation::{Change, Event, KeySlot, Submission, evolve, open, replay};
 use gateway_domain::policy::{Decision, Outcome, Quorum};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, Committed, DecisionRecord, Record};
+use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, Record};
 
 pub(crate) fn hex32(byte: u8) -> Hex32 {
     Hex32::new([byte; 32])
@@ -48,14 +50,26 @@ pub(crate) fn key_create() -> Intent {
     })
 }
 
+fn change() -> Lifecycle {
+    Lifecycle {
+        target_epoch: EpochName("2".into()),
+        reason: "drill".into(),
+        publication_mode: PublicationMode::Manual,
+        metadata: Default::default(),
+    }
+}
+
 pub(crate) fn refresh() -> Intent {
-    Intent::Refresh(Refresh {
-        change: Lifecycle {
-            target_epoch: EpochName("2".into()),
-            reason: "drill".into(),
-            publication_mode: PublicationMode::Manual,
-            metadata: Default::default(),
-        },
+    Intent::Refresh(Refresh { change: change() })
+}
+
+/// To the key `treasury-2`, whose id is 22.
+pub(crate) fn rotate() -> Intent {
+    Intent::Rotate(Rotate {
+        change: change(),
+        new_key_ref: KeyRef("treasury-2".into()),
+        participants: Roster::parse(&[0, 1, 2]).unwrap(),
+        threshold: Threshold(2),
     })
 }
 
@@ -76,6 +90,8 @@ pub(crate) fn verdict(required: u32) -> Outcome {
 }
 
 pub(crate) fn submission(byte: u8, intent: Intent) -> Submission {
+    let successor = matches!(intent, Intent::Rotate(_))
+        .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(22)) });
     Submission {
         operation_id: id(byte),
         tenant: Tenant("default".into()),
@@ -83,6 +99,7 @@ pub(crate) fn submission(byte: u8, intent: Intent) -> Submission {
         intent_hash: intent.hash().unwrap(),
         intent,
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
+        successor,
         body_digest: hex32(6),
         unknown_fields: vec![],
         policy: verdict(2),
@@ -117,8 +134,7 @@ pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     let events = open(submission, at);
     let operation = replay(&events).unwrap();
     let claim = Some(format!("claim-{}", operation.id));
-    let (previous_record_root, key, key_revision_before) = (Hex32::ZERO, None, None);
-    Commit { operation, events, previous_record_root, key, key_revision_before, claim }
+    Commit { operation, events, previous_record_root: Hex32::ZERO, keys: vec![], claim }
 }
 
 /// One operation with every change there is.
@@ -139,17 +155,27 @@ pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> C
     let event = |change| Event { at_ms: at, change, asked_by: None, settles: None };
     let events: Vec<_> = changes.into_iter().map(event).collect();
     let operation = events.iter().fold(record.operation.clone(), evolve);
-    let (previous_record_root, key, key_revision_before) = (record.record_root, None, None);
-    Commit { operation, events, previous_record_root, key, key_revision_before, claim: None }
+    Commit { operation, events, previous_record_root: record.record_root, keys: vec![], claim: None }
 }
 
 /// The commit with what its events make of a key, which they must change.
-pub(crate) fn on_key(mut commit: Commit, before: Option<&CustodyKey>) -> Commit {
-    let fold = |key, event: &Event| key::after(key, &commit.operation, &event.change);
-    let after = commit.events.iter().fold(before.cloned(), fold);
-    assert_ne!(after.as_ref(), before);
-    commit.key = after;
-    commit.key_revision_before = before.map(|key| key.revision);
+pub(crate) fn on_key(commit: Commit, before: Option<&CustodyKey>) -> Commit {
+    let commit = on_keys(commit, Keys { subject: before.cloned(), successor: None });
+    assert_eq!(commit.keys.len(), 1);
+    commit
+}
+
+/// The commit with what its events make of an operation's keys.
+pub(crate) fn on_keys(mut commit: Commit, before: Keys) -> Commit {
+    let fold = |keys, event: &Event| key::after(keys, &commit.operation, &event.change);
+    let after = commit.events.iter().fold(before.clone(), fold);
+    let pairs = [(before.subject, after.subject), (before.successor, after.successor)];
+    let changed = pairs.into_iter().filter(|(before, after)| before != after);
+    let change = |(before, after): (Option<CustodyKey>, Option<CustodyKey>)| KeyChange {
+        key: after.unwrap(),
+        revision_before: before.map(|key| key.revision),
+    };
+    commit.keys = changed.map(change).collect();
     commit
 }
 

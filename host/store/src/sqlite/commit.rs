@@ -62,7 +62,7 @@ impl Script {
         if let Some(claim) = &rows.claim {
             self.claim(&rows.operation, claim);
         }
-        if let Some(key) = &rows.key {
+        for key in &rows.keys {
             self.key(key);
         }
     }
@@ -121,16 +121,14 @@ impl Script {
             self.text.push(" AND key_ref = ").push_bind(claim.key_ref.as_str());
             self.text.push(" AND idempotency_key = ").push_bind(claim.idempotency_key.as_str()).push(")");
         }
-        match rows.key.as_ref().map(|key| (bytes(&key.id.0), key.revision_before)) {
-            Some((id, Some(revision))) => {
-                self.text.push(" AND EXISTS (SELECT 1 FROM custody_keys WHERE key_id = ").push_bind(id);
-                self.text.push(" AND revision = ").push_bind(revision).push(")");
+        for key in &rows.keys {
+            let exists = if key.revision_before.is_some() { " AND EXISTS" } else { " AND NOT EXISTS" };
+            self.text.push(exists).push(" (SELECT 1 FROM custody_keys WHERE key_id = ");
+            self.text.push_bind(bytes(&key.id.0));
+            if let Some(revision) = key.revision_before {
+                self.text.push(" AND revision = ").push_bind(revision);
             }
-            Some((id, None)) => {
-                self.text.push(" AND NOT EXISTS (SELECT 1 FROM custody_keys WHERE key_id = ").push_bind(id);
-                self.text.push(")");
-            }
-            None => {}
+            self.text.push(")");
         }
     }
 

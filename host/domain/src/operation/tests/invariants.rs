@@ -1,7 +1,8 @@
 //! What must hold after every event of every life.
 
 use super::machine::Machine;
-use crate::operation::{Change, Phase, replay};
+use crate::intent::Intent;
+use crate::operation::{Change, ExportState, NextAction, Phase, replay};
 use std::collections::BTreeSet;
 
 pub(crate) fn check(machine: &Machine) {
@@ -39,10 +40,9 @@ fn published_means_complete(machine: &Machine) {
     if machine.operation.phase != Phase::Published {
         return;
     }
-    let plan = machine.operation.plan().unwrap();
-    if plan.stages_epoch {
-        assert_eq!(machine.world.committed, plan.nodes, "published without every planned node");
-    }
+    let target = machine.operation.admission.as_ref().and_then(|admission| admission.decision.target.clone());
+    let receivers = target.map(|target| target.participants.as_set().clone()).unwrap_or_default();
+    assert_eq!(machine.world.committed, receivers, "published without every node that gets a share");
     assert!(machine.world.staged.is_empty(), "published with something staged");
     assert!(machine.operation.result_ref.is_some() && machine.operation.publication_receipt.is_some());
 }
@@ -72,7 +72,9 @@ fn enough_nodes_confirmed(machine: &Machine) {
     | Change::Published { receipts, .. } = &last.change
     {
         let nodes: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
-        assert!(nodes.len() >= plan.n_acks_required, "too few nodes confirmed: {last:?}");
+        assert!(nodes.is_superset(&plan.receivers), "who gets a share has not confirmed: {last:?}");
+        let n_holders = nodes.intersection(&plan.holders).count();
+        assert!(n_holders >= plan.n_holders_required, "too few holders confirmed: {last:?}");
     }
 }
 
@@ -84,5 +86,10 @@ pub(crate) fn at_rest(machine: &Machine) {
         "stuck in {:?}",
         machine.operation.phase
     );
-    assert!(machine.operation.next_actions().is_empty());
+    let exports = matches!(machine.operation.intent, Intent::AssetAction(_))
+        && machine.operation.phase == Phase::Published;
+    let settled =
+        machine.operation.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
+    let owed: &[_] = if exports && !settled { &[NextAction::ExternalExport] } else { &[] };
+    assert_eq!(machine.operation.next_actions(), owed);
 }

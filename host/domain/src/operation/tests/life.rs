@@ -2,11 +2,10 @@
 
 use super::invariants;
 use super::machine::Machine;
-use super::samples::{Kind, approval, hex32, intent, submission, verdict};
-use crate::ids::EpochName;
+use super::samples::{Kind, approval, hex32, intent, key, submission, verdict};
 use crate::intent::PublicationMode;
-use crate::key::{Epoch, KeyState};
-use crate::operation::{Ask, KeyStanding, Phase, Step, approval_is_open, next};
+use crate::operation::{Ask, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
+use crate::roster::ParticipantIndex;
 
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
@@ -27,6 +26,9 @@ pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
     let mode = if seed.is_multiple_of(2) { PublicationMode::Manual } else { PublicationMode::Automatic };
     let required = u32::try_from(seed % 4).unwrap();
     let mut machine = Machine::submit(seed, submission(intent(kind, mode), required));
+    if seed.is_multiple_of(3) {
+        machine.world.absent = dispensable(kind).iter().map(|node| ParticipantIndex(*node)).collect();
+    }
     for _ in 0..60 {
         if machine.random.one_in(3) {
             anybody_asks_anything(&mut machine);
@@ -41,9 +43,18 @@ pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
     machine
 }
 
+/// Nodes without which the operation reaches its end: signers above the threshold, and holders that leave.
+const fn dispensable(kind: Kind) -> &'static [u16] {
+    match kind {
+        Kind::Payment | Kind::AssetAction | Kind::Reshare => &[0],
+        Kind::Rotate => &[0, 1],
+        Kind::KeyCreate | Kind::Refresh | Kind::Recover => &[],
+    }
+}
+
 /// A client with bad habits: any command at any time, repeats included. Refusals are answers.
 fn anybody_asks_anything(machine: &mut Machine) {
-    let ask = match machine.random.below(12) {
+    let ask = match machine.random.below(13) {
         0..=5 => approve(machine),
         6 | 7 => execute(),
         8 => publish(),
@@ -52,6 +63,7 @@ fn anybody_asks_anything(machine: &mut Machine) {
         10 => {
             Ask::Recover { effect_id: format!("unknown-{}", machine.random.below(3)), result_root: hex32(1) }
         }
+        11 => export(machine),
         _ => Ask::NoteReplay { body_digest: hex32(2) },
     };
     let _answer = machine.ask(ask);
@@ -76,11 +88,21 @@ fn approve(machine: &mut Machine) -> Ask {
 }
 
 fn execute() -> Ask {
-    let epoch = Epoch { name: EpochName("1".into()), root: hex32(9) };
-    Ask::Execute {
-        requested_at_ms: None,
-        key: Some(KeyStanding { state: KeyState::Active, epoch, busy_with_other: false }),
-    }
+    Ask::Execute { requested_at_ms: None, key: Some(Box::new(key())) }
+}
+
+fn export(machine: &mut Machine) -> Ask {
+    let states = [ExportState::Submitted, ExportState::Accepted, ExportState::Settled];
+    let state = states[usize::try_from(machine.random.below(3)).unwrap()];
+    let publication_receipt = machine.operation.publication_receipt.clone().unwrap_or_default();
+    let export = ExternalExport {
+        rail: "r".into(),
+        export_ref: hex32(1),
+        state,
+        external_id: "e".into(),
+        exported_at_ms: 0,
+    };
+    Ask::Export { publication_receipt, export }
 }
 
 fn publish() -> Ask {

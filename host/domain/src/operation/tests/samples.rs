@@ -7,9 +7,10 @@ use crate::dsse::Envelope;
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::{
     AssetAction, Intent, KeyCreate, Lifecycle, OperationType, Payment, PublicationMode, Recover, Refresh,
-    Reshare, SigningTerms,
+    Reshare, Rotate, SigningTerms,
 };
-use crate::operation::{KeySlot, Operation, Submission};
+use crate::key::{CustodyKey, Epoch, KeyState, PublicKey};
+use crate::operation::{KeySlot, Operation, Submission, target};
 use crate::policy::{Decision, Outcome, Quorum};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use crate::time::EpochMs;
@@ -21,6 +22,7 @@ pub(crate) enum Kind {
     KeyCreate,
     Refresh,
     Reshare,
+    Rotate,
     Recover,
 }
 
@@ -82,6 +84,12 @@ pub(crate) fn intent(kind: Kind, mode: PublicationMode) -> Intent {
             new_participants: roster(&[1, 2, 3, 4]),
             threshold: Threshold(3),
         }),
+        Kind::Rotate => Intent::Rotate(Rotate {
+            change,
+            new_key_ref: KeyRef("treasury-2".into()),
+            participants: roster(&[2, 3, 4, 5]),
+            threshold: Threshold(3),
+        }),
         Kind::Recover => Intent::Recover(Recover {
             change,
             recovery_case_ref: "case-9".into(),
@@ -111,6 +119,8 @@ pub(crate) fn verdict(subjects: &[String], required: u32) -> Outcome {
 }
 
 pub(crate) fn submission(intent: Intent, required: u32) -> Submission {
+    let successor = matches!(intent, Intent::Rotate(_))
+        .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(14)) });
     Submission {
         operation_id: OperationId(hex32(1)),
         tenant: Tenant("default".into()),
@@ -126,6 +136,7 @@ pub(crate) fn submission(intent: Intent, required: u32) -> Submission {
         intent_hash: intent.hash().unwrap(),
         intent,
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
+        successor,
         body_digest: hex32(6),
         unknown_fields: vec![],
         policy: verdict(&[], required),
@@ -141,27 +152,50 @@ pub(crate) fn approval(subject: &str, at: EpochMs) -> Approval {
     }
 }
 
+/// The key of the samples, in the epoch that their decisions are made in.
+pub(crate) fn key() -> CustodyKey {
+    CustodyKey {
+        key_id: KeyId(hex32(2)),
+        key_ref: KeyRef("treasury".into()),
+        tenant: Tenant("default".into()),
+        asset_id: "btc".into(),
+        purpose: "cold".into(),
+        signature_profile: "frost-ed25519-sha512".into(),
+        state: KeyState::Active,
+        threshold: Threshold(2),
+        participants: roster(&[0, 1, 2]),
+        epoch: Epoch { name: EpochName("1".into()), root: hex32(9) },
+        past_epochs: vec![],
+        public: Some(PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() }),
+        replaces: None,
+        replaced_by: None,
+        created_by: OperationId(Hex32::ZERO),
+        busy_with: None,
+        revision: 3,
+    }
+}
+
 pub(crate) fn admission(operation: &Operation) -> Admission {
-    let participants = match &operation.intent {
-        Intent::Reshare(_) => roster(&[0, 1, 2, 3, 4]),
-        Intent::Payment(_)
-        | Intent::AssetAction(_)
-        | Intent::KeyCreate(_)
-        | Intent::Refresh(_)
-        | Intent::Rotate(_)
-        | Intent::Recover(_) => roster(&[0, 1, 2]),
-    };
+    let key = key();
+    let target = target(operation, Some(&key));
     let operation_type = operation.intent.operation_type();
+    let creates = operation_type == OperationType::KeyCreate;
+    let participants = match &target {
+        Some(target) if !creates => key.participants.union(&target.participants).unwrap(),
+        Some(_) | None => roster(&[0, 1, 2]),
+    };
     let decision = AdmissionDecision {
         operation_id: operation.id,
         operation_type,
         intent_hash: operation.intent_hash,
         request_digest: hex32(7),
         key_id: operation.key.key_id,
-        epoch: EpochName("1".into()),
-        epoch_root: if operation_type == OperationType::KeyCreate { Hex32::ZERO } else { hex32(9) },
+        epoch: key.epoch.name,
+        epoch_root: if creates { Hex32::ZERO } else { key.epoch.root },
         participants,
         threshold: Threshold(2),
+        holders: (target.is_some() && !creates).then_some(key.participants),
+        target,
         derivation: None,
         bundle_hash: hex32(3),
         policy_input_hash: hex32(4),

@@ -2,7 +2,6 @@
 
 use super::machine::Random;
 use super::samples;
-use crate::ids::EpochName;
 use crate::key::{Epoch, PublicKey};
 use crate::operation::{
     Action, Effect, EffectId, Failure, NodeReceipt, Operation, Outcome, SignatureResult, Staged,
@@ -21,7 +20,9 @@ pub(crate) struct World {
     /// An effect id that was asked to do two different things.
     pub(crate) confused: Option<EffectId>,
     pub(crate) n_signatures: u32,
-    /// No more faults: everything answers.
+    /// Nodes that never answer, and that the operation can do without.
+    pub(crate) absent: BTreeSet<ParticipantIndex>,
+    /// No more faults: everybody else answers.
     pub(crate) calm: bool,
 }
 
@@ -83,10 +84,11 @@ impl World {
         if let Some(answer) = self.answers.get(&id) {
             return answer.clone();
         }
-        let stages = operation.plan().is_some_and(|plan| plan.stages_epoch);
+        let plan = operation.plan().unwrap();
+        let stages = plan.stages_epoch();
         if !self.calm && random.one_in(5) {
             if stages {
-                self.staged.extend(nodes.iter().filter(|_| random.one_in(2)));
+                self.staged.extend(plan.receivers.iter().filter(|_| random.one_in(2)));
             }
             let lost = Outcome::AttemptLost("a node restarted".into());
             let answer = if random.one_in(3) { rejected() } else { lost };
@@ -94,7 +96,7 @@ impl World {
             self.answers.insert(id, answer.clone());
             return answer;
         }
-        let answer = if stages { self.stage(nodes) } else { self.sign(nodes) };
+        let answer = if stages { self.stage(operation) } else { self.sign(nodes) };
         self.answers.insert(id, answer.clone());
         answer
     }
@@ -110,25 +112,25 @@ impl World {
         })
     }
 
-    fn stage(&mut self, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
-        self.staged.extend(nodes);
-        let public = PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() };
-        let roster = roster(nodes);
+    fn stage(&mut self, operation: &Operation) -> Outcome {
+        let target = operation.admission.clone().unwrap().decision.target.unwrap();
+        self.staged.extend(target.participants.iter());
         Outcome::Staged(Box::new(Staged {
-            epoch: Epoch { name: EpochName("2".into()), root: samples::hex32(12) },
-            public,
-            threshold: roster.majority(),
-            participants: roster,
+            epoch: Epoch { name: target.epoch, root: samples::hex32(12) },
+            public: PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() },
+            threshold: target.threshold,
+            participants: target.participants,
         }))
     }
 
-    /// Some of the nodes, all of them when calm.
+    /// Some of the nodes, all that are there when calm.
     fn acks(&self, random: &mut Random, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
         let receipt = |participant: &ParticipantIndex| NodeReceipt {
             participant: *participant,
             transition_hash: samples::hex32(13),
         };
-        Outcome::Acked(nodes.iter().filter(|_| self.calm || !random.one_in(4)).map(receipt).collect())
+        let present = nodes.iter().filter(|node| !self.absent.contains(node));
+        Outcome::Acked(present.filter(|_| self.calm || !random.one_in(4)).map(receipt).collect())
     }
 
     /// At any step, also where the core has no use for it.

@@ -1,0 +1,138 @@
+//! External export: Submitted → Accepted → Settled on a rail, forward only (decisions.md 5).
+
+use super::event::ExternalExport;
+use super::execute::failure;
+use super::{Change, Operation, Phase, Refusal};
+
+pub(super) fn decide(
+    operation: &Operation,
+    publication_receipt: &str,
+    export: &ExternalExport,
+) -> Result<Vec<Change>, Refusal> {
+    match &operation.phase {
+        Phase::Published => {}
+        Phase::Discarding | Phase::Failed => return Err(Refusal::Failed(failure(operation))),
+        Phase::Submitted
+        | Phase::PendingApproval
+        | Phase::Deciding
+        | Phase::Applying
+        | Phase::Admitted
+        | Phase::Materializing
+        | Phase::ReceiptMaterialized
+        | Phase::Preparing { .. }
+        | Phase::Committing { .. }
+        | Phase::Executed
+        | Phase::Publishing => {
+            let missing =
+                format!("its state is `{}`, an export is of what was published", operation.state().as_str());
+            return Err(Refusal::NotExecuted { missing });
+        }
+    }
+    if operation.publication_receipt.as_deref() != Some(publication_receipt) {
+        return Err(Refusal::PublicationReceiptMismatch);
+    }
+    let Some(known) = &operation.export else {
+        return Ok(vec![Change::ExternallyExported(export.clone())]);
+    };
+    let is_same = known.rail == export.rail && known.external_id == export.external_id;
+    if is_same && known.state < export.state {
+        return Ok(vec![Change::ExternallyExported(export.clone())]);
+    }
+    // The same step again, whatever the clock says by now.
+    if is_same && known.state == export.state && known.export_ref == export.export_ref {
+        return Ok(Vec::new());
+    }
+    Err(Refusal::ExportConflict(known.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{Kind, hex32, intent, submission};
+    use super::super::{Ask, Command, ExportState, State, decide, evolve, open, replay};
+    use super::*;
+    use crate::intent::PublicationMode;
+    use crate::time::EpochMs;
+
+    fn published() -> Operation {
+        let intent = intent(Kind::AssetAction, PublicationMode::Manual);
+        let mut operation = replay(&open(submission(intent, 1), EpochMs(1))).unwrap();
+        operation.phase = Phase::Published;
+        operation.publication_receipt = Some("receipt".into());
+        operation
+    }
+
+    fn export(state: ExportState) -> ExternalExport {
+        let external_id = "ext-1".to_owned();
+        ExternalExport { rail: "swift".into(), export_ref: hex32(1), state, external_id, exported_at_ms: 5 }
+    }
+
+    fn asked(operation: &Operation, receipt: &str, export: &ExternalExport) -> Result<Operation, Refusal> {
+        let ask = Ask::Export { publication_receipt: receipt.into(), export: export.clone() };
+        let events = decide(operation, &Command { at: EpochMs(2), ask })?;
+        Ok(events.iter().fold(operation.clone(), evolve))
+    }
+
+    #[test]
+    fn it_goes_forward_and_a_repeat_is_an_answer() {
+        use ExportState::{Accepted, Settled, Submitted};
+        for (from, to, moves) in [
+            (Submitted, Accepted, true),
+            (Submitted, Settled, true),
+            (Accepted, Settled, true),
+            (Submitted, Submitted, true),
+            (Settled, Settled, true),
+            (Accepted, Submitted, false),
+            (Settled, Accepted, false),
+            (Settled, Submitted, false),
+        ] {
+            let known = asked(&published(), "receipt", &export(from)).unwrap();
+            let later = ExternalExport { exported_at_ms: 6, ..export(to) };
+            match asked(&known, "receipt", &later) {
+                Ok(after) if from == to => assert_eq!(after, known),
+                Ok(after) => assert!(moves && after.export == Some(later), "{from:?} {to:?}"),
+                Err(refusal) => {
+                    assert!(!moves && refusal == Refusal::ExportConflict(export(from)), "{from:?} {to:?}")
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_export_is_a_conflict() {
+        let known = asked(&published(), "receipt", &export(ExportState::Submitted)).unwrap();
+        let next = || export(ExportState::Accepted);
+        let same = || export(ExportState::Submitted);
+        for other in [
+            ExternalExport { external_id: "ext-2".into(), ..next() },
+            ExternalExport { rail: "sepa".into(), ..next() },
+            ExternalExport { external_id: "ext-2".into(), ..same() },
+            ExternalExport { export_ref: hex32(2), ..same() },
+        ] {
+            assert_eq!(asked(&known, "receipt", &other), Err(Refusal::ExportConflict(same())), "{other:?}");
+        }
+        assert!(asked(&known, "receipt", &ExternalExport { export_ref: hex32(2), ..next() }).is_ok());
+    }
+
+    #[test]
+    fn only_the_publication_that_is_meant_and_only_once_it_is() {
+        let export = export(ExportState::Settled);
+        let refused = asked(&published(), "another", &export);
+        assert_eq!(refused, Err(Refusal::PublicationReceiptMismatch));
+        let executed = Operation { phase: Phase::Executed, ..published() };
+        assert!(matches!(asked(&executed, "receipt", &export), Err(Refusal::NotExecuted { .. })));
+        let failed = Operation { phase: Phase::Failed, ..published() };
+        assert!(matches!(asked(&failed, "receipt", &export), Err(Refusal::Failed(_))));
+    }
+
+    #[test]
+    fn a_custody_signature_is_under_way_until_it_is_settled() {
+        let names = |operation: &Operation| {
+            operation.next_actions().iter().map(|one| one.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!((names(&published()), published().state()), (vec!["external-export"], State::Published));
+        let accepted = asked(&published(), "receipt", &export(ExportState::Accepted)).unwrap();
+        assert_eq!(names(&accepted), ["external-export"]);
+        let settled = asked(&accepted, "receipt", &export(ExportState::Settled)).unwrap();
+        assert_eq!(names(&settled), Vec::<&str>::new());
+    }
+}
