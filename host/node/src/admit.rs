@@ -10,6 +10,7 @@ use crate::node::Node;
 use crate::row::{self, Row, Stage, Statement, View};
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
+use gateway_domain::intent::OperationType;
 use gateway_domain::operation::NodeReceipt;
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
@@ -20,7 +21,7 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::AdmissionRefused`], [`Code::AdmissionExpired`], [`Code::EpochConflict`],
-    /// [`Code::AdmissionConflict`], [`Code::OperationDiscarded`] or [`Code::UnsupportedOperation`];
+    /// [`Code::AdmissionConflict`] or [`Code::OperationDiscarded`];
     /// [`NodeError::Unavailable`] also when this node holds no share of the key.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
         let admission = match judge(&self.config, request, self.now()) {
@@ -84,8 +85,9 @@ impl Keep {
             }
             return Ok(self.head);
         }
-        let held = gate::key_fits(decision, view.active.as_ref(), view.key_is_known)?;
-        if let Some(held) = held {
+        let me = self.chain.participant;
+        let held = gate::key_fits(&self.statement, me, &view.key)?;
+        if let (Some(held), OperationType::Sign) = (held, decision.operation_type) {
             let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;
             check_generation(&request.intent, decision, &keys)?;
         }

@@ -3,10 +3,12 @@
 use gateway_domain::approval::Approval;
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult};
+use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// An operation, whole, with the decision that admits it.
@@ -31,6 +33,30 @@ pub struct Call {
     pub admission_hash: Hex32,
     /// The transition it follows: see [`crate::Chain`].
     pub previous: Hex32,
+}
+
+/// What a ceremony that makes shares begins with, the same for all its nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CeremonyStart {
+    /// The holders that deal their shares anew; none unless a key is refreshed or gets another roster.
+    pub dealers: BTreeSet<ParticipantIndex>,
+    /// The key's public package in the generation that was admitted, for those that do not hold it; empty for a new key.
+    pub package: Vec<u8>,
+}
+
+/// Names one attempt at one ceremony: nothing of it fits any other.
+pub(crate) fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], CanonicalError> {
+    #[derive(Serialize)]
+    struct Attempt<'a> {
+        admission_hash: Hex32,
+        operation_id: OperationId,
+        attempt: u32,
+        dealers: &'a BTreeSet<ParticipantIndex>,
+    }
+    let Call { effect, admission_hash, .. } = *call;
+    let (operation_id, attempt) = (effect.operation, effect.attempt);
+    let attempt = Attempt { admission_hash, operation_id, attempt, dealers: &start.dealers };
+    Ok(*canonical::digest("svc/ceremony/v1", &attempt)?.as_bytes())
 }
 
 /// Which staged shares to promote.

@@ -68,8 +68,6 @@ pub enum Code {
     CeremonyMisbehaviour,
     /// The operation was discarded on this node.
     OperationDiscarded,
-    /// Nodes have no such ceremony.
-    UnsupportedOperation,
 }
 
 impl Code {
@@ -89,7 +87,6 @@ impl Code {
             Self::ResultRefused => "result_refused",
             Self::CeremonyMisbehaviour => "ceremony_misbehaviour",
             Self::OperationDiscarded => "operation_discarded",
-            Self::UnsupportedOperation => "unsupported_operation",
         }
     }
 
@@ -107,8 +104,7 @@ impl Code {
             | Self::PackageRefused
             | Self::ResultRefused
             | Self::CeremonyMisbehaviour
-            | Self::OperationDiscarded
-            | Self::UnsupportedOperation => false,
+            | Self::OperationDiscarded => false,
         }
     }
 }

@@ -4,25 +4,25 @@ use crate::call::Call;
 use crate::error::{Code, NodeError, Rejection};
 use crate::judge::epoch_conflict;
 use crate::node::NodeConfig;
-use crate::row::{Row, Stage, Statement, View};
+use crate::row::{KeyHere, Row, Stage, Statement, View};
 use crate::vault::{self, Held};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::OperationType;
+use gateway_domain::intent::Intent;
 use gateway_domain::operation::EffectStep;
+use gateway_domain::roster::ParticipantIndex;
 
 /// An admitted operation that a call is about.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) stage: Stage,
     pub(crate) statement: Statement,
-    pub(crate) active: Option<Held>,
-    key_is_known: bool,
+    pub(crate) key: KeyHere,
 }
 
 /// The operation of a call: admitted here by the decision the call names, and not given up.
 pub(crate) fn known(view: View, call: &Call, step: EffectStep) -> Result<Standing, Rejection> {
-    let View { row, active, key_is_known, .. } = view;
+    let View { row, key, .. } = view;
     if call.effect.step != step {
         return Err(out_of_order("the effect is of another step"));
     }
@@ -39,7 +39,7 @@ pub(crate) fn known(view: View, call: &Call, step: EffectStep) -> Result<Standin
         (
             Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Committed | Stage::Published,
             Some(statement),
-        ) => Ok(Standing { stage, statement, active, key_is_known }),
+        ) => Ok(Standing { stage, statement, key }),
     }
 }
 
@@ -69,29 +69,42 @@ pub(crate) fn in_force<'s>(
     if now < decision.not_before_ms || now >= decision.not_after_ms {
         return Err(expired().into());
     }
-    key_fits(decision, standing.active.as_ref(), standing.key_is_known)
+    key_fits(&standing.statement, config.participant, &standing.key)
 }
 
-/// The key is in the very generation that was admitted, or there is none yet.
+/// The key is in the very generation that was admitted, or there is none yet. The generation as this node holds it;
+/// none for one that holds no share of it.
 pub(crate) fn key_fits<'h>(
-    decision: &AdmissionDecision,
-    active: Option<&'h Held>,
-    key_is_known: bool,
+    statement: &Statement,
+    me: ParticipantIndex,
+    key: &'h KeyHere,
 ) -> Result<Option<&'h Held>, NodeError> {
-    match decision.operation_type {
-        OperationType::KeyCreate if key_is_known => Err(epoch_conflict("the key exists").into()),
-        OperationType::KeyCreate => Ok(None),
-        OperationType::Sign => {
-            let held = active.ok_or(vault::NO_SHARE)?;
-            if held.epoch != decision.epoch || held.root != decision.epoch_root {
-                return Err(epoch_conflict("the key is in another epoch than the admitted one").into());
-            }
-            Ok(Some(held))
+    let Statement { request, decision } = statement;
+    let must_hold = match &request.intent {
+        Intent::KeyCreate(_) if key.is_known => return Err(epoch_conflict("the key exists").into()),
+        Intent::KeyCreate(_) => return Ok(None),
+        Intent::Payment(_) | Intent::AssetAction(_) => true,
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) => is_holder(decision, me),
+        Intent::Recover(recover) => is_holder(decision, me) && recover.recovering_participant != me,
+    };
+    match &key.active {
+        Some(held) if is_generation(decision, held) => Ok(Some(held)),
+        // One that joins, or lost its share, may have slept through earlier epochs.
+        Some(_) | None if !must_hold => Ok(None),
+        Some(_) | None if key.staged == Some(decision.epoch_root) => {
+            Err(NodeError::unavailable("the admitted generation is not in force here yet"))
         }
-        OperationType::Refresh | OperationType::Reshare | OperationType::Rotate | OperationType::Recover => {
-            Err(Rejection::new(Code::UnsupportedOperation, "this node has no such ceremony").into())
-        }
+        None if !key.is_known => Err(vault::NO_SHARE),
+        Some(_) | None => Err(epoch_conflict("the key is in another epoch than the admitted one").into()),
     }
+}
+
+fn is_generation(decision: &AdmissionDecision, held: &Held) -> bool {
+    held.epoch == decision.epoch && held.root == decision.epoch_root
+}
+
+fn is_holder(decision: &AdmissionDecision, me: ParticipantIndex) -> bool {
+    decision.holders.as_ref().is_some_and(|holders| holders.as_set().contains(&me))
 }
 
 /// The caller's fence (decisions.md 4): checked at the steps of an execution, since a stale one refuses the execution

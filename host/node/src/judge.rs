@@ -6,8 +6,11 @@ use crate::node::NodeConfig;
 use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, Target, verify};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{Intent, KeyCreate, OperationType, SigningTerms};
+use gateway_domain::intent::{
+    Intent, KeyCreate, Lifecycle, OperationType, Recover, Refresh, Reshare, Rotate, SigningTerms,
+};
 use gateway_domain::operation::EffectStep;
+use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_threshold::derive::derive;
 use gateway_threshold::{PublicKeys, SignatureProfile};
@@ -70,10 +73,44 @@ fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Reje
         Intent::Payment(payment) => check_signing(&payment.terms, decision),
         Intent::AssetAction(action) => check_signing(&action.terms, decision),
         Intent::KeyCreate(create) => check_creation(create, decision),
-        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => {
-            Err(Rejection::new(Code::UnsupportedOperation, "this node has no such ceremony"))
-        }
+        Intent::Refresh(Refresh { change })
+        | Intent::Reshare(Reshare { change, .. })
+        | Intent::Rotate(Rotate { change, .. })
+        | Intent::Recover(Recover { change, .. }) => check_change(intent, change, decision),
     }
+}
+
+/// What the key becomes is what the intent asked for. Who holds it now is checked against its public keys when the
+/// ceremony starts: a node that joins does not have them yet.
+fn check_change(intent: &Intent, change: &Lifecycle, decision: &AdmissionDecision) -> Result<(), Rejection> {
+    let other = || refused("the decision makes other shares than the intent");
+    let (target, holders) = decision.target.as_ref().zip(decision.holders.as_ref()).ok_or_else(other)?;
+    let is_same_key = target.key_id == decision.key_id;
+    let is_same_group = target.participants == *holders && target.threshold == decision.threshold;
+    let becomes = |participants: &Roster, threshold| {
+        target.participants == *participants && target.threshold == threshold
+    };
+    let as_asked = match intent {
+        Intent::Refresh(_) => is_same_key && is_same_group,
+        Intent::Reshare(reshare) => is_same_key && becomes(&reshare.new_participants, reshare.threshold),
+        Intent::Rotate(rotate) => !is_same_key && becomes(&rotate.participants, rotate.threshold),
+        Intent::Recover(recover) => {
+            is_same_key && is_same_group && can_help(recover, holders, decision.threshold)
+        }
+        Intent::Payment(_) | Intent::AssetAction(_) | Intent::KeyCreate(_) => false,
+    };
+    let concerns = holders.as_set().union(target.participants.as_set()).eq(decision.participants.as_set());
+    let is_named = target.epoch == change.target_epoch && target.epoch != decision.epoch;
+    if as_asked && concerns && is_named && decision.derivation.is_none() { Ok(()) } else { Err(other()) }
+}
+
+/// Enough others help one of the holders.
+fn can_help(recover: &Recover, holders: &Roster, threshold: Threshold) -> bool {
+    let helpers = &recover.helper_participants;
+    holders.contains_all(helpers)
+        && holders.as_set().contains(&recover.recovering_participant)
+        && !helpers.as_set().contains(&recover.recovering_participant)
+        && helpers.n_participants() >= threshold.count()
 }
 
 fn check_signing(terms: &SigningTerms, decision: &AdmissionDecision) -> Result<(), Rejection> {

@@ -6,7 +6,7 @@
 //! (an argument).
 //!
 //! Reading order: [`Node`] (the steps of an operation), `judge` (what an admission must be), `gate` (what a call must
-//! be), [`Chain`] (the order of steps), `signing` and `sessions` (the nonce rule), `keygen`, `vault`.
+//! be), [`Chain`] (the order of steps), `signing` and `sessions` (the nonce rule), `ceremony` and `part` (making shares), `vault`.
 //!
 //! | step | what it checks | durable |
 //! |---|---|---|
@@ -14,23 +14,24 @@
 //! | [`Node::materialize_receipt`] | call, order, validity, epoch | the step |
 //! | [`Node::signing_commit`] | the same | nothing: nonces live in memory only |
 //! | [`Node::signing_share`] | the same, and the package | the mark that the nonces are used, with package and share |
-//! | [`Node::keygen_start`] | call, order, validity, that there is no such key | that the attempt was begun |
-//! | [`Node::keygen_deliver`] | the protocol's own checks | the staged share |
+//! | [`Node::ceremony_start`] | call, order, validity, epoch, who holds the key | that the attempt was begun |
+//! | [`Node::ceremony_deliver`] | the protocol's own checks | the staged share |
 //! | [`Node::commit_epoch`] | call, order, that exactly this generation is staged | the promotion |
 //! | [`Node::publish`] | call, order, the signature | the step |
 //! | [`Node::discard`] | that nothing was committed | that the operation is over |
 
 mod admit;
 mod call;
+mod ceremony;
 mod chain;
 mod error;
 mod gate;
 mod generations;
 mod judge;
-mod keygen;
 pub mod limits;
 mod node;
 mod package;
+mod part;
 mod row;
 mod sessions;
 mod signing;
@@ -41,10 +42,10 @@ pub mod testing;
 mod tests;
 mod vault;
 
-pub use call::{AdmitRequest, Call, CommitEpoch, ExecuteSecrets, Publication};
+pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, Publication};
+pub use ceremony::CeremonyAnswer;
 pub use chain::Chain;
 pub use error::{Code, NodeError, Rejection};
 pub use generations::Generations;
-pub use keygen::KeygenAnswer;
 pub use node::{Clock, Node, NodeConfig};
 pub use signing::RoundOne;

@@ -8,11 +8,11 @@ pub const SIGNING_SESSIONS_MAX: usize = 10_000;
 /// be stolen (threshold.md 7).
 pub const NONCES_TTL_MS: u64 = 60_000;
 
-/// Key generations in flight at one time. Each holds up to 64 participants' messages.
-pub const KEYGEN_SESSIONS_MAX: usize = 64;
+/// Ceremonies that make shares in flight at one time. Each holds up to 64 participants' messages.
+pub const CEREMONIES_MAX: usize = 64;
 
-/// How long a key generation waits for the others, in milliseconds: 64 participants of 64 compute for seconds.
-pub const KEYGEN_TTL_MS: u64 = 600_000;
+/// How long such a ceremony waits for the others, in milliseconds: 64 participants of 64 compute for seconds.
+pub const CEREMONY_TTL_MS: u64 = 600_000;
 
 /// Generations whose public keys are kept decoded: some kilobytes each, and more keys than are in use at one time.
 pub(crate) const GENERATIONS_DECODED_MAX: usize = 256;

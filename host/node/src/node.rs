@@ -1,8 +1,8 @@
 //! The node: its settings, its store, its memory. The steps are in the files of their names.
 
+use crate::ceremony::Ceremonies;
 use crate::error::NodeError;
 use crate::generations::Generations;
-use crate::keygen::Ceremonies;
 use crate::limits::READERS;
 use crate::sessions::Sessions;
 use gateway_domain::dsse::KeySet;

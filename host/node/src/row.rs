@@ -56,10 +56,19 @@ pub(crate) struct View {
     pub(crate) row: Option<Row>,
     /// What this effect was answered.
     pub(crate) answer: Option<Answer>,
-    /// The generation of the key that signs.
+    /// The key that the operation is about.
+    pub(crate) key: KeyHere,
+}
+
+/// A key as it stands on this node.
+#[derive(Debug)]
+pub(crate) struct KeyHere {
+    /// The generation that signs.
     pub(crate) active: Option<Held>,
-    /// Whether any generation of the key was ever in force here.
-    pub(crate) key_is_known: bool,
+    /// Whether any generation was ever in force here.
+    pub(crate) is_known: bool,
+    /// Root of the generation that waits to be put in force.
+    pub(crate) staged: Option<Hex32>,
 }
 
 /// An operation as stored.
@@ -89,7 +98,9 @@ impl View {
         let sql = "SELECT o.admission_hash, o.stage, t.body AS statement, e.content, e.transition_hash, \
                    s.epoch, s.epoch_root, s.public_keys, \
                    EXISTS (SELECT 1 FROM share k \
-                           WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known \
+                           WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known, \
+                   (SELECT k.epoch_root FROM share k \
+                    WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state = 'staged') AS staged \
                    FROM (SELECT 1) LEFT JOIN operation o ON o.operation_id = ?1 \
                    LEFT JOIN statement t ON t.statement_index = o.statement_index \
                    LEFT JOIN effect e ON e.effect_id = ?2 \
@@ -99,8 +110,11 @@ impl View {
         Ok(Self {
             row: Row::read(&found)?,
             answer: Answer::read(&found)?,
-            active: Held::read(&found)?,
-            key_is_known: found.try_get("is_known")?,
+            key: KeyHere {
+                active: Held::read(&found)?,
+                is_known: found.try_get("is_known")?,
+                staged: found.try_get::<Option<&str>, _>("staged")?.map(parse).transpose()?,
+            },
         })
     }
 }

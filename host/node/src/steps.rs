@@ -6,6 +6,7 @@ use crate::error::{Code, NodeError, Rejection, Stop, answer};
 use crate::gate::{self, Standing, out_of_order};
 use crate::generations::Generations;
 use crate::node::{Node, NodeConfig};
+use crate::part::target;
 use crate::row::{self, Stage, View};
 use crate::signing::check_result;
 use crate::vault;
@@ -143,10 +144,18 @@ impl Step {
     ) -> Result<(Stage, Hex32), Stop> {
         let standing = gate::known(view, &self.call, EffectStep::CommitEpoch)?;
         let expected = self.chain.after_execute(commit.attempt)?;
-        gate::in_order(&self.call, &standing, expected, &[Stage::Executed, Stage::Committed])?;
         let decision = &standing.statement.decision;
+        let target = target(decision)?;
+        if !target.participants.as_set().contains(&self.chain.participant) {
+            // It leaves: whether it dealt or was away, what it holds is of no use from now on.
+            let stages = &[Stage::Receipted, Stage::Executed, Stage::Committed];
+            gate::in_order(&self.call, &standing, expected, stages)?;
+            vault::retire(conn, decision.key_id).await?;
+            return Ok((Stage::Committed, self.chain.after_commit_epoch(commit.attempt)?));
+        }
+        gate::in_order(&self.call, &standing, expected, &[Stage::Executed, Stage::Committed])?;
         let found = match standing.stage {
-            Stage::Committed => standing.active.clone(),
+            Stage::Committed => vault::generation(conn, target.key_id, &target.epoch).await?,
             Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Published | Stage::Discarded => {
                 vault::staged(conn, self.chain.operation_id, commit.attempt).await?
             }
@@ -155,7 +164,9 @@ impl Step {
             return Err(Rejection::new(Code::EpochConflict, "another generation is staged").into());
         };
         if standing.stage == Stage::Executed {
-            vault::promote(conn, decision.key_id, &found.epoch).await?;
+            // A key that is rotated signs no more; any other has its new generation in place of the old one.
+            vault::retire(conn, decision.key_id).await?;
+            vault::promote(conn, target.key_id, &found.epoch).await?;
         }
         Ok((Stage::Committed, self.chain.after_commit_epoch(commit.attempt)?))
     }
@@ -184,7 +195,10 @@ impl Step {
             | OperationType::Recover => {
                 let previous = self.chain.after_commit_epoch(attempt)?;
                 gate::in_order(&self.call, &standing, previous, &[Stage::Committed])?;
-                vault::erase_retired(conn, decision.key_id).await?;
+                // A rotated key may still have to be swept: its shares are out of force, not gone.
+                if decision.operation_type != OperationType::Rotate {
+                    vault::erase_retired(conn, decision.key_id).await?;
+                }
                 previous
             }
         };
@@ -198,7 +212,7 @@ impl Step {
         publication: &Publication,
     ) -> Result<(), Stop> {
         let decision = &standing.statement.decision;
-        let held = match &standing.active {
+        let held = match &standing.key.active {
             Some(active) if active.root == decision.epoch_root => active.clone(),
             // The key has moved on since it signed.
             Some(_) | None => {

@@ -6,8 +6,11 @@ use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
 use gateway_domain::dsse::{self, Envelope, KeySet};
-use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
-use gateway_domain::intent::{AssetAction, Bip32, Intent, KeyCreate, Payment, PublicationMode, SigningTerms};
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::intent::{
+    AssetAction, Bip32, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
+    Rotate, SigningTerms,
+};
 use gateway_domain::key::Epoch;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
@@ -93,6 +96,55 @@ pub fn asset_action(participants: &[u16], digest: u8) -> Intent {
     })
 }
 
+fn change(epoch: &str) -> Lifecycle {
+    Lifecycle {
+        target_epoch: EpochName(epoch.to_owned()),
+        reason: "drill".to_owned(),
+        publication_mode: PublicationMode::Automatic,
+        metadata: Default::default(),
+    }
+}
+
+/// New shares for the same participants.
+#[must_use]
+pub fn refresh(epoch: &str) -> Intent {
+    Intent::Refresh(Refresh { change: change(epoch) })
+}
+
+/// New shares for these participants.
+#[must_use]
+pub fn reshare(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
+    Intent::Reshare(Reshare {
+        change: change(epoch),
+        new_participants: roster(participants),
+        threshold: Threshold(threshold),
+    })
+}
+
+/// A new key in the old one's place.
+#[must_use]
+pub fn rotate(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
+    Intent::Rotate(Rotate {
+        change: change(epoch),
+        new_key_ref: KeyRef("successor".to_owned()),
+        participants: roster(participants),
+        threshold: Threshold(threshold),
+    })
+}
+
+/// One participant's share again.
+#[must_use]
+pub fn recover(epoch: &str, recovering: u16, helpers: &[u16]) -> Intent {
+    Intent::Recover(Recover {
+        change: change(epoch),
+        recovery_case_ref: "case-9".to_owned(),
+        recovering_participant: ParticipantIndex(recovering),
+        helper_participants: roster(helpers),
+        helper_share_cids: vec![],
+        expected_helper_admission_root: None,
+    })
+}
+
 /// A payment, with a child key if there is a path.
 #[must_use]
 pub fn payment(participants: &[u16], path: Option<&str>) -> Intent {
@@ -130,7 +182,10 @@ impl Case {
         let intent_hash = intent.hash().unwrap();
         let participants = match &intent {
             Intent::KeyCreate(create) => create.participants.clone(),
-            other => other.signing_terms().map(|terms| terms.requested_participants.clone()).unwrap(),
+            // A change of a key concerns those who `changing` says.
+            other => other
+                .signing_terms()
+                .map_or_else(|| roster(&[0, 1]), |terms| terms.requested_participants.clone()),
         };
         let target = match &intent {
             Intent::KeyCreate(create) => Some(Target {
@@ -175,6 +230,15 @@ impl Case {
         let participants: Vec<u16> = (0..n).collect();
         let epoch = Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO };
         Self::new(id, key_id, epoch, threshold, key_create(&participants, threshold, suite))
+    }
+
+    /// A change of a key that these hold, to another generation.
+    #[must_use]
+    pub fn changing(mut self, holders: &Roster, target: Target) -> Self {
+        self.decision.participants = holders.union(&target.participants).unwrap();
+        self.decision.holders = Some(holders.clone());
+        self.decision.target = Some(target);
+        self
     }
 
     /// For a child key.

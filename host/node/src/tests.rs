@@ -163,9 +163,9 @@ async fn a_share_is_staged_active_retired_and_erased() {
     let (first, second) = (fresh("1", 9), fresh("2", 10));
     vault::stage(&mut conn, &first).await.unwrap();
     assert!(active(&mut conn).await.is_none());
-    assert!(!view(&mut conn).await.key_is_known);
+    assert!(!view(&mut conn).await.key.is_known);
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
-    assert!(view(&mut conn).await.key_is_known);
+    assert!(view(&mut conn).await.key.is_known);
     let held = active(&mut conn).await.unwrap();
     let keys = held.decode(KEY).unwrap();
     let secret = vault::secret(&mut conn, KEY, &held.epoch, &keys).await.unwrap();
@@ -207,7 +207,7 @@ async fn view(conn: &mut SqliteConnection) -> View {
 }
 
 async fn active(conn: &mut SqliteConnection) -> Option<Held> {
-    view(conn).await.active
+    view(conn).await.key.active
 }
 
 fn own((epoch, state, secret): (&str, &str, bool)) -> (String, String, bool) {

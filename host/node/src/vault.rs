@@ -23,6 +23,10 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    pub(crate) const fn new(epoch: EpochName, root: Hex32, package: Vec<u8>) -> Self {
+        Self { epoch, root, package }
+    }
+
     /// From the columns `epoch`, `epoch_root` and `public_keys`; none when they are null.
     pub(crate) fn read(row: &SqliteRow) -> Result<Option<Self>, Stop> {
         let Some(epoch) = row.try_get::<Option<String>, _>("epoch")? else { return Ok(None) };
@@ -61,6 +65,13 @@ impl fmt::Debug for Fresh {
     }
 }
 
+/// The generation that signs.
+pub(crate) async fn active(conn: &mut SqliteConnection, key_id: KeyId) -> Result<Option<Held>, Stop> {
+    let sql = "SELECT epoch, epoch_root, public_keys FROM share WHERE key_id = ?1 AND state = 'active'";
+    let row = sqlx::query(sql).bind(key_id.to_string()).fetch_optional(conn).await?;
+    row.map_or(Ok(None), |row| Held::read(&row))
+}
+
 /// What this attempt staged and nobody has promoted yet.
 pub(crate) async fn staged(
     conn: &mut SqliteConnection,
@@ -83,6 +94,12 @@ pub(crate) async fn generation(
                WHERE key_id = ?1 AND epoch = ?2 AND state <> 'staged'";
     let row = sqlx::query(sql).bind(key_id.to_string()).bind(&epoch.0).fetch_optional(conn).await?;
     row.map_or(Ok(None), |row| Held::read(&row))
+}
+
+/// Whether any generation of the key was ever in force here.
+pub(crate) async fn is_known(conn: &mut SqliteConnection, key_id: KeyId) -> Result<bool, Stop> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM share WHERE key_id = ?1 AND state <> 'staged')";
+    Ok(sqlx::query_scalar(sql).bind(key_id.to_string()).fetch_one(conn).await?)
 }
 
 /// The secret of the generation that signs.
@@ -149,13 +166,19 @@ pub(crate) async fn promote(
     key_id: KeyId,
     epoch: &EpochName,
 ) -> Result<(), Stop> {
-    sqlx::query("UPDATE share SET state = 'retired' WHERE key_id = ?1 AND state = 'active'")
-        .bind(key_id.to_string())
-        .execute(&mut *conn)
-        .await?;
+    retire(conn, key_id).await?;
     sqlx::query("UPDATE share SET state = 'active' WHERE key_id = ?1 AND epoch = ?2 AND state = 'staged'")
         .bind(key_id.to_string())
         .bind(&epoch.0)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// The generation in force signs no more.
+pub(crate) async fn retire(conn: &mut SqliteConnection, key_id: KeyId) -> Result<(), Stop> {
+    sqlx::query("UPDATE share SET state = 'retired' WHERE key_id = ?1 AND state = 'active'")
+        .bind(key_id.to_string())
         .execute(conn)
         .await?;
     Ok(())

@@ -35,6 +35,12 @@ impl<'a> Calls<'a> {
             .map_err(|error| unavailable(&error.to_string()))
     }
 
+    /// The promotion that a node which leaves must have made before the publication, for one that missed it.
+    pub(crate) fn missed_commit(&self, participant: ParticipantIndex) -> Result<Call, Unavailable> {
+        self.named(self.effect(EffectStep::CommitEpoch), participant)
+            .map_err(|error| unavailable(&error.to_string()))
+    }
+
     /// The admission, with everything it rests on.
     pub(crate) fn admit(&self) -> Result<AdmitRequest, Unavailable> {
         let operation = self.operation;

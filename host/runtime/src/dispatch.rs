@@ -5,7 +5,7 @@ use crate::fleet::EmbeddedFleet;
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{Bip32, Intent, OperationType};
+use gateway_domain::intent::{Bip32, OperationType};
 use gateway_domain::key::{CustodyKey, epoch_root};
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
 use gateway_engine::Unavailable;
@@ -29,9 +29,6 @@ impl DriveNodes for EmbeddedFleet {
         key: Option<&CustodyKey>,
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
-        if let Some(unsupported) = unsupported(&operation.intent) {
-            return Ok(unsupported);
-        }
         let _turn = self.turns.lock(operation.id).await;
         let calls = Calls::new(operation)?;
         let plan = operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
@@ -40,12 +37,12 @@ impl DriveNodes for EmbeddedFleet {
             Action::ApplyAdmission(nodes) => self.apply_admission(calls, nodes, &plan).await,
             Action::MaterializeReceipt(nodes) => self.materialize_receipt(calls, effect, nodes, &plan).await,
             Action::RunCeremony(nodes) => match operation.intent.operation_type() {
-                OperationType::KeyCreate => self.make_key(calls, effect, nodes, secrets).await,
                 OperationType::Sign => self.sign(calls, effect, nodes, key, secrets).await,
-                OperationType::Refresh
+                OperationType::KeyCreate
+                | OperationType::Refresh
                 | OperationType::Reshare
                 | OperationType::Rotate
-                | OperationType::Recover => Err(unavailable("nodes have no such ceremony")),
+                | OperationType::Recover => self.make_shares(calls, effect, key, secrets).await,
             },
             Action::CommitEpoch(nodes) => self.commit_epoch(calls, effect, nodes).await,
             Action::Publish(nodes) => self.publish(calls, effect, nodes).await,
@@ -77,18 +74,6 @@ impl EmbeddedFleet {
             let package = hex::decode(&public.package_hex).map_err(|error| error.to_string())?;
             PublicKeys::from_bytes(&package).map_err(|error| error.to_string())
         })
-    }
-}
-
-/// The answer to operations that nodes have no ceremony for.
-fn unsupported(intent: &Intent) -> Option<Outcome> {
-    match intent {
-        Intent::Payment(_) | Intent::AssetAction(_) | Intent::KeyCreate(_) => None,
-        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => {
-            let kind = intent.operation_type().as_str();
-            let detail = format!("the runtime has no ceremony for `{kind}` yet");
-            Some(rejected("unsupported_operation", detail))
-        }
     }
 }
 

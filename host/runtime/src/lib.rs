@@ -4,7 +4,7 @@
 //! enough nodes answered is the core's judgement, not this crate's. Deliberately absent: retries (an effect stays owed
 //! until it is settled) and any state that a restart would miss.
 //!
-//! Start with [`EmbeddedFleet`]; then `dispatch` (which effect is what), `signing` and `keygen` (the ceremonies), `acks`
+//! Start with [`EmbeddedFleet`]; then `dispatch` (which effect is what), `signing` and `shares` (the ceremonies), `acks`
 //! (what answers mean).
 
 mod acks;
@@ -13,7 +13,7 @@ mod config;
 mod dispatch;
 mod fan_out;
 mod fleet;
-mod keygen;
+mod shares;
 mod signing;
 mod steps;
 mod suspects;

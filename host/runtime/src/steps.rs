@@ -17,6 +17,7 @@ type Nodes = BTreeSet<ParticipantIndex>;
 pub(crate) struct Missed {
     admit: Arc<AdmitRequest>,
     receipt: Option<Call>,
+    commit: Option<(Call, CommitEpoch)>,
 }
 
 /// As [`Missed`], for any node.
@@ -28,13 +29,22 @@ pub(crate) struct Before<'a> {
 impl Before<'_> {
     /// What a node may have missed before the receipt.
     pub(crate) fn receipt(&self) -> Missed {
-        Missed { admit: Arc::clone(&self.admit), receipt: None }
+        Missed { admit: Arc::clone(&self.admit), receipt: None, commit: None }
     }
 
     /// What a node may have missed before the ceremony.
     pub(crate) fn ceremony(&self, node: ParticipantIndex) -> Result<Missed, Unavailable> {
         let receipt = Some(self.calls.missed_receipt(node)?);
-        Ok(Missed { admit: Arc::clone(&self.admit), receipt })
+        Ok(Missed { admit: Arc::clone(&self.admit), receipt, commit: None })
+    }
+
+    /// What a node may have missed before the publication: one that leaves was not waited for.
+    pub(crate) fn publication(&self, node: ParticipantIndex) -> Result<Missed, Unavailable> {
+        let commit = match commit_epoch(self.calls) {
+            Some(commit) => Some((self.calls.missed_commit(node)?, commit)),
+            None => None,
+        };
+        Ok(Missed { commit, ..self.ceremony(node)? })
     }
 }
 
@@ -54,6 +64,9 @@ impl Missed {
                 node.admit(&self.admit).await?;
                 if let Some(receipt) = &self.receipt {
                     node.materialize_receipt(receipt).await?;
+                }
+                if let Some((call, commit)) = &self.commit {
+                    node.commit_epoch(call, commit).await?;
                 }
                 ask().await
             }
@@ -97,15 +110,17 @@ impl EmbeddedFleet {
         effect: &Effect,
         nodes: &Nodes,
     ) -> Result<Outcome, Unavailable> {
-        let staged = calls.operation.staged.as_deref();
-        let epoch_root = staged.ok_or_else(|| unavailable("nothing was staged"))?.epoch.root;
-        let commit = CommitEpoch { attempt: calls.executed_attempt(), epoch_root };
-        let commit = &commit;
+        let commit = &commit_epoch(&calls).ok_or_else(|| unavailable("nothing was staged"))?;
         let ask = |node: Arc<Node>, (call, ()): (Call, ())| -> Answer<'_, _> {
             Box::pin(async move { node.commit_epoch(&call, commit).await })
         };
-        let questions = questions(calls, effect, nodes, |_| Ok(()))?;
-        acked_forward(self.ask(questions, "mid-commit-epoch", ask).await)
+        // Those that leave are told at once and not waited for.
+        let plan = calls.operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
+        let told = plan.nodes.difference(&plan.receivers).chain(nodes).copied().collect();
+        let questions = questions(calls, effect, &told, |_| Ok(()))?;
+        let mut answers = self.ask(questions, "mid-commit-epoch", ask).await;
+        answers.retain(|node, _| nodes.contains(node));
+        acked_forward(answers)
     }
 
     pub(crate) async fn publish(
@@ -120,7 +135,7 @@ impl EmbeddedFleet {
         let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(async move { missed.bring(&node, || Box::pin(node.publish(&call, publication))).await })
         };
-        let questions = questions(calls, effect, nodes, |node| before.ceremony(node))?;
+        let questions = questions(calls, effect, nodes, |node| before.publication(node))?;
         acked_forward(self.ask(questions, "mid-publish", ask).await)
     }
 
@@ -137,6 +152,12 @@ impl EmbeddedFleet {
         let answers: Answers<NodeReceipt> = self.ask(questions, "mid-discard", ask).await;
         acked_forward(answers)
     }
+}
+
+/// The promotion of what the operation staged; none for a signature.
+fn commit_epoch(calls: &Calls<'_>) -> Option<CommitEpoch> {
+    let epoch_root = calls.operation.staged.as_deref()?.epoch.root;
+    Some(CommitEpoch { attempt: calls.executed_attempt(), epoch_root })
 }
 
 /// By node: its call, and whatever else it is asked.

@@ -1,15 +1,16 @@
 //! What a node admits, and each single thing that makes it refuse.
 
 use crate::support::{Group, KEY, code, other_root};
-use gateway_domain::admission::Target;
+use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
-use gateway_domain::intent::{Intent, Lifecycle, OperationType, PublicationMode, Refresh};
+use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, payment, roster,
+    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, payment, recover, refresh, reshare,
+    roster, rotate,
 };
 use gateway_node::{AdmitRequest, Code, Node, NodeError};
 use gateway_threshold::derive::derive;
@@ -247,21 +248,63 @@ fn case_epoch() -> gateway_domain::key::Epoch {
     gateway_domain::key::Epoch { name: EpochName("1".into()), root: hex32(1) }
 }
 
-#[tokio::test]
-async fn ceremonies_a_node_does_not_have_are_refused() {
-    let group = group().await;
-    let change = Lifecycle {
-        target_epoch: EpochName("2".into()),
-        reason: "drill".into(),
-        publication_mode: PublicationMode::Manual,
-        metadata: Default::default(),
+/// A change of the group's key, as an authority states it.
+fn changing(group: &Group, intent: Intent, epoch: &str, participants: &[u16], threshold: u16) -> Case {
+    let target = Target {
+        key_id: if matches!(intent, Intent::Rotate(_)) { KeyId(hex32(43)) } else { KEY },
+        epoch: EpochName(epoch.into()),
+        participants: roster(participants),
+        threshold: Threshold(threshold),
     };
-    let refresh = Intent::Refresh(Refresh { change });
-    let mut case = group.case(1, asset_action(&[0, 1, 2], 7));
-    case.decision.operation_type = OperationType::Refresh;
-    case.decision.intent_hash = refresh.hash().unwrap();
-    case.decision.request_digest = refresh.request_digest().unwrap();
-    case.intent = refresh;
-    let case = case.approved_by(&["alice", "bob"]);
-    assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::UnsupportedOperation);
+    group.case(1, intent).changing(&roster(&[0, 1, 2]), target)
+}
+
+#[tokio::test]
+async fn a_change_of_a_key_is_admitted_only_as_its_intent_asks() {
+    let group = group().await;
+    let sound = [
+        changing(&group, refresh("2"), "2", &[0, 1, 2], 2),
+        changing(&group, reshare("2", &[0, 3], 2), "2", &[0, 3], 2),
+        changing(&group, rotate("2", &[0, 3], 2), "2", &[0, 3], 2),
+        changing(&group, recover("2", 2, &[0, 1]), "2", &[0, 1, 2], 2),
+    ];
+    let wrong: [fn(&mut AdmissionDecision); 8] = [
+        |decision| decision.target = None,
+        |decision| decision.holders = None,
+        |decision| decision.participants = roster(&[0, 1, 2, 9]),
+        |decision| decision.target.as_mut().unwrap().epoch = EpochName("3".into()),
+        |decision| decision.target.as_mut().unwrap().threshold = Threshold(3),
+        |decision| decision.target.as_mut().unwrap().participants = roster(&[0, 1]),
+        |decision| decision.target.as_mut().unwrap().key_id = KeyId(hex32(44)),
+        |decision| decision.operation_type = OperationType::KeyCreate,
+    ];
+    for (number, case) in (2..).zip(sound) {
+        for wrong in wrong {
+            let mut other = case.clone();
+            wrong(&mut other.decision);
+            // A rotation is of whatever new key the authority names.
+            if matches!(case.intent, Intent::Rotate(_))
+                && other.decision.target.as_ref().is_some_and(|target| target.key_id == KeyId(hex32(44)))
+            {
+                continue;
+            }
+            assert_eq!(
+                code(group.nodes[0].admit(&other.request()).await),
+                Code::AdmissionRefused,
+                "{other:?}"
+            );
+        }
+        let mut sound = case.clone();
+        sound.decision.operation_id = gateway_domain::ids::OperationId(hex32(number));
+        group.nodes[0].admit(&sound.request()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn helpers_are_enough_others_who_hold_shares() {
+    let group = group().await;
+    for intent in [recover("2", 2, &[0, 2]), recover("2", 2, &[0, 3]), recover("2", 3, &[0, 1])] {
+        let case = changing(&group, intent, "2", &[0, 1, 2], 2);
+        assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
+    }
 }

@@ -4,7 +4,9 @@ use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, SUITES, asset_action};
-use gateway_node::{Code, CommitEpoch, ExecuteSecrets, KeygenAnswer, NodeError, Publication};
+use gateway_node::{
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, ExecuteSecrets, NodeError, Publication,
+};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -19,8 +21,10 @@ async fn a_staged_key_is_found_again_and_signs_only_in_force() {
     group.make_key(&case, 1).await;
     group.restart(0).await;
     let call = case.call(0, EffectStep::Execute, 1, 1);
-    let KeygenAnswer::Staged(keys) =
-        group.nodes[0].keygen_start(&call, &ExecuteSecrets::default()).await.unwrap()
+    let CeremonyAnswer::Staged(keys) = group.nodes[0]
+        .ceremony_start(&call, &CeremonyStart::default(), &ExecuteSecrets::default())
+        .await
+        .unwrap()
     else {
         panic!()
     };
@@ -39,11 +43,21 @@ async fn an_attempt_is_begun_once() {
     group.admit(&case).await;
     let sent = group.start(&case, 2).await;
     let again = |participant, attempt| case.call(participant, EffectStep::Execute, attempt, attempt);
-    assert_lost(group.nodes[0].keygen_start(&again(0, 2), &ExecuteSecrets::default()).await);
+    assert_lost(
+        group.nodes[0]
+            .ceremony_start(&again(0, 2), &CeremonyStart::default(), &ExecuteSecrets::default())
+            .await,
+    );
     group.restart(1).await;
-    assert_lost(group.nodes[1].keygen_start(&again(1, 2), &ExecuteSecrets::default()).await);
-    assert_lost(group.nodes[1].keygen_deliver(&again(1, 2), mail(&sent, 1)).await);
-    let earlier = group.nodes[1].keygen_start(&again(1, 1), &ExecuteSecrets::default()).await;
+    assert_lost(
+        group.nodes[1]
+            .ceremony_start(&again(1, 2), &CeremonyStart::default(), &ExecuteSecrets::default())
+            .await,
+    );
+    assert_lost(group.nodes[1].ceremony_deliver(&again(1, 2), mail(&sent, 1)).await);
+    let earlier = group.nodes[1]
+        .ceremony_start(&again(1, 1), &CeremonyStart::default(), &ExecuteSecrets::default())
+        .await;
     assert_eq!(code(earlier), Code::AttemptSuperseded);
     group.run_keygen(&case, 3).await;
 }
@@ -99,12 +113,12 @@ async fn a_culprit_is_named_and_ends_the_ceremony() {
     let last = spoilt[0].body.len() - 1;
     spoilt[0].body[last] ^= 1;
     let call = case.call(0, EffectStep::Execute, 1, 1);
-    let Err(NodeError::Rejected(rejection)) = group.nodes[0].keygen_deliver(&call, spoilt).await else {
+    let Err(NodeError::Rejected(rejection)) = group.nodes[0].ceremony_deliver(&call, spoilt).await else {
         panic!()
     };
     assert_eq!(rejection.code, Code::CeremonyMisbehaviour);
     assert_eq!(rejection.culprits, [ParticipantIndex(from)]);
-    assert_lost(group.nodes[0].keygen_deliver(&call, mail(&sent, 0)).await);
+    assert_lost(group.nodes[0].ceremony_deliver(&call, mail(&sent, 0)).await);
 }
 
 #[tokio::test]
@@ -118,14 +132,14 @@ async fn another_operation_can_not_take_a_staged_key_s_place() {
     for _round in 0..2 {
         let mut next = vec![];
         for (node, participant) in group.nodes.iter().zip(0..) {
-            match node.keygen_deliver(&call(participant), mail(&sent, participant)).await.unwrap() {
-                KeygenAnswer::Send(messages) => next.extend(messages),
-                KeygenAnswer::Staged(keys) => panic!("{keys:?}"),
+            match node.ceremony_deliver(&call(participant), mail(&sent, participant)).await.unwrap() {
+                CeremonyAnswer::Send(messages) => next.extend(messages),
+                CeremonyAnswer::Staged(keys) => panic!("{keys:?}"),
             }
         }
         sent = next;
     }
-    let last = group.nodes[0].keygen_deliver(&call(0), mail(&sent, 0)).await;
+    let last = group.nodes[0].ceremony_deliver(&call(0), mail(&sent, 0)).await;
     assert_eq!(code(last), Code::EpochConflict);
 }
 

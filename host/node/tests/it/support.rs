@@ -8,7 +8,8 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, authority, hex32, pinned, roster};
 use gateway_node::{
-    Code, CommitEpoch, ExecuteSecrets, KeygenAnswer, Node, NodeConfig, NodeError, Publication, RoundOne,
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, ExecuteSecrets, Node, NodeConfig, NodeError,
+    Publication, RoundOne,
 };
 use gateway_threshold::sign::{SigningPackage, aggregate};
 use gateway_threshold::{Message, PublicKeys};
@@ -112,9 +113,13 @@ impl Group {
         let mut sent = vec![];
         for (node, participant) in self.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-            match node.keygen_start(&call, &ExecuteSecrets::default()).await.unwrap() {
-                KeygenAnswer::Send(messages) => sent.extend(messages),
-                KeygenAnswer::Staged(keys) => panic!("{keys:?}"),
+            match node
+                .ceremony_start(&call, &CeremonyStart::default(), &ExecuteSecrets::default())
+                .await
+                .unwrap()
+            {
+                CeremonyAnswer::Send(messages) => sent.extend(messages),
+                CeremonyAnswer::Staged(keys) => panic!("{keys:?}"),
             }
         }
         sent
@@ -127,9 +132,9 @@ impl Group {
             let mut next = vec![];
             for (node, participant) in self.nodes.iter().zip(0..) {
                 let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-                match node.keygen_deliver(&call, mail(&sent, participant)).await.unwrap() {
-                    KeygenAnswer::Send(messages) => next.extend(messages),
-                    KeygenAnswer::Staged(keys) => staged.push(*keys),
+                match node.ceremony_deliver(&call, mail(&sent, participant)).await.unwrap() {
+                    CeremonyAnswer::Send(messages) => next.extend(messages),
+                    CeremonyAnswer::Staged(keys) => staged.push(*keys),
                 }
             }
             sent = next;

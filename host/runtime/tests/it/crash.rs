@@ -5,7 +5,7 @@ use crate::verify::check;
 use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, asset_action, key_create};
-use gateway_node::{Call, Chain, ExecuteSecrets, RoundOne};
+use gateway_node::{Call, CeremonyStart, Chain, ExecuteSecrets, RoundOne};
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
@@ -130,7 +130,13 @@ async fn a_key_lost_in_the_middle_is_made_by_the_next_attempt() {
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     for participant in [0, 1, 2] {
         let node = world.node(participant).await;
-        node.keygen_start(&call(&creating, participant), &ExecuteSecrets::default()).await.unwrap();
+        node.ceremony_start(
+            &call(&creating, participant),
+            &CeremonyStart::default(),
+            &ExecuteSecrets::default(),
+        )
+        .await
+        .unwrap();
     }
     world.restart().await;
     let lost = world.owed(&creating).await.unwrap();

@@ -5,6 +5,7 @@ mod absent;
 mod crash;
 #[cfg(feature = "failpoints")]
 mod kill;
+mod lifecycle;
 mod lives;
 mod refused;
 mod support;

@@ -2,10 +2,8 @@
 
 use crate::support::{World, operation};
 use gateway_domain::ids::EpochName;
-use gateway_domain::intent::{Intent, Lifecycle, PublicationMode, Recover, Refresh, Reshare, Rotate};
 use gateway_domain::operation::{Failure, Operation, Outcome, Phase};
-use gateway_domain::roster::{ParticipantIndex, Threshold};
-use gateway_node::testing::{NOT_AFTER, SUITES, asset_action, hex32, key_create, roster};
+use gateway_node::testing::{NOT_AFTER, SUITES, asset_action, hex32, key_create};
 
 fn failure(outcome: Outcome) -> Failure {
     match outcome {
@@ -94,42 +92,4 @@ async fn an_abandoned_key_is_discarded_everywhere_and_can_be_made_again() {
     world.keys.clear();
     let made = world.live(operation(101, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     assert_eq!(made.phase, Phase::Published, "{:?}", made.failure);
-}
-
-#[tokio::test]
-async fn ceremonies_that_are_not_there_say_so() {
-    let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let change = Lifecycle {
-        target_epoch: EpochName("2".into()),
-        reason: "drill".into(),
-        publication_mode: PublicationMode::Manual,
-        metadata: Default::default(),
-    };
-    let kinds = [
-        Intent::Refresh(Refresh { change: change.clone() }),
-        Intent::Reshare(Reshare {
-            change: change.clone(),
-            new_participants: roster(&[1, 2, 3]),
-            threshold: Threshold(2),
-        }),
-        Intent::Rotate(Rotate {
-            change: change.clone(),
-            new_key_ref: gateway_domain::ids::KeyRef("new".into()),
-            participants: roster(&[0, 1, 2]),
-            threshold: Threshold(2),
-        }),
-        Intent::Recover(Recover {
-            change,
-            recovery_case_ref: "case-9".into(),
-            recovering_participant: ParticipantIndex(2),
-            helper_participants: roster(&[0, 1]),
-            helper_share_cids: vec![],
-            expected_helper_admission_root: None,
-        }),
-    ];
-    let mut like = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
-    for intent in kinds {
-        like.intent = intent;
-        assert_eq!(failure(world.owed(&like).await.unwrap()).code, "unsupported_operation");
-    }
 }

@@ -7,7 +7,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, Epoch, Keys, after};
 use gateway_domain::operation::{
     Ask, Change, Command, Effect, EffectStep, KeySlot, Operation, Outcome, Phase, Step, Submission, decide,
-    evolve, next, open, replay,
+    evolve, next, open, replay, target,
 };
 use gateway_domain::policy::{self, Decision, Quorum};
 use gateway_domain::roster::{ParticipantIndex, Threshold};
@@ -27,6 +27,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
 pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
+
+/// What a rotation makes.
+pub(crate) const SUCCESSOR: KeyId = KeyId(Hex32::new([43; 32]));
 
 pub(crate) struct World {
     /// Goes away with the world, unless another process lent the folder.
@@ -163,6 +166,11 @@ impl World {
         let threshold = asked.unwrap_or(threshold);
         let mut case = Case::new(0, operation.key.key_id, epoch, threshold.0, operation.intent.clone());
         case.decision.operation_id = operation.id;
+        if let (Some(key), Some(target), false) =
+            (key, target(operation, key), matches!(operation.intent, Intent::KeyCreate(_)))
+        {
+            case = case.changing(&key.participants, target);
+        }
         if let (Intent::Payment(payment), Some(key)) = (&operation.intent, key) {
             case.decision.derivation =
                 payment.bip32.as_ref().map(|bip32| self.fleet.derive(key, bip32).unwrap());
@@ -179,9 +187,11 @@ impl World {
 
     pub(crate) fn ask(&mut self, mut operation: Operation, ask: Ask) -> Operation {
         let at = EpochMs(self.now.load(Ordering::Relaxed));
-        if !self.keys.contains_key(&operation.key.key_id) {
+        let made = operation.successor.as_ref().map_or(operation.key.key_id, |slot| slot.key_id);
+        if !self.keys.contains_key(&made) {
             let submitted = Change::Submitted(Box::new(submission(0, operation.intent.clone())));
-            self.keep(after(Keys::default(), &operation, &submitted));
+            let subject = self.keys.get(&operation.key.key_id).cloned();
+            self.keep(after(Keys { subject, successor: None }, &operation, &submitted));
         }
         for event in decide(&operation, &Command { at, ask }).unwrap() {
             operation = evolve(operation, &event);
@@ -276,12 +286,13 @@ fn submission(id: u8, intent: Intent) -> Submission {
             tenant: None,
         },
         intent_hash: intent.hash().unwrap(),
-        intent,
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KEY },
-        successor: None,
+        successor: matches!(intent, Intent::Rotate(_))
+            .then_some(KeySlot { key_ref: KeyRef("successor".into()), key_id: SUCCESSOR }),
         body_digest: hex32(6),
         unknown_fields: vec![],
         policy: allowed(),
+        intent,
     }
 }
 

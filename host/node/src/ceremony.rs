@@ -1,39 +1,37 @@
-//! Key generation: this node's side of the ceremony, from its first message to a staged share.
+//! Making shares: this node's side of the ceremony, from its first message to a staged share.
 //!
-//! A ceremony lives in memory; that it was begun is on disk, so that no attempt is ever begun twice (a repeated attempt
-//! needs a new ceremony id). After a restart an attempt either has its share staged or is lost.
+//! One way for new keys, refreshed, redistributed and repaired shares; what differs is in `part`. A ceremony lives in
+//! memory; that it was begun is on disk, so that no attempt is ever begun twice (a repeated attempt needs a new ceremony
+//! id). After a restart an attempt either has its share staged or is lost.
 
-use crate::call::{Call, ExecuteSecrets};
+use crate::call::{Call, CeremonyStart, ExecuteSecrets};
 use crate::chain::Chain;
 use crate::error::{NodeError, Stop, answer};
 use crate::gate;
-use crate::judge::FIRST_EPOCH;
-use crate::limits::{KEYGEN_SESSIONS_MAX, KEYGEN_TTL_MS};
+use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
 use crate::node::Node;
+use crate::part::{Part, target};
 use crate::row::{self, Stage, Statement, View};
 use crate::sessions::superseded;
 use crate::vault::{self, Fresh};
-use gateway_domain::canonical;
-use gateway_domain::ids::{EpochName, Hex32, OperationId};
-use gateway_domain::intent::Intent;
+use gateway_domain::admission::Target;
+use gateway_domain::ids::OperationId;
+use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::time::EpochMs;
 use gateway_sqlite::Job;
-use gateway_threshold::keygen::{self, Params};
-use gateway_threshold::{Message, Output, Progress, PublicKeys, Session};
-use rand_core::OsRng;
-use serde::Serialize;
+use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where a node is in a key generation.
+/// Where a node is in a ceremony.
 #[derive(Debug)]
-pub enum KeygenAnswer {
+pub enum CeremonyAnswer {
     /// These are for the other participants; none means that they must speak first.
     Send(Vec<Message>),
-    /// The share is staged, durably.
+    /// The share, if the node is to have one, is staged, durably.
     Staged(Box<PublicKeys>),
 }
 
@@ -41,7 +39,7 @@ pub enum KeygenAnswer {
 pub(crate) struct Ceremony {
     attempt: u32,
     opened_at: EpochMs,
-    session: tokio::sync::Mutex<Option<Session>>,
+    session: tokio::sync::Mutex<Option<Box<Session>>>,
 }
 
 /// The ceremonies of a node, by operation.
@@ -52,9 +50,9 @@ impl Ceremonies {
     /// Asked before an attempt is recorded as begun: a node that is only busy must not use attempts up.
     fn has_room(&self, id: OperationId, now: EpochMs) -> Result<(), NodeError> {
         let mut open = self.lock();
-        open.retain(|_, other| now.0.saturating_sub(other.opened_at.0) <= KEYGEN_TTL_MS);
-        if open.len() >= KEYGEN_SESSIONS_MAX && !open.contains_key(&id) {
-            return Err(NodeError::unavailable("the node has too many key generations at once"));
+        open.retain(|_, other| now.0.saturating_sub(other.opened_at.0) <= CEREMONY_TTL_MS);
+        if open.len() >= CEREMONIES_MAX && !open.contains_key(&id) {
+            return Err(NodeError::unavailable("the node has too many ceremonies at once"));
         }
         Ok(())
     }
@@ -83,33 +81,38 @@ impl Node {
     /// Begins this attempt, or answers with what it staged. `secrets` are dropped unread.
     ///
     /// # Errors
-    /// [`NodeError::Lost`] when the attempt was begun before; [`NodeError::Rejected`] and [`NodeError::Unavailable`]
-    /// as in [`Self::signing_commit`].
-    pub async fn keygen_start(
+    /// [`NodeError::Lost`] when the attempt was begun before; [`NodeError::Rejected`] with
+    /// [`Code::PackageRefused`](crate::Code::PackageRefused) when `start` does not fit what was admitted, otherwise, and
+    /// [`NodeError::Unavailable`], as in [`Self::signing_commit`].
+    pub async fn ceremony_start(
         &self,
         call: &Call,
+        start: &CeremonyStart,
         _secrets: &ExecuteSecrets<'_>,
-    ) -> Result<KeygenAnswer, NodeError> {
+    ) -> Result<CeremonyAnswer, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
-        let standing =
-            gate::known(View::load(&mut conn, call.effect, None).await?, call, EffectStep::Execute)?;
-        let key_id = standing.statement.decision.key_id;
+        let view = View::load(&mut conn, call.effect, None).await?;
+        let standing = gate::known(view, call, EffectStep::Execute)?;
+        let made = target(&standing.statement.decision)?;
         if let Some(staged) = vault::staged(&mut conn, id, attempt).await? {
-            return Ok(KeygenAnswer::Staged(Box::new(staged.decode(key_id)?)));
+            return Ok(CeremonyAnswer::Staged(Box::new(staged.decode(made.key_id)?)));
         }
         let previous = self.chain(call).after_receipt()?;
         gate::in_order(call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
         gate::in_force(&self.config, &standing)?;
-        drop(conn);
-        let params = self.params(call, &standing.statement)?;
         self.ceremonies.has_room(id, self.now())?;
+        let part = self.take_part(&mut conn, call, &standing.statement, start).await?;
+        drop(conn);
         self.database.write(Begin { id, attempt }).await??;
-        let (session, messages) =
-            keygen::start(params, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
-        let session = tokio::sync::Mutex::new(Some(session));
-        self.ceremonies.open(id, Ceremony { attempt, opened_at: self.now(), session });
-        Ok(KeygenAnswer::Send(messages))
+        match part {
+            Part::Speaks(session, messages) => {
+                let session = tokio::sync::Mutex::new(Some(session));
+                self.ceremonies.open(id, Ceremony { attempt, opened_at: self.now(), session });
+                Ok(CeremonyAnswer::Send(messages))
+            }
+            Part::Carries(share, keys) => self.stage(call, made, Some(&share), (*keys).clone()).await,
+        }
     }
 
     /// Takes messages of other participants; `from` of each is who the channel says sent it.
@@ -117,17 +120,18 @@ impl Node {
     /// # Errors
     /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits; [`NodeError::Lost`] when there is no such
     /// ceremony or it failed without anybody to blame; [`NodeError::Unavailable`] when the share could not be staged.
-    pub async fn keygen_deliver(
+    pub async fn ceremony_deliver(
         &self,
         call: &Call,
         messages: Vec<Message>,
-    ) -> Result<KeygenAnswer, NodeError> {
+    ) -> Result<CeremonyAnswer, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;
-        let Statement { decision, .. } = gate::known(view, call, EffectStep::Execute)?.statement;
+        let statement = gate::known(view, call, EffectStep::Execute)?.statement;
+        let made = target(&statement.decision)?;
         if let Some(staged) = vault::staged(&mut conn, id, attempt).await? {
-            return Ok(KeygenAnswer::Staged(Box::new(staged.decode(decision.key_id)?)));
+            return Ok(CeremonyAnswer::Staged(Box::new(staged.decode(made.key_id)?)));
         }
         drop(conn);
         let ceremony = self.ceremonies.find(id, attempt).ok_or(GONE)?;
@@ -141,48 +145,55 @@ impl Node {
         match handled {
             Handled::Send(messages) => {
                 *slot = Some(session);
-                Ok(KeygenAnswer::Send(messages))
+                Ok(CeremonyAnswer::Send(messages))
             }
             Handled::Done(output) => {
-                let root =
-                    epoch_root(decision.key_id, &decision.epoch, &hex::encode(output.keys.to_bytes()))?;
-                let fresh = Fresh {
-                    key_id: decision.key_id,
-                    epoch: EpochName(FIRST_EPOCH.to_owned()),
-                    operation_id: id,
-                    attempt,
-                    root,
-                    public_keys: output.keys.to_bytes(),
-                    secret: output.share.ok_or(GONE)?.to_secret_bytes(),
-                };
-                self.database
-                    .write(StageShare { effect: call.effect, chain: self.chain(call), fresh })
-                    .await??;
+                let Output { share, keys, .. } = *output;
+                let kept = self.kept(&statement, share, &keys).await?;
+                let staged = self.stage(call, made, kept.as_ref(), keys).await?;
                 self.ceremonies.close(id);
-                Ok(KeygenAnswer::Staged(Box::new(output.keys)))
+                Ok(staged)
             }
         }
     }
 
-    fn params(&self, call: &Call, statement: &Statement) -> Result<Params, NodeError> {
-        #[derive(Serialize)]
-        struct Attempt {
-            admission_hash: Hex32,
-            operation_id: OperationId,
-            attempt: u32,
+    /// What this node will hold: what the protocol gave it, or what it had when it only helped another.
+    async fn kept(
+        &self,
+        statement: &Statement,
+        given: Option<KeyShare>,
+        keys: &PublicKeys,
+    ) -> Result<Option<KeyShare>, NodeError> {
+        let decision = &statement.decision;
+        let helped = decision.operation_type == OperationType::Recover;
+        if given.is_some() || !helped {
+            return Ok(given);
         }
-        let Intent::KeyCreate(create) = &statement.request.intent else {
-            return Err(gate::out_of_order("the operation makes no key").into());
-        };
-        let Call { effect, admission_hash, .. } = *call;
-        let attempt = Attempt { admission_hash, operation_id: effect.operation, attempt: effect.attempt };
-        Ok(Params {
-            profile: create.signature_profile.parse().map_err(NodeError::damaged)?,
-            me: self.config.participant.0,
-            roster: create.participants.iter().map(|participant| participant.0).collect(),
-            threshold: create.threshold.0,
-            ceremony_id: *canonical::digest("svc/ceremony/v1", &attempt)?.as_bytes(),
-        })
+        let mut conn = self.database.reader().acquire().await?;
+        Ok(Some(vault::secret(&mut conn, decision.key_id, &decision.epoch, keys).await?))
+    }
+
+    /// Keeps the share, and that the operation is executed; one that leaves keeps only that.
+    async fn stage(
+        &self,
+        call: &Call,
+        made: &Target,
+        share: Option<&KeyShare>,
+        keys: PublicKeys,
+    ) -> Result<CeremonyAnswer, NodeError> {
+        let public_keys = keys.to_bytes();
+        let root = epoch_root(made.key_id, &made.epoch, &hex::encode(&public_keys))?;
+        let fresh = share.map(|share| Fresh {
+            key_id: made.key_id,
+            epoch: made.epoch.clone(),
+            operation_id: call.effect.operation,
+            attempt: call.effect.attempt,
+            root,
+            public_keys,
+            secret: share.to_secret_bytes(),
+        });
+        self.database.write(StageShare { effect: call.effect, chain: self.chain(call), fresh }).await??;
+        Ok(CeremonyAnswer::Staged(Box::new(keys)))
     }
 }
 
@@ -193,14 +204,17 @@ enum Handled {
 }
 
 /// An error drops the session and its secrets.
-fn handle(mut session: Session, messages: Vec<Message>) -> Result<(Session, Handled), NodeError> {
+fn handle(mut session: Box<Session>, messages: Vec<Message>) -> Result<(Box<Session>, Handled), NodeError> {
     let mut send = Vec::new();
     for message in messages {
         match session.handle(message).map_err(|error| NodeError::ceremony(&error))? {
             Progress::Wait => {}
             Progress::Send(messages) => send.extend(messages),
-            // The last round is an echo, sent before the output is due: `send` has nothing more.
-            Progress::Done { output, .. } => return Ok((session, Handled::Done(output))),
+            // What others need goes out a turn before: a relay that mixes the turns up loses the attempt.
+            Progress::Done { send: more, output } if send.is_empty() && more.is_empty() => {
+                return Ok((session, Handled::Done(output)));
+            }
+            Progress::Done { .. } => return Err(GONE),
         }
     }
     Ok((session, Handled::Send(send)))
@@ -247,18 +261,21 @@ impl Job for Begin {
 struct StageShare {
     effect: EffectId,
     chain: Chain,
-    fresh: Fresh,
+    /// None for one that leaves.
+    fresh: Option<Fresh>,
 }
 
 impl StageShare {
     async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
-        let id = self.chain.operation_id;
         let stage = View::load(conn, self.effect, None).await?.row.map(|row| row.stage);
         if !matches!(stage, Some(Stage::Receipted | Stage::Executed)) {
             return Err(gate::out_of_order("the operation moved on during the ceremony").into());
         }
-        vault::stage(conn, &self.fresh).await?;
-        row::advance(conn, id, Stage::Executed, self.chain.after_execute(self.fresh.attempt)?).await
+        if let Some(fresh) = &self.fresh {
+            vault::stage(conn, fresh).await?;
+        }
+        let head = self.chain.after_execute(self.effect.attempt)?;
+        row::advance(conn, self.effect.operation, Stage::Executed, head).await
     }
 }
 

@@ -1,0 +1,168 @@
+//! What this node does in a ceremony that makes shares: which protocol, in which part, with what of its own.
+
+use crate::call::{Call, CeremonyStart, ceremony_id};
+use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::gate;
+use crate::judge::epoch_conflict;
+use crate::node::Node;
+use crate::row::Statement;
+use crate::vault::{self, Held};
+use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::intent::{Intent, Recover};
+use gateway_domain::roster::{ParticipantIndex, Roster};
+use gateway_threshold::keygen;
+use gateway_threshold::redistribute;
+use gateway_threshold::repair;
+use gateway_threshold::{KeyShare, Message, PublicKeys, Session, ThresholdError};
+use rand_core::OsRng;
+use sqlx::SqliteConnection;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How a node takes part.
+pub(crate) enum Part {
+    /// In a protocol, whose first messages these are.
+    Speaks(Box<Session>, Vec<Message>),
+    /// Its share stays as it is and gets the new epoch's name.
+    Carries(KeyShare, Arc<PublicKeys>),
+}
+
+/// The key as the ceremony finds it.
+struct Present {
+    keys: Arc<PublicKeys>,
+    /// This node's share; none when it holds none.
+    share: Option<KeyShare>,
+}
+
+/// The generation that an operation makes.
+pub(crate) fn target(decision: &AdmissionDecision) -> Result<&Target, Rejection> {
+    decision.target.as_ref().ok_or_else(|| gate::out_of_order("the operation makes no shares"))
+}
+
+impl Node {
+    /// Takes this node's part in the ceremony.
+    pub(crate) async fn take_part(
+        &self,
+        conn: &mut SqliteConnection,
+        call: &Call,
+        statement: &Statement,
+        start: &CeremonyStart,
+    ) -> Result<Part, Stop> {
+        let decision = &statement.decision;
+        let Target { participants, threshold, .. } = target(decision)?;
+        let ceremony_id = ceremony_id(call, start)?;
+        let me = self.participant();
+        if let Intent::KeyCreate(create) = &statement.request.intent {
+            let profile = create.signature_profile.parse().map_err(NodeError::damaged)?;
+            return speaks(new_key(profile, me, participants, threshold.0, ceremony_id));
+        }
+        let present = self.present(conn, decision, start).await?;
+        match &statement.request.intent {
+            Intent::Rotate(_) => {
+                if vault::is_known(conn, target(decision)?.key_id).await? {
+                    return Err(epoch_conflict("the new key exists").into());
+                }
+                speaks(new_key(present.keys.profile(), me, participants, threshold.0, ceremony_id))
+            }
+            Intent::Refresh(_) | Intent::Reshare(_) => {
+                check_dealers(&start.dealers, &present.keys)?;
+                let params = redistribute::Params {
+                    keys: (*present.keys).clone(),
+                    me: me.0,
+                    dealers: indices(&start.dealers),
+                    roster: indices(participants.as_set()),
+                    threshold: threshold.0,
+                    ceremony_id,
+                };
+                speaks(redistribute::start(params, present.share.as_ref(), &mut OsRng))
+            }
+            Intent::Recover(recover) => repair_or_carry(recover, me, present, ceremony_id),
+            Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => {
+                Err(gate::out_of_order("the operation makes no shares").into())
+            }
+        }
+    }
+
+    /// The key in the generation that was admitted: its root is in the decision, so it does not matter who brings it.
+    async fn present(
+        &self,
+        conn: &mut SqliteConnection,
+        decision: &AdmissionDecision,
+        start: &CeremonyStart,
+    ) -> Result<Present, Stop> {
+        let held = Held::new(decision.epoch.clone(), decision.epoch_root, start.package.clone());
+        let keys = self.generations.keys(decision.epoch_root, || held.decode(decision.key_id));
+        let keys = keys.map_err(|_| refused("the public keys are not of the admitted generation"))?;
+        let holders: BTreeSet<_> = keys.verifying_shares().keys().copied().map(ParticipantIndex).collect();
+        let is_as_admitted = decision.holders.as_ref().is_some_and(|named| *named.as_set() == holders)
+            && decision.threshold.0 == keys.threshold();
+        if !is_as_admitted {
+            return Err(refused("the decision names other holders than the key has").into());
+        }
+        let share = match vault::active(conn, decision.key_id).await? {
+            Some(active) if active.root == decision.epoch_root => {
+                Some(vault::secret(conn, decision.key_id, &active.epoch, &keys).await?)
+            }
+            Some(_) | None => None,
+        };
+        Ok(Present { keys, share })
+    }
+}
+
+/// Helpers and the one to be helped speak; whoever else holds a share keeps it.
+fn repair_or_carry(
+    recover: &Recover,
+    me: ParticipantIndex,
+    present: Present,
+    ceremony_id: [u8; 32],
+) -> Result<Part, Stop> {
+    let helpers = recover.helper_participants.as_set();
+    if recover.recovering_participant != me && !helpers.contains(&me) {
+        let share = present.share.ok_or(vault::NO_SHARE)?;
+        return Ok(Part::Carries(share, present.keys));
+    }
+    let params = repair::Params {
+        keys: (*present.keys).clone(),
+        me: me.0,
+        target: recover.recovering_participant.0,
+        helpers: indices(helpers),
+        ceremony_id,
+    };
+    speaks(repair::start(params, present.share.as_ref(), &mut OsRng))
+}
+
+fn new_key(
+    profile: gateway_threshold::SignatureProfile,
+    me: ParticipantIndex,
+    participants: &Roster,
+    threshold: u16,
+    ceremony_id: [u8; 32],
+) -> Result<(Session, Vec<Message>), ThresholdError> {
+    let roster = indices(participants.as_set());
+    keygen::start(keygen::Params { profile, me: me.0, roster, threshold, ceremony_id }, &mut OsRng)
+}
+
+fn speaks(started: Result<(Session, Vec<Message>), ThresholdError>) -> Result<Part, Stop> {
+    match started {
+        Ok((session, messages)) => Ok(Part::Speaks(Box::new(session), messages)),
+        Err(ThresholdError::ShareMissing { .. }) => Err(vault::NO_SHARE.into()),
+        Err(error) => Err(refused(error.to_string()).into()),
+    }
+}
+
+/// The dealers are holders, and enough of them.
+fn check_dealers(dealers: &BTreeSet<ParticipantIndex>, keys: &PublicKeys) -> Result<(), Rejection> {
+    let are_holders = dealers.iter().all(|dealer| keys.verifying_shares().contains_key(&dealer.0));
+    if are_holders && dealers.len() >= usize::from(keys.threshold()) {
+        return Ok(());
+    }
+    Err(refused("the dealers are not holders, or too few"))
+}
+
+fn indices(participants: &BTreeSet<ParticipantIndex>) -> BTreeSet<u16> {
+    participants.iter().map(|participant| participant.0).collect()
+}
+
+fn refused(detail: impl Into<String>) -> Rejection {
+    Rejection::new(Code::PackageRefused, detail)
+}

@@ -1,0 +1,218 @@
+//! Relaying a ceremony that makes shares: every message to whom it is for, until all who are to hold one have staged
+//! their share of one key.
+//!
+//! The relay is trusted with nothing but progress: nodes compare what they saw before any of them has a share
+//! (`host/threshold/protocols.md`).
+
+use crate::acks::{is_lost, refused_for_good, silent};
+use crate::calls::{Calls, unavailable};
+use crate::fan_out::{Answer, Answers};
+use crate::fleet::EmbeddedFleet;
+use crate::signing::borrowed;
+use crate::steps::{Missed, questions};
+use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::intent::OperationType;
+use gateway_domain::key::{CustodyKey, Epoch, PublicKey, epoch_root};
+use gateway_domain::operation::{Effect, Outcome, Staged};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_engine::Unavailable;
+use gateway_engine::secret::Secrets;
+use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Node};
+use gateway_threshold::{Message, PublicKeys};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+type Nodes = BTreeSet<ParticipantIndex>;
+
+/// Rounds of the longest protocol.
+const ROUNDS: usize = 3;
+
+/// Turns of relaying: three rounds, and one for nodes that had staged already. More means that nobody gets further.
+const TURNS_MAX: usize = 8;
+
+/// A ceremony, from the admission and the key.
+struct Ceremony<'a> {
+    calls: Calls<'a>,
+    decision: &'a AdmissionDecision,
+    target: &'a Target,
+    /// Those who take part: who will hold a share, and who deals one.
+    nodes: Nodes,
+    start: CeremonyStart,
+}
+
+impl EmbeddedFleet {
+    pub(crate) async fn make_shares(
+        &self,
+        calls: Calls<'_>,
+        effect: &Effect,
+        key: Option<&CustodyKey>,
+        secrets: &Secrets,
+    ) -> Result<Outcome, Unavailable> {
+        let ceremony = self.ceremony(calls, key)?;
+        let mut answers = self.begin(&ceremony, effect, secrets).await?;
+        let mut staged = BTreeMap::new();
+        for turn in 1..=TURNS_MAX {
+            let mail = sort(&mut answers, &ceremony.nodes, &mut staged);
+            if ceremony.target.participants.iter().all(|node| staged.contains_key(&node)) {
+                return ceremony.all_staged(staged);
+            }
+            if answers.values().any(Result::is_err) {
+                return self.failed(&ceremony, &answers);
+            }
+            if mail.is_empty() {
+                break;
+            }
+            let deliver = |node: Arc<Node>, (call, messages): (Call, Vec<Message>)| -> Answer<'_, _> {
+                Box::pin(async move { node.ceremony_deliver(&call, messages).await })
+            };
+            // In the last round the first node stages its share.
+            let after_each = if turn >= ROUNDS - 1 { "mid-execute" } else { "mid-keygen" };
+            let mut asked = Vec::new();
+            for (node, messages) in mail {
+                asked.push((node, (calls.call(effect, node)?, messages)));
+            }
+            answers = self.ask(asked, after_each, deliver).await;
+        }
+        Ok(Outcome::AttemptLost("only some participants have the attempt's shares".to_owned()))
+    }
+
+    async fn begin(
+        &self,
+        ceremony: &Ceremony<'_>,
+        effect: &Effect,
+        secrets: &Secrets,
+    ) -> Result<Answers<CeremonyAnswer>, Unavailable> {
+        let before = Missed::before(&ceremony.calls)?;
+        let (start, secrets) = (&ceremony.start, &borrowed(secrets));
+        let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+            Box::pin(async move {
+                missed.bring(&node, || Box::pin(node.ceremony_start(&call, start, secrets))).await
+            })
+        };
+        let asked = questions(ceremony.calls, effect, &ceremony.nodes, |node| before.ceremony(node))?;
+        Ok(self.ask(asked, "mid-keygen-start", ask).await)
+    }
+
+    fn ceremony<'a>(&self, calls: Calls<'a>, key: Option<&CustodyKey>) -> Result<Ceremony<'a>, Unavailable> {
+        let admission = calls.operation.admission.as_deref();
+        let decision = &admission.ok_or_else(|| unavailable("the operation has no decision"))?.decision;
+        let target = decision.target.as_ref().ok_or_else(|| unavailable("the decision makes no shares"))?;
+        let receivers = target.participants.as_set();
+        let dealers = match (decision.operation_type, &decision.holders) {
+            (OperationType::Refresh | OperationType::Reshare, Some(holders)) => {
+                self.dealers(holders.as_set(), receivers, decision.threshold.count())
+            }
+            _ => Nodes::new(),
+        };
+        let package = match decision.operation_type {
+            OperationType::KeyCreate => Vec::new(),
+            _ => self.present(decision, key)?.to_bytes(),
+        };
+        let nodes = receivers.union(&dealers).copied().collect();
+        Ok(Ceremony { calls, decision, target, nodes, start: CeremonyStart { dealers, package } })
+    }
+
+    /// Holders that stay are needed anyway; of those that leave, the ones that did not fail lately.
+    fn dealers(&self, holders: &Nodes, receivers: &Nodes, threshold: usize) -> Nodes {
+        let staying: Nodes = holders.intersection(receivers).copied().take(threshold).collect();
+        let n_missing = threshold.saturating_sub(staying.len());
+        let leaving = self.suspects.choose(holders.difference(receivers).copied(), n_missing);
+        staying.union(&leaving).copied().collect()
+    }
+
+    /// The key's public package in the generation that was admitted.
+    fn present(
+        &self,
+        decision: &AdmissionDecision,
+        key: Option<&CustodyKey>,
+    ) -> Result<Arc<PublicKeys>, Unavailable> {
+        let key = key.filter(|key| key.epoch.root == decision.epoch_root);
+        let key = key.ok_or_else(|| unavailable("the key is not in the admitted generation"))?;
+        self.public_keys(key).map_err(|why| unavailable(&why))
+    }
+
+    /// A refusal ends it, an absent node that is to hold a share delays it, a lost ceremony is begun anew. One that only
+    /// deals is replaced, as long as there are others.
+    fn failed(
+        &self,
+        ceremony: &Ceremony<'_>,
+        answers: &Answers<CeremonyAnswer>,
+    ) -> Result<Outcome, Unavailable> {
+        if let Some(failure) = refused_for_good(answers, answers.len()) {
+            return Ok(Outcome::Rejected { failure, policy: None });
+        }
+        let why = silent(answers);
+        let absent = answers.iter().filter(|(_, answer)| !answer.is_ok() && !is_lost(answer));
+        let absent: Nodes = absent.map(|(node, _)| *node).collect();
+        if absent.is_empty() {
+            return Ok(Outcome::AttemptLost(why));
+        }
+        self.suspects.add(absent.iter().copied());
+        if absent.is_disjoint(ceremony.target.participants.as_set())
+            && self.has_other_dealers(ceremony, &absent)
+        {
+            return Ok(Outcome::AttemptLost(why));
+        }
+        Err(unavailable(&why))
+    }
+
+    fn has_other_dealers(&self, ceremony: &Ceremony<'_>, absent: &Nodes) -> bool {
+        let Some(holders) = &ceremony.decision.holders else { return false };
+        let threshold = ceremony.decision.threshold.count();
+        self.dealers(holders.as_set(), ceremony.target.participants.as_set(), threshold).is_disjoint(absent)
+    }
+}
+
+impl Ceremony<'_> {
+    /// The one key of all that will hold its shares.
+    fn all_staged(
+        &self,
+        staged: BTreeMap<ParticipantIndex, Box<PublicKeys>>,
+    ) -> Result<Outcome, Unavailable> {
+        let Target { key_id, epoch, participants, threshold } = self.target;
+        let mut packages = staged.into_values();
+        let keys = packages.next().ok_or_else(|| unavailable("nobody staged a share"))?;
+        if packages.any(|other| other != keys) {
+            return Ok(Outcome::AttemptLost("participants staged different keys".to_owned()));
+        }
+        let package_hex = hex::encode(keys.to_bytes());
+        let root =
+            epoch_root(*key_id, epoch, &package_hex).map_err(|error| unavailable(&error.to_string()))?;
+        Ok(Outcome::Staged(Box::new(Staged {
+            epoch: Epoch { name: epoch.clone(), root },
+            public: PublicKey { public_key_hex: hex::encode(keys.public_key()), package_hex },
+            participants: participants.clone(),
+            threshold: *threshold,
+        })))
+    }
+}
+
+/// Who needs what next; nodes that are done go to `staged` and get no more mail.
+fn sort(
+    answers: &mut Answers<CeremonyAnswer>,
+    nodes: &Nodes,
+    staged: &mut BTreeMap<ParticipantIndex, Box<PublicKeys>>,
+) -> BTreeMap<ParticipantIndex, Vec<Message>> {
+    let mut mail: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut sent = Vec::new();
+    for (node, answer) in answers.iter_mut() {
+        match answer {
+            Ok(CeremonyAnswer::Send(messages)) => sent.append(messages),
+            Ok(CeremonyAnswer::Staged(keys)) => _ = staged.insert(*node, keys.clone()),
+            Err(_) => {}
+        }
+    }
+    for message in sent {
+        let others = nodes.iter().filter(|node| node.0 != message.from && !staged.contains_key(node));
+        for node in others.filter(|node| message.to.is_none_or(|to| to == node.0)) {
+            mail.entry(*node).or_default().push(copy(&message));
+        }
+    }
+    mail
+}
+
+fn copy(message: &Message) -> Message {
+    let Message { from, to, round, ref body } = *message;
+    Message { from, to, round, body: Zeroizing::new(body.to_vec()) }
+}

@@ -1,0 +1,152 @@
+//! Changes of a key: refreshed, reshared, rotated and recovered by real nodes, and what each leaves behind.
+
+use crate::support::{KEY, SUCCESSOR, World, operation};
+use crate::verify::check;
+use gateway_domain::intent::Intent;
+use gateway_domain::key::{CustodyKey, KeyState};
+use gateway_domain::operation::{Operation, Phase, SignatureResult};
+use gateway_domain::roster::Threshold;
+use gateway_node::testing::{SUITES, asset_action, payment, recover, refresh, reshare, roster, rotate};
+
+impl World {
+    fn key(&self) -> CustodyKey {
+        self.keys[&KEY].clone()
+    }
+
+    async fn change(&mut self, id: u8, intent: Intent) -> Operation {
+        let changed = self.live(operation(id, intent)).await;
+        assert_eq!(changed.phase, Phase::Published, "{:?}", changed.failure);
+        changed
+    }
+
+    async fn signature(&mut self, id: u8, participants: &[u16]) -> SignatureResult {
+        let signed = self.live(operation(id, asset_action(participants, id))).await;
+        assert_eq!(signed.phase, Phase::Published, "{:?}", signed.failure);
+        let signature = *signed.signature.unwrap();
+        check(&signature);
+        signature
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refreshed_key_is_the_same_key_with_other_shares() {
+    for suite in SUITES {
+        let mut world = World::with_key(3, 2, suite).await;
+        let before = world.key();
+        world.change(1, refresh("2")).await;
+        let after = world.key();
+        assert_eq!(after.public_key_artifact_ref(), before.public_key_artifact_ref());
+        assert_eq!(
+            (after.epoch.name.0.as_str(), after.state, after.busy_with),
+            ("2", KeyState::Active, None)
+        );
+        assert_ne!(after.epoch.root, before.epoch.root);
+        for pair in [[0, 1], [0, 2], [1, 2]] {
+            let signature = world.signature(10 + u8::try_from(pair[0] + pair[1]).unwrap(), &pair).await;
+            assert!(before.public_key_artifact_ref().ends_with(&signature.public_key_hex));
+        }
+        assert_eq!(shares(&world, 0).await, [("1", "erased"), ("2", "active")].map(own));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reshared_key_is_signed_with_by_its_new_roster_alone() {
+    for suite in SUITES {
+        let mut world = World::with_key(3, 2, suite).await;
+        let before = world.key();
+        world.change(1, reshare("2", &[1, 2, 3, 4, 5], 3)).await;
+        let after = world.key();
+        assert_eq!(after.public_key_artifact_ref(), before.public_key_artifact_ref());
+        assert_eq!((after.participants.clone(), after.threshold), (roster(&[1, 2, 3, 4, 5]), Threshold(3)));
+        let joined = world.signature(2, &[3, 4, 5]).await;
+        assert!(before.public_key_artifact_ref().ends_with(&joined.public_key_hex));
+        world.signature(3, &[1, 2, 3]).await;
+        // Participant 0 has left: its share is out of force and gone.
+        assert_eq!(shares(&world, 0).await, [("1", "erased")].map(own));
+        assert_eq!(shares(&world, 1).await, [("1", "erased"), ("2", "active")].map(own));
+        // To yet another roster, without anybody of the first.
+        world.change(4, reshare("3", &[6, 7], 2)).await;
+        world.signature(5, &[6, 7]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_child_key_survives_a_refresh() {
+    let mut world = World::with_key(3, 2, SUITES[1]).await;
+    let child = |signed: Operation| {
+        check(signed.signature.as_ref().unwrap());
+        signed.signature.unwrap().public_key_hex
+    };
+    let before = child(world.live(operation(1, payment(&[0, 1, 2], Some("0/17")))).await);
+    world.change(2, refresh("2")).await;
+    let after = child(world.live(operation(3, payment(&[0, 1, 2], Some("0/17")))).await);
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn a_rotation_makes_a_new_key_and_the_old_one_signs_no_more() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(9, asset_action(&[0, 1, 2], 7))).await;
+    world.change(1, rotate("r1", &[1, 2, 3], 2)).await;
+    let (old, new) = (world.key(), world.keys[&SUCCESSOR].clone());
+    assert_eq!((old.state, new.state), (KeyState::Rotated, KeyState::Active));
+    assert_ne!(old.public_key_artifact_ref(), new.public_key_artifact_ref());
+    assert_eq!((new.epoch.name.0.as_str(), new.participants.clone()), ("r1", roster(&[1, 2, 3])));
+    // What was admitted before is refused by the nodes themselves.
+    let late = world.live(signing).await;
+    assert_eq!(late.phase, Phase::Failed);
+    // The old shares are out of force, and not gone: the old address may have to be swept.
+    assert_eq!(shares(&world, 0).await, [("1", "retired")].map(own));
+    assert_eq!(shares(&world, 3).await, [("r1", "active")].map(own));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_share_is_recovered_from_the_others() {
+    for suite in SUITES {
+        let mut world = World::with_key(5, 3, suite).await;
+        let before = world.key();
+        world.lose(&[2]).await;
+        world.change(1, recover("2", 2, &[0, 1, 4])).await;
+        let after = world.key();
+        assert_eq!(after.public, before.public);
+        assert_eq!(after.epoch.name.0, "2");
+        world.signature(2, &[2, 3, 4]).await;
+        world.signature(3, &[0, 1, 3]).await;
+        assert_eq!(shares(&world, 2).await, [("2", "active")].map(own));
+        assert_eq!(shares(&world, 3).await, [("1", "erased"), ("2", "active")].map(own));
+    }
+}
+
+#[tokio::test]
+async fn holders_that_leave_may_be_away() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    world.break_disk(&[0]).await;
+    world.change(1, reshare("2", &[1, 2, 3], 2)).await;
+    world.signature(2, &[1, 3]).await;
+}
+
+#[tokio::test]
+async fn fewer_than_the_threshold_wait_and_the_key_signs_on() {
+    let mut world = World::with_key(5, 3, SUITES[0]).await;
+    let refreshing = world.until_ceremony(operation(1, refresh("2"))).await;
+    world.break_disk(&[3]).await;
+    let why = world.owed(&refreshing).await.unwrap_err().to_string();
+    assert!(why.contains("participant 3"), "{why}");
+    world.signature(2, &[0, 1, 2]).await;
+    std::fs::remove_dir(world.path(3)).unwrap();
+}
+
+fn own((epoch, state): (&str, &str)) -> (String, String) {
+    (epoch.to_owned(), state.to_owned())
+}
+
+/// Epoch and state of every share a node has, by epoch.
+async fn shares(world: &World, participant: u16) -> Vec<(String, String)> {
+    use sqlx::{ConnectOptions, Connection};
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(world.path(participant)).read_only(true);
+    let mut conn = options.connect().await.unwrap();
+    let sql = "SELECT epoch, state FROM share ORDER BY epoch";
+    let rows = sqlx::query_as(sql).fetch_all(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
+    rows
+}
