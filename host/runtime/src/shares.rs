@@ -25,9 +25,6 @@ use zeroize::Zeroizing;
 
 type Nodes = BTreeSet<ParticipantIndex>;
 
-/// Rounds of the longest protocol.
-const ROUNDS: usize = 3;
-
 /// Turns of relaying: three rounds, and one for nodes that had staged already. More means that nobody gets further.
 const TURNS_MAX: usize = 8;
 
@@ -66,8 +63,8 @@ impl EmbeddedFleet {
             let deliver = |node: Arc<Node>, (call, messages): (Call, Vec<Message>)| -> Answer<'_, _> {
                 Box::pin(async move { node.ceremony_deliver(&call, messages).await })
             };
-            // In the last round the first node stages its share.
-            let after_each = if turn >= ROUNDS - 1 { "mid-execute" } else { "mid-keygen" };
+            // In the last turn nodes stage their shares, one after the other.
+            let after_each = if turn == ceremony.n_turns() { "mid-execute" } else { "mid-ceremony" };
             let mut asked = Vec::new();
             for (node, messages) in mail {
                 asked.push((node, (calls.call(effect, node)?, messages)));
@@ -91,7 +88,7 @@ impl EmbeddedFleet {
             })
         };
         let asked = questions(ceremony.calls, effect, &ceremony.nodes, |node| before.ceremony(node))?;
-        Ok(self.ask(asked, "mid-keygen-start", ask).await)
+        Ok(self.ask(asked, "mid-ceremony-start", ask).await)
     }
 
     fn ceremony<'a>(&self, calls: Calls<'a>, key: Option<&CustodyKey>) -> Result<Ceremony<'a>, Unavailable> {
@@ -165,6 +162,17 @@ impl EmbeddedFleet {
 }
 
 impl Ceremony<'_> {
+    /// How often messages are relayed: as often as the protocol has rounds after the first word.
+    const fn n_turns(&self) -> usize {
+        match self.decision.operation_type {
+            OperationType::KeyCreate | OperationType::Rotate => 3,
+            OperationType::Refresh
+            | OperationType::Reshare
+            | OperationType::Recover
+            | OperationType::Sign => 2,
+        }
+    }
+
     /// The one key of all that will hold its shares.
     fn all_staged(
         &self,

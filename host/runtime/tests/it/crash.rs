@@ -4,7 +4,7 @@ use crate::support::{World, effect, operation};
 use crate::verify::check;
 use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::testing::{SUITES, asset_action, key_create};
+use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
 use gateway_node::{Call, CeremonyStart, Chain, ExecuteSecrets, RoundOne};
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
@@ -97,12 +97,25 @@ async fn a_coordinator_that_comes_back_alone_completes_what_it_began() {
     assert_eq!(world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap(), first);
 }
 
+/// One life of each kind, on one key, in an order that its states allow.
+pub(crate) fn all_kinds() -> Vec<Operation> {
+    vec![
+        operation(100, key_create(&[0, 1, 2], 2, SUITES[1])),
+        operation(1, asset_action(&[0, 1, 2], 7)),
+        operation(2, refresh("2")),
+        operation(3, asset_action(&[0, 1, 2], 8)),
+        operation(4, reshare("3", &[1, 2, 3, 4], 3)),
+        operation(5, asset_action(&[1, 3, 4], 9)),
+        operation(6, recover("4", 1, &[2, 3, 4])),
+        operation(7, asset_action(&[1, 2, 3], 10)),
+        operation(8, rotate("r1", &[0, 1, 2], 2)),
+    ]
+}
+
 #[tokio::test]
 async fn a_crash_at_any_effect_is_no_crash_to_the_core() {
     let mut world = World::new();
-    let lives =
-        [operation(100, key_create(&[0, 1, 2], 2, SUITES[1])), operation(1, asset_action(&[0, 1, 2], 7))];
-    for begun in lives {
+    for begun in all_kinds() {
         let mut operation = begun;
         while operation.phase != Phase::Published {
             let owes = |at: &Operation| {

@@ -1,10 +1,11 @@
 //! SIGKILL at the moment that matters, in a process of its own. Needs `--features failpoints`.
 
-use crate::support::{World, operation};
+use crate::support::{KEY, SUCCESSOR, World, operation};
 use crate::verify::check;
+use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Operation, Outcome, Phase};
-use gateway_node::testing::{SUITES, asset_action, key_create};
+use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -92,22 +93,42 @@ async fn killed_at_any_step_between_two_nodes_the_operation_goes_on() {
     }
 }
 
-#[tokio::test]
-async fn killed_while_a_key_is_made_it_is_made_whole() {
-    for point in ["mid-keygen-start", "mid-keygen", "mid-execute", "mid-commit-epoch"] {
-        let mut world = World::new();
-        let begun = operation(100, key_create(&[0, 1, 2], 2, SUITES[0]));
-        let there = world
-            .drive(begun, |operation| match point {
-                "mid-commit-epoch" => matches!(operation.phase, Phase::Committing { .. }),
-                _ => matches!(operation.phase, Phase::Preparing { .. }),
-            })
-            .await
-            .unwrap();
-        killed_at(&mut world, &there, point).await;
-        let made = world.live(there).await;
-        assert_eq!(made.phase, Phase::Published, "{point}");
-        let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
-        check(signed.signature.as_ref().unwrap());
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_shares_are_made_they_are_made_whole() {
+    let changes = [
+        (key_create(&[0, 1, 2], 2, SUITES[0]), KEY, [0, 1]),
+        (refresh("2"), KEY, [0, 2]),
+        (reshare("2", &[1, 2, 3], 2), KEY, [1, 3]),
+        (recover("2", 2, &[0, 1]), KEY, [0, 2]),
+        (rotate("2", &[1, 2, 3], 2), SUCCESSOR, [1, 3]),
+    ];
+    let points = ["mid-ceremony-start", "mid-ceremony", "mid-execute", "mid-commit-epoch", "mid-publish"];
+    for (change, makes, signers) in changes {
+        for point in points {
+            let mut world = match change {
+                Intent::KeyCreate(_) => World::new(),
+                _ => World::with_key(3, 2, SUITES[0]).await,
+            };
+            let before = world.keys.get(&KEY).and_then(|key| key.public.clone());
+            let there = world
+                .drive(operation(1, change.clone()), |operation| match point {
+                    "mid-commit-epoch" => matches!(operation.phase, Phase::Committing { .. }),
+                    "mid-publish" => operation.phase == Phase::Publishing,
+                    _ => matches!(operation.phase, Phase::Preparing { .. }),
+                })
+                .await
+                .unwrap();
+            killed_at(&mut world, &there, point).await;
+            let made = world.live(there).await;
+            assert_eq!(made.phase, Phase::Published, "{point} of {change:?}: {:?}", made.failure);
+            if let (Some(before), KEY) = (before, makes) {
+                assert_eq!(world.keys[&KEY].public.clone().unwrap().public_key_hex, before.public_key_hex);
+            }
+            let mut signing = operation(2, asset_action(&signers, 7));
+            signing.key.key_id = makes;
+            let signed = world.live(signing).await;
+            assert_eq!(signed.phase, Phase::Published, "{point} of {change:?}: {:?}", signed.failure);
+            check(signed.signature.as_ref().unwrap());
+        }
     }
 }

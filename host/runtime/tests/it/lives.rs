@@ -102,8 +102,7 @@ async fn one_key_creation_performed_by_twenty_gives_one_key() {
 #[tokio::test]
 async fn every_effect_repeated_is_answered_the_same() {
     let mut world = World::new();
-    let create = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITES[1]);
-    for begun in [operation(100, create), operation(1, asset_action(&[0, 1, 2], 7))] {
+    for begun in crate::crash::all_kinds() {
         let mut operation = begun;
         loop {
             let Ok(there) = world.drive(operation, effect_is_for_nodes).await else { panic!() };
