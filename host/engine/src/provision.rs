@@ -171,6 +171,7 @@ fn key_create(payment: &Payment) -> KeyCreate {
         participants: payment.terms.requested_participants.clone(),
         threshold: threshold(&payment.terms),
         signature_profile: DEVELOPMENT_PROFILE.to_owned(),
+        requested_signature_profile: None,
         chains: Vec::new(),
     }
 }
