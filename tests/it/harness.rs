@@ -1,6 +1,8 @@
 //! What the tests stand on.
 
+pub(crate) mod custody;
 pub(crate) mod process;
 pub(crate) mod samples;
 pub(crate) mod verify;
+pub(crate) mod willing;
 pub(crate) mod world;

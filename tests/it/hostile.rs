@@ -1,6 +1,7 @@
 //! No body, however hostile, gets a 5xx, and none of them changes anything.
 
-use crate::harness::samples::{admitted, path, payment, submitted};
+use crate::harness::custody;
+use crate::harness::samples::{admitted, path, payment, submitted, with};
 use crate::harness::world::World;
 use axum::body::Body;
 use axum::http::Request;
@@ -60,6 +61,63 @@ async fn hostile_bodies_get_a_clear_4xx_everywhere() {
     let now = world.get(&path(&operation, "")).await.ok();
     assert_eq!(now["state"], "pending_approval");
     assert_eq!(now["approvals"], operation["approvals"]);
+}
+
+/// What a good custody body becomes in hostile hands.
+fn hostile_to(good: &Value) -> Vec<String> {
+    let text = good.to_string();
+    let mut texts = hostile_texts();
+    texts.truncate(22);
+    texts.extend((0..text.len()).step_by(5).map(|end| text[..end].to_owned()));
+    let pointers: Vec<String> = good.as_object().unwrap().keys().map(|name| format!("/{name}")).collect();
+    for pointer in &pointers {
+        let huge: Vec<u32> = (0..70_000).collect();
+        for value in [
+            json!(null),
+            json!(-1),
+            json!(1e300),
+            json!(""),
+            json!("\u{0}"),
+            json!([[]]),
+            json!({}),
+            json!(huge),
+        ] {
+            texts.push(with(good.clone(), pointer, value).to_string());
+        }
+    }
+    texts
+}
+
+#[tokio::test]
+async fn hostile_custody_bodies_get_a_clear_4xx_everywhere() {
+    let world = World::start().await;
+    let victim = custody::submitted(&world, "/v1/custody/keys", &custody::key("victim")).await;
+    let key_view = world.get("/v1/custody/keys/victim").await.ok();
+    let on_key = |action: &str| custody::on_key("victim", action);
+    let of = |action: &str| custody::path(&victim, action);
+    let recovery = json!({ "effect_id": "e", "result_root": "0".repeat(64) });
+    let targets = [
+        ("/v1/custody/keys".to_owned(), custody::key("victim")),
+        (on_key("/sign"), custody::sign("h")),
+        (on_key("/refresh"), custody::refresh("h")),
+        (on_key("/reshare"), custody::reshare("h")),
+        (on_key("/rotate"), custody::rotate("victim")),
+        (on_key("/recover"), custody::recover("h")),
+        (of("/approve"), json!({ "subject_id": "", "roles": [], "approved_at_ms": 0 })),
+        (of("/execute"), json!({ "requested_at_ms": 0 })),
+        (of("/publish"), json!({ "scope": "", "requested_at_ms": 0 })),
+        (of("/node-recovery"), recovery),
+        (of("/external-export"), custody::export(&json!("r"), "Submitted")),
+    ];
+    for (path, good) in targets {
+        for text in hostile_to(&good) {
+            send(&world, &path, text.into_bytes()).await;
+        }
+    }
+    let now = world.get(&custody::path(&victim, "")).await.ok();
+    assert_eq!(now["state"], "pending_approval");
+    let after = world.get("/v1/custody/keys/victim").await.ok();
+    assert_eq!((&after["state"], &after["threshold"]), (&key_view["state"], &key_view["threshold"]));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 mod canaries;
 mod coverage;
 mod crash;
+mod custody;
 mod flows;
 mod harness;
 mod hostile;

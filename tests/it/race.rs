@@ -1,7 +1,9 @@
 //! Many callers at once: one operation, one admission, one signature.
 
-use crate::harness::samples::{admitted, approval, path, payment, submitted};
-use crate::harness::world::World;
+use crate::harness::custody;
+use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
+use crate::harness::willing::WillingNodes;
+use crate::harness::world::{Answer, World};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -69,4 +71,79 @@ async fn twenty_executes_sign_once() {
     assert!(views.iter().all(|view| view["runtime"]["result_ref"] == views[0]["runtime"]["result_ref"]));
     assert_eq!(n_events(&world, &operation, "executed").await, 1);
     assert_eq!(n_events(&world, &operation, "ceremony_started").await, 1);
+}
+
+/// As [`at_once`], where some are refused.
+async fn answers_at_once(world: &Arc<World>, calls: Vec<(String, Value)>) -> Vec<Answer> {
+    let calls: Vec<_> = calls
+        .into_iter()
+        .map(|(path, body)| {
+            let world = Arc::clone(world);
+            tokio::spawn(async move { world.post(&path, &body).await })
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.unwrap());
+    }
+    answers
+}
+
+fn codes(answers: &[Answer]) -> Vec<String> {
+    let code = |answer: &Answer| answer.json["error"].as_str().unwrap_or("ok").to_owned();
+    let mut codes: Vec<_> = answers.iter().map(code).collect();
+    codes.sort();
+    codes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_creations_of_one_key_make_one() {
+    let world = Arc::new(World::start().await);
+    let views = at_once(&world, 50, "/v1/custody/keys", |_| custody::key("one")).await;
+    assert!(views.iter().all(|view| view["operation"] == views[0]["operation"]), "all see one operation");
+    let calls = |number: usize| {
+        let body = with(custody::key("two"), "/purpose", json!(format!("purpose-{number}")));
+        ("/v1/custody/keys".to_owned(), body)
+    };
+    let answers = answers_at_once(&world, (0..50).map(calls).collect()).await;
+    let mut expected = vec!["custody_key_exists".to_owned(); 49];
+    expected.push("ok".to_owned());
+    assert_eq!(codes(&answers), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_rotations_to_one_name_one_is_made() {
+    let world = Arc::new(World::with_nodes(Arc::default(), &[]).await);
+    for key_ref in ["a", "b"] {
+        custody::made(&world, key_ref).await;
+    }
+    for round in 0..8 {
+        let new = format!("new-{round}");
+        let body = with(custody::rotate(&new), "/idempotency_key", json!(new));
+        let calls = ["a", "b"].map(|key_ref| (custody::on_key(key_ref, "/rotate"), body.clone()));
+        let answers = answers_at_once(&world, calls.to_vec()).await;
+        assert_eq!(codes(&answers), ["custody_key_exists", "ok"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_changes_of_one_key_one_executes_at_a_time() {
+    let nodes = Arc::new(WillingNodes::default());
+    let world = Arc::new(World::with_nodes(nodes.clone(), &[]).await);
+    for round in 0..4 {
+        let key_ref = format!("key-{round}");
+        nodes.stalled.store(false, std::sync::atomic::Ordering::SeqCst);
+        custody::made(&world, &key_ref).await;
+        let mut calls = Vec::new();
+        for epoch in 2..10 {
+            let refresh = custody::refresh(&epoch.to_string());
+            let operation = custody::admitted(&world, &custody::on_key(&key_ref, "/refresh"), &refresh).await;
+            calls.push((custody::path(&operation, "/execute"), json!({})));
+        }
+        nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
+        let answers = answers_at_once(&world, calls).await;
+        let mut expected = vec!["custody_key_busy".to_owned(); 7];
+        expected.push("runtime_unavailable".to_owned());
+        assert_eq!(codes(&answers), expected, "one holds the key");
+    }
 }

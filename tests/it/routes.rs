@@ -2,6 +2,8 @@
 
 mod approve;
 mod audit_replay;
+mod custody_keys;
+mod custody_operations;
 mod execute;
 mod health;
 mod node_recovery;

@@ -147,6 +147,10 @@ impl From<EngineError> for ApiError {
                 "no such operation; check the id and the family of the path",
             ),
             EngineError::KeyNotFound(_) => Self::new(Code::CustodyKeyNotFound, message),
+            EngineError::KeyAmbiguous(_) => Self::new(
+                Code::InvalidRequest,
+                format!("{message}; say whose, in `client.tenant` or with the identity headers"),
+            ),
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
             EngineError::PolicyRejected(_) => Self::new(Code::PolicyRejected, message),

@@ -6,7 +6,8 @@ mod path;
 
 pub use body::{Body, OptionalBody, SecretBody};
 pub use caller::{
-    AuditRead, Caller, Needs, OperationsAny, OperationsApprove, OperationsExecute, OperationsPublish,
-    OperationsRead, OperationsRecover, OperationsSign,
+    AuditRead, Caller, CustodyApprove, CustodyExecute, CustodyExport, CustodyManage, CustodyPublish,
+    CustodyRead, CustodyRecover, CustodySign, Needs, OperationsAny, OperationsApprove, OperationsExecute,
+    OperationsPublish, OperationsRead, OperationsRecover, OperationsSign,
 };
-pub use path::PathOperationId;
+pub use path::{PathKeyRef, PathOperationId};

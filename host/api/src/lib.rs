@@ -14,7 +14,7 @@ pub mod wire;
 
 use axum::Router;
 use axum::routing::{get, post};
-use routes::{audit, health, operations, policy};
+use routes::{audit, custody_keys, custody_operations, health, operations, policy};
 use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -27,6 +27,22 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("POST", "/v1/operations/{operationId}/publish"),
     ("POST", "/v1/operations/{operationId}/node-recovery"),
     ("GET", "/v1/operations/{operationId}/audit-replay"),
+    ("POST", "/v1/custody/keys"),
+    ("GET", "/v1/custody/keys/{keyRef}"),
+    ("GET", "/v1/custody/keys/{keyRef}/operations"),
+    ("POST", "/v1/custody/keys/{keyRef}/sign"),
+    ("POST", "/v1/custody/keys/{keyRef}/refresh"),
+    ("POST", "/v1/custody/keys/{keyRef}/reshare"),
+    ("POST", "/v1/custody/keys/{keyRef}/rotate"),
+    ("POST", "/v1/custody/keys/{keyRef}/recover"),
+    ("GET", "/v1/custody/operations/{operationId}"),
+    ("POST", "/v1/custody/operations/{operationId}/approve"),
+    ("POST", "/v1/custody/operations/{operationId}/execute"),
+    ("POST", "/v1/custody/operations/{operationId}/publish"),
+    ("POST", "/v1/custody/operations/{operationId}/node-recovery"),
+    ("POST", "/v1/custody/operations/{operationId}/external-export"),
+    ("GET", "/v1/custody/operations/{operationId}/evidence"),
+    ("GET", "/v1/custody/operations/{operationId}/audit-replay"),
     ("POST", "/v1/policy/preview"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
@@ -43,6 +59,25 @@ pub fn router(app: App) -> Router {
         .route("/v1/operations/{operationId}/publish", post(operations::publish))
         .route("/v1/operations/{operationId}/node-recovery", post(operations::node_recovery))
         .route("/v1/operations/{operationId}/audit-replay", get(audit::operation_audit_replay))
+        .route("/v1/custody/keys", post(custody_keys::create))
+        .route("/v1/custody/keys/{keyRef}", get(custody_keys::show))
+        .route("/v1/custody/keys/{keyRef}/operations", get(custody_keys::operations))
+        .route("/v1/custody/keys/{keyRef}/sign", post(custody_keys::sign))
+        .route("/v1/custody/keys/{keyRef}/refresh", post(custody_keys::refresh))
+        .route("/v1/custody/keys/{keyRef}/reshare", post(custody_keys::reshare))
+        .route("/v1/custody/keys/{keyRef}/rotate", post(custody_keys::rotate))
+        .route("/v1/custody/keys/{keyRef}/recover", post(custody_keys::recover))
+        .route("/v1/custody/operations/{operationId}", get(custody_operations::show))
+        .route("/v1/custody/operations/{operationId}/approve", post(custody_operations::approve))
+        .route("/v1/custody/operations/{operationId}/execute", post(custody_operations::execute))
+        .route("/v1/custody/operations/{operationId}/publish", post(custody_operations::publish))
+        .route("/v1/custody/operations/{operationId}/node-recovery", post(custody_operations::node_recovery))
+        .route(
+            "/v1/custody/operations/{operationId}/external-export",
+            post(custody_operations::external_export),
+        )
+        .route("/v1/custody/operations/{operationId}/evidence", get(custody_operations::evidence))
+        .route("/v1/custody/operations/{operationId}/audit-replay", get(audit::custody_audit_replay))
         .route("/v1/policy/preview", post(policy::preview))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))

@@ -1,7 +1,8 @@
 //! The OpenAPI 3.1 document, generated from the handlers and shapes.
 
 use crate::error::{Code, ErrorBody};
-use crate::routes::{audit, health, operations, policy};
+use crate::routes::{audit, custody_keys, custody_operations, health, operations, policy};
+use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::OperationState;
 use serde_json::Value;
@@ -22,12 +23,35 @@ use utoipa::OpenApi;
         operations::publish,
         operations::node_recovery,
         audit::operation_audit_replay,
+        custody_keys::create,
+        custody_keys::show,
+        custody_keys::operations,
+        custody_keys::sign,
+        custody_keys::refresh,
+        custody_keys::reshare,
+        custody_keys::rotate,
+        custody_keys::recover,
+        custody_operations::show,
+        custody_operations::approve,
+        custody_operations::execute,
+        custody_operations::publish,
+        custody_operations::node_recovery,
+        custody_operations::external_export,
+        custody_operations::evidence,
+        audit::custody_audit_replay,
         policy::preview,
         health::healthz,
         health::readyz,
         health::openapi_json,
     ),
-    components(schemas(ErrorBody, Code, OperationState, PolicyDecision))
+    components(schemas(
+        ErrorBody,
+        Code,
+        OperationState,
+        PolicyDecision,
+        CustodyKeyState,
+        CustodyOperationType
+    ))
 )]
 struct Document;
 

@@ -1,6 +1,8 @@
 //! What every handler has at hand.
 
+use gateway_domain::intent::SIGNATURE_PROFILES;
 use gateway_engine::Engine;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What to do with members of a body that the contract does not have (decisions.md 1).
@@ -23,6 +25,56 @@ pub struct Options {
     pub audit_bytes_max: usize,
     /// Unknown members of bodies.
     pub unknown_fields: UnknownFields,
+    /// Other names of signature profiles.
+    pub signature_profiles: ProfileAliases,
+}
+
+/// Other names under which signature profiles may be asked for (decisions.md 5).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileAliases(BTreeMap<String, &'static str>);
+
+/// Stands for every name that is neither a profile nor an alias.
+const ANY_NAME: &str = "*";
+
+impl ProfileAliases {
+    /// Reads `name=profile,...`; the name `*` is every other one.
+    ///
+    /// # Errors
+    /// What is wrong, for an operator.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut aliases = BTreeMap::new();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let (name, profile) =
+                pair.split_once('=').ok_or_else(|| format!("`{pair}` is not `name=profile`"))?;
+            let (name, profile) = (name.trim(), known(profile.trim())?);
+            if name.is_empty() || SIGNATURE_PROFILES.contains(&name) {
+                return Err(format!("`{name}` cannot be an alias"));
+            }
+            if aliases.insert(name.to_owned(), profile).is_some() {
+                return Err(format!("`{name}` is given twice"));
+            }
+        }
+        Ok(Self(aliases))
+    }
+
+    /// The profile that a name stands for.
+    #[must_use]
+    pub fn resolve(&self, name: &str) -> Option<&'static str> {
+        let alias = || self.0.get(name).or_else(|| self.0.get(ANY_NAME)).copied();
+        known(name).ok().or_else(alias)
+    }
+
+    /// Every name that may be asked for, for messages.
+    #[must_use]
+    pub fn names(&self) -> String {
+        let names = SIGNATURE_PROFILES.iter().copied().chain(self.0.keys().map(String::as_str));
+        names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn known(profile: &str) -> Result<&'static str, String> {
+    let known = SIGNATURE_PROFILES.into_iter().find(|known| *known == profile);
+    known.ok_or_else(|| format!("`{profile}` is no profile; there are {}", SIGNATURE_PROFILES.join(", ")))
 }
 
 /// The application.
@@ -51,5 +103,29 @@ impl App {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.0.options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_profile_an_alias_or_any() {
+        let aliases =
+            ProfileAliases::parse(" btc = frost-secp256k1-sha256-tr , eth=frost-ed25519-sha512,").unwrap();
+        assert_eq!(aliases.resolve("btc"), Some("frost-secp256k1-sha256-tr"));
+        assert_eq!(aliases.resolve("frost-ed25519-sha512"), Some("frost-ed25519-sha512"));
+        assert_eq!(aliases.resolve("*"), None);
+        assert_eq!(aliases.resolve("doge"), None);
+        let any = ProfileAliases::parse("*=frost-ed25519-sha512").unwrap();
+        assert_eq!(any.resolve("doge"), Some("frost-ed25519-sha512"));
+        assert_eq!(any.resolve("frost-secp256k1-sha256-tr"), Some("frost-secp256k1-sha256-tr"));
+        for wrong in ["btc", "btc=rsa", "=frost-ed25519-sha512", "frost-ed25519-sha512=frost-ed25519-sha512"]
+        {
+            assert!(ProfileAliases::parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(ProfileAliases::parse("a=frost-ed25519-sha512,a=frost-ed25519-sha512").is_err());
+        assert_eq!(ProfileAliases::parse(""), Ok(ProfileAliases::default()));
     }
 }

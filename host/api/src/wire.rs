@@ -1,6 +1,9 @@
 //! Request and response shapes of the contract, and how requests become domain values.
 
 pub mod common;
+pub mod custody;
+pub mod custody_view;
+pub mod evidence;
 pub mod operations;
 pub mod policy;
 pub mod view;

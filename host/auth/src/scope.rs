@@ -17,6 +17,22 @@ pub enum Scope {
     OperationsPublish,
     /// Recover a node's effect.
     OperationsRecover,
+    /// Read keys, custody operations and their evidence; whoever may do anything in custody may.
+    CustodyRead,
+    /// Submit a custody signature.
+    CustodySign,
+    /// Submit a key's creation or a change of it.
+    CustodyManage,
+    /// Approve a custody operation.
+    CustodyApprove,
+    /// Execute a custody operation.
+    CustodyExecute,
+    /// Publish a custody operation.
+    CustodyPublish,
+    /// Recover a node's effect of a custody operation.
+    CustodyRecover,
+    /// Record a custody operation's external export.
+    CustodyExport,
     /// Read the audit exports.
     AuditRead,
 }
@@ -33,6 +49,14 @@ impl Scope {
             Self::OperationsExecute => "operations.execute",
             Self::OperationsPublish => "operations.publish",
             Self::OperationsRecover => "operations.recover",
+            Self::CustodyRead => "custody.read",
+            Self::CustodySign => "custody.sign",
+            Self::CustodyManage => "custody.manage",
+            Self::CustodyApprove => "custody.approve",
+            Self::CustodyExecute => "custody.execute",
+            Self::CustodyPublish => "custody.publish",
+            Self::CustodyRecover => "custody.recover",
+            Self::CustodyExport => "custody.export",
             Self::AuditRead => "audit.read",
         }
     }
@@ -44,6 +68,14 @@ impl Scope {
         match self {
             Self::AuditRead => held("audit.read"),
             Self::OperationsAny => scopes.iter().any(|scope| scope.starts_with("operations.")),
+            Self::CustodyRead => scopes.iter().any(|scope| scope.starts_with("custody.")),
+            Self::CustodySign
+            | Self::CustodyManage
+            | Self::CustodyApprove
+            | Self::CustodyExecute
+            | Self::CustodyPublish
+            | Self::CustodyRecover
+            | Self::CustodyExport => held(self.name()) || held("custody.*"),
             Self::OperationsSign
             | Self::OperationsRead
             | Self::OperationsApprove
@@ -59,11 +91,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn custody_scopes_are_narrow_and_all_of_them_read() {
+        let sign = ["custody.sign".to_owned()];
+        assert!(Scope::CustodySign.is_held(&sign) && Scope::CustodyRead.is_held(&sign));
+        for other in
+            [Scope::CustodyManage, Scope::CustodyApprove, Scope::CustodyExecute, Scope::OperationsRead]
+        {
+            assert!(!other.is_held(&sign), "{other:?}");
+        }
+        let all = ["custody.*".to_owned()];
+        assert!(Scope::CustodyManage.is_held(&all) && Scope::CustodyExport.is_held(&all));
+        assert!(!Scope::AuditRead.is_held(&all) && !Scope::OperationsSign.is_held(&all));
+    }
+
+    #[test]
     fn the_quickstart_scope_covers_the_flow_and_nothing_else() {
         let scopes = ["operations.sign".to_owned()];
         assert!(Scope::OperationsPublish.is_held(&scopes) && Scope::OperationsAny.is_held(&scopes));
         assert!(!Scope::AuditRead.is_held(&scopes));
         assert!(!Scope::OperationsExecute.is_held(&["operations.read".to_owned()]));
+        assert!(!Scope::CustodyRead.is_held(&scopes) && !Scope::CustodySign.is_held(&scopes));
         assert!(!Scope::OperationsAny.is_held(&["audit.read".to_owned(), "operationsX".to_owned()]));
     }
 }

@@ -1,5 +1,6 @@
 //! Identifiers: parse and print, nothing else.
 
+use crate::canonical;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
@@ -134,6 +135,16 @@ name_type! {
 name_type! {
     /// An epoch's name, 1 to 128 characters; a key never has the same one twice.
     EpochName
+}
+
+impl EpochName {
+    /// The contract's `target_epoch_hex`: the name itself when it is a Hex32, else
+    /// `SHA-256("svc/epoch-name/v1" || name)` (decisions.md 5).
+    #[must_use]
+    pub fn hex32(&self) -> Hex32 {
+        let tagged = |_| canonical::digest_bytes("svc/epoch-name/v1", self.0.as_bytes());
+        self.0.parse().unwrap_or_else(tagged)
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ mod lifecycle;
 mod payment;
 
 pub use asset_action::AssetAction;
-pub use lifecycle::{KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate};
+pub use lifecycle::{
+    EPOCH_CHARACTERS_MAX, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SIGNATURE_PROFILES,
+};
 pub use payment::{BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment};
 
 use crate::canonical::{self, CanonicalError};

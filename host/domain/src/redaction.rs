@@ -5,7 +5,7 @@
 
 use crate::binding::ClientBinding;
 use crate::intent::{Intent, Lifecycle};
-use crate::operation::{Change, Event, Operation, Phase, SignatureResult, Submission};
+use crate::operation::{Change, Event, ExternalExport, Operation, Phase, SignatureResult, Submission};
 use crate::policy::{Outcome, Statement};
 use serde_json::{Value, json};
 
@@ -78,11 +78,9 @@ fn change(operation: &Operation, change: &Change) -> Value {
         }),
         Change::ReplayNoted { body_digest } => json!({ "type": "replay_noted", "body_digest": body_digest }),
         Change::RecoveryRecorded(recovery) => json!({ "type": "recovery_recorded", "recovery": recovery }),
-        Change::ExternallyExported(export) => json!({
-            "type": "externally_exported", "rail": export.rail, "export_ref": export.export_ref,
-            "state": export.state, "external_id": last_four(&export.external_id),
-            "exported_at_ms": export.exported_at_ms,
-        }),
+        Change::ExternallyExported(export) => {
+            json!({ "type": "externally_exported", "export": self::export(export) })
+        }
     }
 }
 
@@ -120,8 +118,18 @@ fn verdict(outcome: &Outcome) -> Value {
     })
 }
 
+/// Where a result is on a rail.
+#[must_use]
+pub fn export(export: &ExternalExport) -> Value {
+    json!({
+        "rail": export.rail, "export_ref": export.export_ref, "state": export.state,
+        "external_id": last_four(&export.external_id), "exported_at_ms": export.exported_at_ms,
+    })
+}
+
 /// Who, without what identifies a credential.
-fn client(binding: &ClientBinding) -> Value {
+#[must_use]
+pub fn client(binding: &ClientBinding) -> Value {
     json!({
         "client_id": binding.client_id,
         "subject_id": binding.subject_id,
@@ -131,7 +139,9 @@ fn client(binding: &ClientBinding) -> Value {
     })
 }
 
-fn intent(intent: &Intent) -> Value {
+/// What was asked, without account names and free texts.
+#[must_use]
+pub fn intent(intent: &Intent) -> Value {
     match intent {
         Intent::Payment(payment) => json!({
             "kind": "payment",
@@ -159,6 +169,7 @@ fn intent(intent: &Intent) -> Value {
             "participants": create.participants,
             "threshold": create.threshold,
             "signature_profile": create.signature_profile,
+            "requested_signature_profile": create.requested_signature_profile,
             "chains": create.chains,
         }),
         Intent::Refresh(refresh) => change_of(intent, &refresh.change, json!({})),

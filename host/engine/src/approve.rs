@@ -3,7 +3,6 @@
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, judged};
 use crate::ports::Record;
-use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
 use gateway_domain::approval::Approval;
 use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal, approval_is_open};
@@ -51,7 +50,7 @@ impl Inner {
         let policy = self.who_counts(&draft.operation, &approval).await?;
         draft.ask_for(vote.asker.as_ref(), approval.approved_at_ms, Ask::Approve { approval, policy })?;
         // The vote is kept even when nobody can admit now; a later drive will.
-        self.drive(&mut draft, &Secrets::default()).await?;
+        self.drive_or_wait(&mut draft).await?;
         refused_at_admission(&draft.operation)?;
         Ok(draft.into_record())
     }

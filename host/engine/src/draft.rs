@@ -7,7 +7,9 @@ use crate::ports::{Commit, Committed, KeyChange, Record};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{self, CustodyKey, Keys};
-use gateway_domain::operation::{Ask, Asker, Command, Event, Operation, Refusal, decide, evolve, replay};
+use gateway_domain::operation::{
+    Ask, Asker, Command, Event, KeySlot, Operation, Refusal, decide, evolve, replay,
+};
 use gateway_domain::time::EpochMs;
 
 pub(crate) struct Draft {
@@ -129,8 +131,17 @@ fn key_change(before: Option<CustodyKey>, key: CustodyKey) -> Option<KeyChange> 
 impl Inner {
     /// The operation's keys as they stand.
     pub(crate) async fn keys_of(&self, operation: &Operation) -> Result<Keys, EngineError> {
-        let subject = self.ports.reads.key_load(operation.key.key_id).await?;
-        let successor = match &operation.successor {
+        self.keys_in(&operation.key, operation.successor.as_ref()).await
+    }
+
+    /// The keys of these names as they stand.
+    pub(crate) async fn keys_in(
+        &self,
+        key: &KeySlot,
+        successor: Option<&KeySlot>,
+    ) -> Result<Keys, EngineError> {
+        let subject = self.ports.reads.key_load(key.key_id).await?;
+        let successor = match successor {
             Some(slot) => self.ports.reads.key_load(slot.key_id).await?,
             None => None,
         };

@@ -5,7 +5,7 @@ use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::failpoint::failpoint;
 use crate::secret::Secrets;
-use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Step, next};
+use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Refusal, Step, next};
 
 impl Inner {
     /// Drives an operation to rest. The caller holds its lock. What was decided before is committed first: nothing
@@ -40,6 +40,14 @@ impl Inner {
                     self.settle(draft, &effect, outcome)?;
                 }
             }
+        }
+    }
+
+    /// As [`Self::drive`]; a decision about a key that does not sign yet stays owed, and the approvals are kept.
+    pub(crate) async fn drive_or_wait(&self, draft: &mut Draft) -> Result<(), EngineError> {
+        match self.drive(draft, &Secrets::default()).await {
+            Err(EngineError::Refused(Refusal::KeyNotActive { .. })) => Ok(()),
+            driven => driven,
         }
     }
 

@@ -62,6 +62,9 @@ pub enum EngineError {
     /// Unknown, or another tenant's.
     #[error("key `{0}` is unknown")]
     KeyNotFound(String),
+    /// Keys of several tenants have this name, and the caller sees all of them.
+    #[error("several tenants have a key `{0}`")]
+    KeyAmbiguous(String),
     /// A key of this name exists and was created otherwise.
     #[error("key `{0}` exists")]
     KeyExists(String),

@@ -83,6 +83,10 @@ impl Inner {
         let _turn = self.locks.lock(target.id).await;
         let mut draft = self.find_draft(target).await?;
         let done_before = is_executed(&draft.operation);
+        // A quorum that could not be made a decision yet is tried again first.
+        if matches!(draft.operation.phase, Phase::Deciding | Phase::Applying) {
+            self.drive(&mut draft, secrets).await?;
+        }
         let keys = self.keys_of(&draft.operation).await?;
         let key = keys.subject.clone().map(Box::new);
         let ask = Ask::Execute { requested_at_ms: execute.requested_at_ms, key };

@@ -3,8 +3,9 @@
 //! Deliberately absent: rules about operations (they are in `gateway_domain`), and everything that knows HTTP, SQL,
 //! WebAssembly or keys (those are adapters behind [`ports`]).
 //!
-//! Use cases: [`Engine::submit`], [`Engine::approve`], [`Engine::execute`], [`Engine::publish`], [`Engine::recover`],
-//! [`Engine::operation`], [`Engine::history`], [`Engine::preview`], [`Engine::reconcile`]. Start reading at `drive`.
+//! Use cases: [`Engine::submit`], [`Engine::submit_on_key`], [`Engine::approve`], [`Engine::execute`],
+//! [`Engine::publish`], [`Engine::recover`], [`Engine::export`], [`Engine::operation`], [`Engine::history`],
+//! [`Engine::key`], [`Engine::key_operations`], [`Engine::preview`], [`Engine::reconcile`]. Start reading at `drive`.
 
 mod approve;
 mod backoff;
@@ -13,8 +14,11 @@ mod drive;
 mod engine;
 mod error;
 mod execute;
+mod export;
 pub mod failpoint;
+mod fit;
 mod judge;
+mod key;
 mod locks;
 mod perform;
 pub mod ports;
@@ -31,6 +35,8 @@ pub use approve::Vote;
 pub use engine::{Engine, Ports, Rules, Visibility};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Publish};
+pub use export::Export;
+pub use key::{KeyOperations, KeyTarget};
 pub use locks::OperationLocks;
 pub use query::Preview;
 pub use rate::Rate;

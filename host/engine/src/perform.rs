@@ -2,12 +2,13 @@
 
 use crate::engine::Inner;
 use crate::error::{EngineError, judged};
+use crate::fit::check_key;
 use crate::ports::AdmissionRequest;
 use crate::secret::Secrets;
 use gateway_domain::admission::Derivation;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
+use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome, Refusal};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
 
@@ -41,9 +42,19 @@ impl Inner {
         operation: &Operation,
         key: Option<&CustodyKey>,
     ) -> Result<Outcome, EngineError> {
-        let key = key.filter(|key| key.state.can_sign());
-        if key.is_none() && operation.intent.operation_type() != OperationType::KeyCreate {
-            return Ok(rejected("custody_key_not_active", "the key does not sign".to_owned(), None));
+        let key = match key {
+            _ if operation.intent.operation_type() == OperationType::KeyCreate => None,
+            Some(key) if key.state.can_sign() => Some(key),
+            // It may yet be made: the approvals wait for it, until they expire.
+            Some(key) if !key.is_free() => {
+                return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
+            }
+            Some(_) | None => {
+                return Ok(rejected("custody_key_not_active", "the key does not sign".to_owned(), None));
+            }
+        };
+        if let Some(misfit) = key.and_then(|key| misfit(&operation.intent, key)) {
+            return Ok(misfit);
         }
         let policy = self.judge_operation(Moment::Admission, operation, &operation.approvals, key).await;
         judged(&policy)?;
@@ -88,6 +99,13 @@ impl Inner {
             ) => Ok(None),
         }
     }
+}
+
+/// The key has changed since the submission, so that the intent asks for something impossible now.
+fn misfit(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
+    let why = check_key(intent, key).err()?;
+    let code = if matches!(why, EngineError::Refused(_)) { "epoch_conflict" } else { "key_changed" };
+    Some(rejected(code, why.to_string(), None))
 }
 
 fn rejected(code: &str, detail: String, policy: Option<policy::Outcome>) -> Outcome {

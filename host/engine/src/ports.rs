@@ -5,7 +5,7 @@ use crate::secret::Secrets;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Bip32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
@@ -103,6 +103,18 @@ pub trait ReadOperations: Send + Sync {
         before: EpochMs,
         n_max: u32,
     ) -> Result<Vec<OperationId>, Unavailable>;
+
+    /// The key's custody operations, newest first, at most `n_max`, each with its place. With `before`, only those
+    /// whose place is lower. A rotation is an operation of both its keys.
+    async fn key_operations(
+        &self,
+        id: KeyId,
+        before: Option<u64>,
+        n_max: u32,
+    ) -> Result<Vec<(u64, OperationId)>, Unavailable>;
+
+    /// Keys of this name, whoever's, at most `n_max`.
+    async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable>;
 
     /// The key.
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable>;

@@ -9,9 +9,9 @@ use crate::submit::Submit;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{KeyRef, OperationId};
-use gateway_domain::intent::{Intent, KeyCreate, Payment, SigningTerms};
+use gateway_domain::intent::{Intent, KeyCreate, OperationType, Payment, SigningTerms};
 use gateway_domain::key::{CustodyKey, KeyState};
-use gateway_domain::operation::{Ask, KeySlot, Phase, Refusal, Submission};
+use gateway_domain::operation::{Ask, Phase, Refusal, Submission};
 use gateway_domain::roster::Threshold;
 use std::future::Future;
 use std::pin::Pin;
@@ -26,6 +26,16 @@ const DEVELOPMENT_PROFILE: &str = "frost-secp256k1-sha256-tr";
 type BoxFuture<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + 'a>>;
 
 impl Inner {
+    /// Names of keys that callers make are theirs: not those of development keys.
+    pub(crate) fn check_new_name(pointer: &'static str, key_ref: &KeyRef) -> Result<(), EngineError> {
+        if !key_ref.0.starts_with(DEVELOPMENT_PREFIX) {
+            return Ok(());
+        }
+        let message =
+            format!("must not begin with `{DEVELOPMENT_PREFIX}`: the gateway names development keys so");
+        Err(EngineError::Invalid { pointer, message })
+    }
+
     /// The key a product operation names, or the development key of its participants.
     pub(crate) fn key_ref_for(&self, intent: &Intent) -> Result<KeyRef, EngineError> {
         let Intent::Payment(payment) = intent else {
@@ -44,26 +54,6 @@ impl Inner {
                 pointer: "/key_ref",
                 message: "must name a key in this deployment".to_owned(),
             }),
-        }
-    }
-
-    /// Whether the key can serve the operation.
-    pub(crate) fn check_key(
-        &self,
-        intent: &Intent,
-        slot: &KeySlot,
-        key: Option<&CustodyKey>,
-    ) -> Result<(), EngineError> {
-        let is_free = key.is_none_or(|key| key.state == KeyState::Failed && key.public.is_none());
-        if matches!(intent, Intent::KeyCreate(_)) && !is_free {
-            return Err(EngineError::KeyExists(slot.key_ref.0.clone()));
-        }
-        let Some(terms) = intent.signing_terms() else { return Ok(()) };
-        match key {
-            _ if is_free && self.rules.auto_provision_keys => Ok(()),
-            Some(key) if key.state.can_sign() || key.state == KeyState::Creating => check_terms(terms, key),
-            Some(key) => Err(Refusal::KeyNotActive { state: key.state.as_str() }.into()),
-            None => Err(EngineError::KeyNotFound(slot.key_ref.0.clone())),
         }
     }
 
@@ -91,6 +81,10 @@ impl Inner {
         let _turn = self.locks.lock(creation).await;
         let record = self.ports.reads.operation_load(creation).await?;
         let mut draft = record.map(Draft::load).ok_or(EngineError::OperationNotFound)?;
+        // A key that a rotation makes is not made for a payment.
+        if draft.operation.intent.operation_type() != OperationType::KeyCreate {
+            return Err(Refusal::KeyNotActive { state: KeyState::Creating.as_str() }.into());
+        }
         let secrets = Secrets::default();
         self.drive(&mut draft, &secrets).await?;
         if draft.operation.phase == Phase::Admitted {
@@ -116,41 +110,17 @@ impl Inner {
         };
         let intent = Intent::KeyCreate(key_create(payment));
         let before = failed.map(|key| key.created_by);
+        let claim = canonical::digest("svc/key-create/v1", &(&intent, before))?.to_string();
         let create = Submit {
             tenant: submission.tenant.clone(),
             submitter: provisioner(submission),
-            idempotency_key: canonical::digest("svc/key-create/v1", &(&intent, before))?.to_string(),
+            idempotency_key: None,
             intent,
             body_digest: submission.body_digest,
             unknown_fields: Vec::new(),
         };
-        Ok(self.submit(create, Some(submission.key.key_ref.clone())).await?.record.operation.id)
+        Ok(self.create_once(create, submission.key.clone(), claim).await?.operation.id)
     }
-}
-
-/// A raised threshold is fine; a lowered one, or a signer without a share, is not.
-fn check_terms(terms: &SigningTerms, key: &CustodyKey) -> Result<(), EngineError> {
-    if !key.participants.contains_all(&terms.requested_participants) {
-        let holders = key.participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join(", ");
-        return Err(EngineError::Invalid {
-            pointer: "/requested_participants",
-            message: format!("must be participants of the key: {holders}"),
-        });
-    }
-    let threshold = terms.threshold.unwrap_or(key.threshold);
-    if threshold < key.threshold {
-        return Err(EngineError::Invalid {
-            pointer: "/threshold",
-            message: format!("must be at least the key's threshold, {}", key.threshold.0),
-        });
-    }
-    if terms.requested_participants.n_participants() < threshold.count() {
-        return Err(EngineError::Invalid {
-            pointer: "/requested_participants",
-            message: format!("must name at least {} participants, the threshold", threshold.0),
-        });
-    }
-    Ok(())
 }
 
 fn threshold(terms: &SigningTerms) -> Threshold {
@@ -171,6 +141,7 @@ fn key_create(payment: &Payment) -> KeyCreate {
         participants: payment.terms.requested_participants.clone(),
         threshold: threshold(&payment.terms),
         signature_profile: DEVELOPMENT_PROFILE.to_owned(),
+        requested_signature_profile: None,
         chains: Vec::new(),
     }
 }

@@ -3,16 +3,17 @@
 use crate::draft::Draft;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, judged};
+use crate::fit::check_keys;
+use crate::judge::PROVISIONER;
 use crate::ports::{DecisionRecord, Record};
-use crate::secret::Secrets;
 use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
+use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::{self, Intent, OperationType};
-use gateway_domain::key::{CustodyKey, Keys};
+use gateway_domain::intent::{self, Family, Intent};
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Ask, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Moment};
-use gateway_domain::roster::Roster;
 
 /// A parsed request to create an operation.
 #[derive(Clone, Debug)]
@@ -21,8 +22,9 @@ pub struct Submit {
     pub tenant: Tenant,
     /// Who submits it, as authenticated.
     pub submitter: ClientBinding,
-    /// The request's own name within tenant and family.
-    pub idempotency_key: String,
+    /// The request's own name within tenant and family, and key for a custody operation; without one the body's
+    /// digest names it.
+    pub idempotency_key: Option<String>,
     /// What is to be done.
     pub intent: Intent,
     /// Digest of the request body.
@@ -49,63 +51,114 @@ impl Engine {
     /// [`EngineError`]: `PolicyRejected`, `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
     pub async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
         let engine = self.clone();
-        self.run_to_end(
-            async move { until_unraced(|| Box::pin(engine.0.submit(submit.clone(), None))).await },
-        )
-        .await
+        self.run_to_end(async move { until_unraced(|| Box::pin(engine.0.submit(submit.clone()))).await })
+            .await
+    }
+
+    /// Creates a custody operation on the key of this name, or returns the one this request made.
+    ///
+    /// # Errors
+    /// [`EngineError`]: as [`Self::submit`], and `KeyExists`, `Refused`.
+    pub async fn submit_on_key(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
+        let engine = self.clone();
+        let work = async move {
+            until_unraced(|| Box::pin(engine.0.submit_on_key(submit.clone(), key_ref.clone()))).await
+        };
+        self.run_to_end(work).await
     }
 }
 
 impl Inner {
-    /// `key_ref`: the key of the path, for the custody family; a product operation names its own.
-    pub(crate) async fn submit(
-        &self,
-        submit: Submit,
-        key_ref: Option<KeyRef>,
-    ) -> Result<Submitted, EngineError> {
-        let family = submit.intent.family();
-        let id = intent::operation_id(&submit.tenant, family, key_ref.as_ref(), &submit.idempotency_key)?;
+    async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
+        let claim = submit.claim();
+        let id = intent::operation_id(&submit.tenant, Family::Product, None, &claim)?;
         let _turn = self.locks.lock(id).await;
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
-        let key_ref = match key_ref {
-            Some(key_ref) => key_ref,
-            None => {
-                self.take_budget(&submit)?;
-                self.key_ref_for(&submit.intent)?
-            }
-        };
-        self.check_nodes(&submit.intent)?;
+        self.take_budget(&submit)?;
+        let key_ref = self.key_ref_for(&submit.intent)?;
         let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
-        let key = self.ports.reads.key_load(slot.key_id).await?;
-        self.check_key(&submit.intent, &slot, key.as_ref())?;
-        let (submission, claim) = self.admit_submission(id, submit, slot, key.as_ref()).await?;
-        if submission.intent.operation_type() == OperationType::Sign && self.rules.auto_provision_keys {
-            self.provision(&submission, key.as_ref()).await?;
-        }
-        let keys = Keys { subject: key, successor: None };
-        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim, keys)?;
-        self.drive(&mut draft, &Secrets::default()).await?;
-        Ok(Submitted { record: draft.into_record(), replayed: false, body_differs: false })
+        self.create(id, submit, slot, claim).await.map(created)
     }
 
-    /// Signers must be among the deployment's nodes.
-    fn check_nodes(&self, intent: &Intent) -> Result<(), EngineError> {
-        let participants = match intent {
-            Intent::KeyCreate(create) => Some(&create.participants),
-            Intent::Payment(_) | Intent::AssetAction(_) => {
-                intent.signing_terms().map(|terms| &terms.requested_participants)
+    async fn submit_on_key(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
+        check_names(&submit, &key_ref)?;
+        let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
+        let mut claim = submit.claim();
+        if matches!(submit.intent, Intent::KeyCreate(_))
+            && let Some(key) = self.ports.reads.key_load(slot.key_id).await?
+        {
+            let creation = self.ports.reads.operation_load(key.created_by).await?;
+            let is_same = |record: &Record| record.operation.body_digest == submit.body_digest;
+            match creation {
+                // What failed left nothing behind: the same request is a new creation.
+                _ if key.is_free() => claim = after_failure(&submit, key.created_by)?,
+                Some(record) if is_same(&record) => return self.replay(record, submit.body_digest).await,
+                Some(_) | None => return Err(EngineError::KeyExists(slot.key_ref.0)),
             }
-            Intent::Refresh(_) | Intent::Recover(_) => None,
-            Intent::Reshare(reshare) => Some(&reshare.new_participants),
-            Intent::Rotate(rotate) => Some(&rotate.participants),
+        }
+        let id = intent::operation_id(&submit.tenant, Family::Custody, Some(&slot.key_ref), &claim)?;
+        let _turn = self.locks.lock(id).await;
+        if let Some(record) = self.ports.reads.operation_load(id).await? {
+            return self.replay(record, submit.body_digest).await;
+        }
+        self.take_budget(&submit)?;
+        self.create(id, submit, slot, claim).await.map(created)
+    }
+
+    /// The custody operation of this claim, made when it is not there yet: the gateway's own submissions.
+    pub(crate) async fn create_once(
+        &self,
+        submit: Submit,
+        slot: KeySlot,
+        claim: String,
+    ) -> Result<Record, EngineError> {
+        let id = intent::operation_id(&submit.tenant, Family::Custody, Some(&slot.key_ref), &claim)?;
+        let _turn = self.locks.lock(id).await;
+        match self.ports.reads.operation_load(id).await? {
+            Some(record) => Ok(record),
+            None => self.create(id, submit, slot, claim).await,
+        }
+    }
+
+    /// keys → policy → open → commit → drive. The caller holds the operation's lock.
+    async fn create(
+        &self,
+        id: OperationId,
+        submit: Submit,
+        slot: KeySlot,
+        claim: String,
+    ) -> Result<Record, EngineError> {
+        self.check_nodes(&submit.intent)?;
+        let successor = successor(&submit)?;
+        let keys = self.keys_in(&slot, successor.as_ref()).await?;
+        check_keys(&submit.intent, &slot.key_ref, &keys, self.rules.auto_provision_keys)?;
+        let submission = self.admit_submission(id, submit, slot, successor, keys.subject.as_ref()).await?;
+        if submission.intent.family() == Family::Product && self.rules.auto_provision_keys {
+            self.provision(&submission, keys.subject.as_ref()).await?;
+        }
+        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim, keys)?;
+        self.drive_or_wait(&mut draft).await?;
+        Ok(draft.into_record())
+    }
+
+    /// Participants must be among the deployment's nodes.
+    fn check_nodes(&self, intent: &Intent) -> Result<(), EngineError> {
+        let (pointer, participants) = match intent {
+            Intent::Payment(payment) => ("/requested_participants", &payment.terms.requested_participants),
+            Intent::AssetAction(action) => ("/requested_participants", &action.terms.requested_participants),
+            Intent::KeyCreate(create) => ("/participants", &create.participants),
+            Intent::Reshare(reshare) => ("/new_participants", &reshare.new_participants),
+            Intent::Rotate(rotate) => ("/participants", &rotate.participants),
+            // They name holders of the key, or nobody.
+            Intent::Refresh(_) | Intent::Recover(_) => return Ok(()),
         };
         let n_nodes = self.rules.n_nodes;
-        match participants.into_iter().flat_map(Roster::iter).find(|participant| participant.0 >= n_nodes) {
+        match participants.iter().find(|participant| participant.0 >= n_nodes) {
             None => Ok(()),
             Some(stranger) => Err(EngineError::Invalid {
-                pointer: "/requested_participants",
+                pointer,
                 message: format!(
                     "names participant `{stranger}`; this deployment has the nodes 0 to {}",
                     n_nodes - 1
@@ -127,8 +180,9 @@ impl Inner {
         id: OperationId,
         submit: Submit,
         key: KeySlot,
+        successor: Option<KeySlot>,
         existing: Option<&CustodyKey>,
-    ) -> Result<(Submission, String), EngineError> {
+    ) -> Result<Submission, EngineError> {
         let intent_hash = submit.intent.hash()?;
         let request = policy::Request {
             moment: Moment::Submit,
@@ -143,20 +197,19 @@ impl Inner {
         if !policy.is_allowed() {
             return Err(self.refuse(id, &submit, intent_hash, policy).await?);
         }
-        let Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields } = submit;
-        let submission = Submission {
+        let Submit { tenant, submitter, intent, body_digest, unknown_fields, .. } = submit;
+        Ok(Submission {
             operation_id: id,
             tenant,
             submitter,
             intent,
             intent_hash,
             key,
-            successor: None,
+            successor,
             body_digest,
             unknown_fields,
             policy,
-        };
-        Ok((submission, idempotency_key))
+        })
     }
 
     async fn refuse(
@@ -193,4 +246,47 @@ impl Inner {
         draft.commit(self).await?;
         Ok(Submitted { record: draft.into_record(), replayed: true, body_differs })
     }
+}
+
+impl Submit {
+    fn claim(&self) -> String {
+        self.idempotency_key.clone().unwrap_or_else(|| self.body_digest.to_string())
+    }
+}
+
+const fn created(record: Record) -> Submitted {
+    Submitted { record, replayed: false, body_differs: false }
+}
+
+/// Names that are not a caller's to use.
+fn check_names(submit: &Submit, key_ref: &KeyRef) -> Result<(), EngineError> {
+    if submit.submitter.client_id == PROVISIONER {
+        let message = format!("must not be `{PROVISIONER}`: that is the gateway itself");
+        return Err(EngineError::Invalid { pointer: "/client/client_id", message });
+    }
+    match &submit.intent {
+        Intent::KeyCreate(_) => Inner::check_new_name("/key_ref", key_ref),
+        Intent::Rotate(rotate) if rotate.new_key_ref == *key_ref => {
+            let message = "must be another name than the key's".to_owned();
+            Err(EngineError::Invalid { pointer: "/new_key_ref", message })
+        }
+        Intent::Rotate(rotate) => Inner::check_new_name("/new_key_ref", &rotate.new_key_ref),
+        Intent::Payment(_)
+        | Intent::AssetAction(_)
+        | Intent::Refresh(_)
+        | Intent::Reshare(_)
+        | Intent::Recover(_) => Ok(()),
+    }
+}
+
+/// The name of the same creation after one that failed.
+fn after_failure(submit: &Submit, failed: OperationId) -> Result<String, EngineError> {
+    Ok(canonical::digest("svc/key-create/v1", &(submit.body_digest, failed))?.to_string())
+}
+
+/// The key that a rotation makes.
+fn successor(submit: &Submit) -> Result<Option<KeySlot>, EngineError> {
+    let Intent::Rotate(rotate) = &submit.intent else { return Ok(None) };
+    let key_ref = rotate.new_key_ref.clone();
+    Ok(Some(KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref }))
 }

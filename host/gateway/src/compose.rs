@@ -113,7 +113,9 @@ fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFl
     })))
 }
 
-fn rules(settings: &Settings) -> Rules {
+/// What the deployment settled, for the engine.
+#[must_use]
+pub fn rules(settings: &Settings) -> Rules {
     Rules {
         policy: facts::Rules {
             permitted_recipients: settings.permitted_recipients.clone(),
@@ -129,7 +131,9 @@ fn rules(settings: &Settings) -> Rules {
     }
 }
 
-fn options(settings: &Settings) -> Options {
+/// What the deployment settled, for the HTTP border.
+#[must_use]
+pub fn options(settings: &Settings) -> Options {
     Options {
         body_bytes_max: settings.body_bytes_max,
         recovery_body_bytes_max: settings.recovery_body_bytes_max,
@@ -139,6 +143,7 @@ fn options(settings: &Settings) -> Options {
         } else {
             UnknownFields::Warn
         },
+        signature_profiles: settings.signature_profile_aliases.clone(),
     }
 }
 

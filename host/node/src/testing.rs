@@ -67,6 +67,7 @@ pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
         participants: roster(participants),
         threshold: Threshold(threshold),
         signature_profile: suite.to_owned(),
+        requested_signature_profile: None,
         chains: vec![],
     })
 }

@@ -52,6 +52,8 @@ macro_rules! contract_cases {
             queries::owing_operations_longest_untouched_first
             queries::pending_operations_submitted_before
             queries::what_is_unknown_is_none
+            queries::a_keys_operations_newest_first
+            queries::keys_by_name_alone
             queries::decisions_that_moved_nothing_are_kept
         }
     };

@@ -51,6 +51,10 @@ pub(crate) fn operation_id(bytes: &[u8]) -> Result<OperationId, Unavailable> {
     hex32("an operation's id", bytes).map(OperationId)
 }
 
+pub(crate) fn key_id(bytes: &[u8]) -> Result<KeyId, Unavailable> {
+    hex32("a key's id", bytes).map(KeyId)
+}
+
 fn parsed<T>(
     what: &str,
     format: i64,

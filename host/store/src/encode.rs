@@ -19,6 +19,8 @@ pub(crate) struct Rows {
     /// Never empty; in order.
     pub(crate) events: Vec<EventRow>,
     pub(crate) keys: Vec<KeyRow>,
+    /// The keys that have a new custody operation in it.
+    pub(crate) operation_of: Vec<KeyId>,
     pub(crate) claim: Option<ClaimRow>,
 }
 
@@ -86,7 +88,9 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     let record_root = events.last().map_or(commit.previous_record_root, |last| last.hash);
     let keys = commit.keys.iter().map(key_row).collect::<Result<_, _>>()?;
     let operation = operation_row(commit, number(revision_before), record_root)?;
-    Ok(Rows { operation, events, keys, claim: commit.claim.as_ref().map(|claim| claim_row(commit, claim)) })
+    let operation_of = if revision_before == 0 { operation_of(&commit.operation) } else { Vec::new() };
+    let claim = commit.claim.as_ref().map(|claim| claim_row(commit, claim));
+    Ok(Rows { operation, events, keys, operation_of, claim })
 }
 
 /// The row of a decision.
@@ -168,6 +172,18 @@ fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
         Family::Custody => commit.operation.key.key_ref.0.clone(),
     };
     ClaimRow { key_ref, idempotency_key: idempotency_key.to_owned() }
+}
+
+/// The keys whose list of operations an operation is in: custody keeps one, and a rotation is in two.
+fn operation_of(operation: &Operation) -> Vec<KeyId> {
+    match operation.intent.family() {
+        Family::Product => Vec::new(),
+        Family::Custody => [Some(&operation.key), operation.successor.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|key| key.key_id)
+            .collect(),
+    }
 }
 
 const fn family(operation: &Operation) -> &'static str {

@@ -24,11 +24,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const OURS: ApplicationId = ApplicationId::new(*b"OpGw");
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "operations",
-    sql: include_str!("../migrations/sqlite/0001_operations.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "operations",
+        sql: include_str!("../migrations/sqlite/0001_operations.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "key_operations",
+        sql: include_str!("../migrations/sqlite/0002_key_operations.sql"),
+    },
+];
 
 #[derive(Debug)]
 pub(crate) struct Sqlite {

@@ -3,7 +3,7 @@
 use crate::error::OpenError;
 use crate::sqlite::Sqlite;
 use async_trait::async_trait;
-use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
@@ -102,6 +102,23 @@ impl ReadOperations for Store {
     ) -> Result<Vec<OperationId>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.operations_pending_since(before, n_max).await,
+        }
+    }
+
+    async fn key_operations(
+        &self,
+        id: KeyId,
+        before: Option<u64>,
+        n_max: u32,
+    ) -> Result<Vec<(u64, OperationId)>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.key_operations(id, before, n_max).await,
+        }
+    }
+
+    async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.keys_named(key_ref, n_max).await,
         }
     }
 

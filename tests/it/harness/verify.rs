@@ -4,6 +4,26 @@ use k256::schnorr::signature::hazmat::PrehashVerifier;
 use k256::schnorr::{Signature, VerifyingKey};
 use serde_json::Value;
 
+/// The signature in a published view, whichever suite made it.
+#[track_caller]
+pub(crate) fn signature(view: &Value) {
+    match view["result"]["signature_profile"].as_str() {
+        Some("frost-ed25519-sha512") => ed25519(view),
+        _ => bip340(view),
+    }
+}
+
+/// RFC 8032: the signature in a published view, over its digest, under its key.
+#[track_caller]
+fn ed25519(view: &Value) {
+    let bytes = |name: &str| hex::decode(view["result"][name].as_str().unwrap()).unwrap();
+    let key: [u8; 32] = bytes("public_key_hex").try_into().unwrap();
+    let key = ed25519_dalek::VerifyingKey::from_bytes(&key).unwrap();
+    let signature = ed25519_dalek::Signature::from_slice(&bytes("signature_hex")).unwrap();
+    key.verify_strict(&bytes("signed_digest"), &signature).unwrap();
+    assert!(key.verify_strict(&[7; 32], &signature).is_err(), "it must not verify anything");
+}
+
 /// BIP-340: the signature in a published view, over its digest, under its key.
 #[track_caller]
 pub(crate) fn bip340(view: &Value) {

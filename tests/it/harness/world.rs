@@ -1,20 +1,30 @@
 //! The whole gateway in process, every part the real one, on a folder of its own.
 
+use super::willing::WillingNodes;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use gateway_api::state::App;
+use gateway_authority::EmbeddedAuthority;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::TellTime;
+use gateway_engine::{Engine, Ports};
+use gateway_store::Store;
 use operation_gateway::compose;
 use operation_gateway::settings::{Settings, resolve};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use tower::ServiceExt;
+use zeroize::Zeroizing;
 
 pub(crate) struct World {
     pub(crate) router: Router,
+    pub(crate) engine: Engine,
     _folder: TempDir,
-    _gateway: compose::Gateway,
 }
 
 /// An answer, read to its end.
@@ -67,6 +77,20 @@ pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String
     flags
 }
 
+fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
+    Settings::parse(&resolve(&settings(folder, given), [], None).unwrap()).unwrap()
+}
+
+/// The instant of every event differs.
+struct Clock;
+
+impl TellTime for Clock {
+    fn now(&self) -> EpochMs {
+        static NEXT: AtomicU64 = AtomicU64::new(1_700_000_000_000);
+        EpochMs(NEXT.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
 impl World {
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
@@ -74,11 +98,31 @@ impl World {
 
     pub(crate) async fn with(given: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let flags = settings(folder.path(), given);
-        let settings = Settings::parse(&resolve(&flags, [], None).unwrap()).unwrap();
+        let settings = parsed(folder.path(), given);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self { router: gateway_api::router(gateway.app.clone()), _folder: folder, _gateway: gateway }
+        Self::of(gateway.app, folder)
+    }
+
+    /// Everything real but the nodes.
+    pub(crate) async fn with_nodes(nodes: Arc<WillingNodes>, given: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = parsed(folder.path(), given);
+        let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
+        let ports = Ports {
+            commits: store.clone(),
+            reads: store,
+            policy: Arc::new(compose::open_policy(&settings).unwrap()),
+            authority: Arc::new(EmbeddedAuthority::new(&Zeroizing::new([7; 32]))),
+            nodes,
+            clock: Arc::new(Clock),
+        };
+        let engine = Engine::new(ports, compose::rules(&settings));
+        Self::of(App::new(engine, compose::options(&settings)), folder)
+    }
+
+    fn of(app: App, folder: TempDir) -> Self {
+        Self { router: gateway_api::router(app.clone()), engine: app.engine().clone(), _folder: folder }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

@@ -1,8 +1,10 @@
 //! Every response body, as a snapshot: what changes here changes for clients.
 
+use crate::harness::custody;
 use crate::harness::samples::{admitted, path, payment, published, submitted};
 use crate::harness::world::World;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Hashes, signatures and instants differ from run to run; their shapes do not.
 fn steady(value: Value) -> Value {
@@ -49,4 +51,33 @@ async fn views_keep_their_shape() {
     insta::assert_json_snapshot!("audit_event_types", types);
     let preview = world.post("/v1/policy/preview", &json!({ "intent": payment("d") })).await.ok();
     insta::assert_json_snapshot!("preview", steady(preview));
+}
+
+#[tokio::test]
+async fn custody_views_keep_their_shape() {
+    let world = World::with_nodes(Arc::default(), &[]).await;
+    let create = custody::submitted(&world, "/v1/custody/keys", &custody::key("cold")).await;
+    insta::assert_json_snapshot!("custody_create", steady(create));
+    insta::assert_json_snapshot!("custody_key", steady(custody::made(&world, "cold").await));
+    let on_key = |action| custody::on_key("cold", action);
+    let signed = custody::published(&world, &on_key("/sign"), &custody::sign("a")).await;
+    insta::assert_json_snapshot!("custody_sign", steady(signed.clone()));
+    let recover = custody::submitted(&world, &on_key("/recover"), &custody::recover("2")).await;
+    insta::assert_json_snapshot!("custody_recover", steady(recover));
+    let reshared = custody::executed(&world, &on_key("/reshare"), &custody::reshare("3")).await;
+    insta::assert_json_snapshot!("custody_reshare", steady(reshared));
+    let rotated = custody::executed(&world, &on_key("/rotate"), &custody::rotate("cold-2")).await;
+    insta::assert_json_snapshot!("custody_rotate", steady(rotated));
+    insta::assert_json_snapshot!("custody_key_rotated", steady(world.get(&on_key("")).await.ok()));
+    let receipt = &signed["runtime"]["publication_receipt"];
+    let export = custody::export(receipt, "Settled");
+    world.post(&custody::path(&signed, "/external-export"), &export).await.ok();
+    let evidence = world.get(&custody::path(&signed, "/evidence")).await.ok();
+    let types: Vec<_> =
+        evidence["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["type"]).collect();
+    insta::assert_json_snapshot!("custody_event_types", types);
+    let mut evidence = evidence;
+    evidence["events"] = json!("<events>");
+    evidence["decision"]["envelope"] = json!("<envelope>");
+    insta::assert_json_snapshot!("custody_evidence", steady(evidence));
 }

@@ -42,6 +42,22 @@ needs! {
     OperationsPublish;
     /// Recover.
     OperationsRecover;
+    /// Read keys, custody operations and evidence.
+    CustodyRead;
+    /// Submit a custody signature.
+    CustodySign;
+    /// Submit a key's creation or a change of it.
+    CustodyManage;
+    /// Approve in custody.
+    CustodyApprove;
+    /// Execute in custody.
+    CustodyExecute;
+    /// Publish in custody.
+    CustodyPublish;
+    /// Recover in custody.
+    CustodyRecover;
+    /// Record an external export.
+    CustodyExport;
     /// Read the audit exports.
     AuditRead;
 }

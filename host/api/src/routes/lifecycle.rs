@@ -7,17 +7,19 @@ use crate::wire::common::ClientBinding;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
+use axum::Json;
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use gateway_auth::Principal;
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Asker, Recovery};
 use gateway_engine::ports::Record;
 use gateway_engine::secret::Secrets;
-use gateway_engine::{Execute, Publish, Recover, Target, Vote};
+use gateway_engine::{Execute, Publish, Recover, Submitted, Target, Vote};
 
-use super::operations::warn_unknown;
+/// An answer, with the headers that say what else there is to know.
+pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 
 /// The operation a caller means.
 pub fn target<N>(family: Family, caller: &Caller<N>, id: OperationId) -> Target {
@@ -100,8 +102,43 @@ pub async fn node_recovery(
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
 
+/// What the answer to a submission says beside its body.
+pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
+    let mut headers = warn_unknown(unknown);
+    if submitted.replayed {
+        headers.insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
+    }
+    if submitted.body_differs {
+        warn(&mut headers, "this idempotency key was first used with another body");
+    }
+    headers
+}
+
+/// A `Warning` that names the members nobody read.
+pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if !unknown.is_empty() {
+        let shown = |name: &String| name.chars().filter(|c| is_visible(*c)).take(64).collect::<String>();
+        let names = unknown.iter().map(shown).collect::<Vec<_>>().join(" ");
+        warn(&mut headers, &format!("ignored unknown members: {names}"));
+    }
+    headers
+}
+
+/// Adds a `Warning`. Only visible ASCII gets into a header.
+pub fn warn(headers: &mut HeaderMap, text: &str) {
+    let shown: String = text.chars().filter(|c| is_visible(*c) || *c == ' ').collect();
+    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{shown}\"")) {
+        headers.append(header::WARNING, value);
+    }
+}
+
+const fn is_visible(c: char) -> bool {
+    c.is_ascii_graphic() && c != '"' && c != '\\'
+}
+
 /// Who asked, for evidence. A `client` that is given must be the caller; one that is not is the caller.
-fn asker(
+pub(super) fn asker(
     principal: &Principal,
     client: Option<ClientBinding>,
     unknown_fields: &[String],

@@ -1,13 +1,13 @@
 //! `/v1/operations`.
 
-use super::lifecycle;
+use super::lifecycle::{self, Answer, replay_headers};
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{
     Body, Caller, OperationsApprove, OperationsExecute, OperationsPublish, OperationsRead, OperationsRecover,
     OperationsSign, PathOperationId,
 };
 use crate::state::App;
-use crate::wire::common::not_empty;
+use crate::wire::common::{body_digest, not_empty};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
@@ -15,14 +15,9 @@ use crate::wire::operations::{
 use crate::wire::view::OperationView;
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use gateway_domain::canonical;
-use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Recovery, RecoveryOutcome};
 use gateway_engine::Submit;
-
-type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 
 /// Creates the operation, or replays the existing one for the same `idempotency_key`.
 ///
@@ -46,17 +41,9 @@ pub async fn sign(
     caller: Caller<OperationsSign>,
     body: Body<SignOperationRequest>,
 ) -> Answer<SignOperationResponse> {
-    let mut headers = warn_unknown(&body.unknown);
+    let unknown = body.unknown.clone();
     let submitted = app.engine().submit(submit(&caller, body)?).await?;
-    if submitted.replayed {
-        headers.insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
-    }
-    if submitted.body_differs {
-        headers.append(
-            header::WARNING,
-            HeaderValue::from_static("299 - \"this idempotency key was first used with another body\""),
-        );
-    }
+    let headers = replay_headers(&unknown, &submitted);
     Ok((headers, Json(SignOperationResponse { operation: OperationView::from(&submitted.record) })))
 }
 
@@ -70,21 +57,11 @@ fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> 
     Ok(Submit {
         tenant: submitter.tenant(),
         submitter,
-        idempotency_key,
+        idempotency_key: Some(idempotency_key),
         intent,
         body_digest,
         unknown_fields: body.unknown,
     })
-}
-
-/// Tells two bodies of one idempotency key apart: what was asked, and by whom. A fresh token for the same request is no
-/// other body.
-fn body_digest(
-    intent: &gateway_domain::intent::Intent,
-    client: &gateway_domain::binding::ClientBinding,
-) -> Result<Hex32, ApiError> {
-    canonical::digest("svc/body/v1", &(intent, &client.client_id, &client.subject_id, &client.tenant))
-        .map_err(|error| gateway_engine::EngineError::from(error).into())
 }
 
 /// The operation.
@@ -245,20 +222,4 @@ fn recovery_view(recovery: Recovery) -> RecoveryView {
         recovered_at_ms: recovery.recovered_at_ms.0,
         participants: recovery.participants.into_iter().map(|participant| participant.0).collect(),
     }
-}
-
-/// A `Warning` that names the members nobody read. Only visible ASCII gets into a header.
-pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    if unknown.is_empty() {
-        return headers;
-    }
-    let visible = |name: &String| {
-        name.chars().filter(|c| c.is_ascii_graphic() && *c != '"').take(64).collect::<String>()
-    };
-    let names = unknown.iter().map(visible).collect::<Vec<_>>().join(" ");
-    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"ignored unknown members: {names}\"")) {
-        headers.insert(header::WARNING, value);
-    }
-    headers
 }

@@ -1,6 +1,6 @@
 //! `/v1/policy`.
 
-use super::operations::warn_unknown;
+use super::lifecycle::warn_unknown;
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Body, Caller, OperationsAny};
 use crate::state::App;

@@ -1,9 +1,11 @@
 //! Shapes that several endpoints share.
 
+use crate::error::ApiError;
 use crate::strict::Fault;
 use gateway_domain::binding::ClientBinding as Binding;
-use gateway_domain::ids::Tenant;
-use gateway_domain::intent::PublicationMode as Mode;
+use gateway_domain::canonical;
+use gateway_domain::ids::{Hex32, Tenant};
+use gateway_domain::intent::{Intent, PublicationMode as Mode};
 use gateway_domain::roster::Roster;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -78,4 +80,14 @@ pub fn not_empty(pointer: &str, text: String) -> Result<String, Fault> {
 /// [`Fault`] when it is impossible.
 pub fn roster(pointer: &str, indices: &[u16]) -> Result<Roster, Fault> {
     Roster::parse(indices).map_err(|impossible| Fault::at(pointer, impossible.to_string()))
+}
+
+/// Tells two bodies of one idempotency key apart: what was asked, and by whom. A fresh token for the same request is no
+/// other body.
+///
+/// # Errors
+/// `internal_error`, which no parsed request gives.
+pub fn body_digest(intent: &Intent, client: &Binding) -> Result<Hex32, ApiError> {
+    canonical::digest("svc/body/v1", &(intent, &client.client_id, &client.subject_id, &client.tenant))
+        .map_err(|error| gateway_engine::EngineError::from(error).into())
 }

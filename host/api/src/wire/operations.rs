@@ -100,7 +100,7 @@ impl Bip32 {
     }
 }
 
-fn fence(token: String) -> Result<String, Fault> {
+pub(super) fn fence(token: String) -> Result<String, Fault> {
     let is_hex = token.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if token.is_empty() || token.len() > FENCE_CHARACTERS_MAX || !is_hex {
         let message = format!("must be 1 to {FENCE_CHARACTERS_MAX} lowercase hexadecimal characters");

@@ -4,6 +4,7 @@ use super::policy::PolicyPreview;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Operation, Phase, State};
+use gateway_domain::roster::Roster;
 use gateway_engine::ports::Record;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -162,8 +163,14 @@ fn intent(operation: &Operation) -> Value {
     Value::Object(summary)
 }
 
+/// Ascending.
+#[must_use]
+pub fn roster(roster: &Roster) -> Vec<u16> {
+    roster.iter().map(|participant| participant.0).collect()
+}
+
 /// The signature leaves through the publication gate only.
-fn result(operation: &Operation) -> Value {
+pub(super) fn result(operation: &Operation) -> Value {
     match (&operation.phase, &operation.signature) {
         (Phase::Published, Some(signature)) => json!(signature),
         (_, Some(_) | None) => json!({}),

@@ -57,6 +57,7 @@ pub(crate) fn key_create() -> Intent {
         participants: roster(&[0, 1, 2, 3, 4]),
         threshold: Threshold(3),
         signature_profile: "frost-ed25519-sha512".into(),
+        requested_signature_profile: None,
         chains: vec![],
     })
 }

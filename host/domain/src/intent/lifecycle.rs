@@ -6,6 +6,12 @@ use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The signature profiles that keys may have.
+pub const SIGNATURE_PROFILES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
+
+/// Longest name of an epoch, characters (decisions.md 5).
+pub const EPOCH_CHARACTERS_MAX: usize = 128;
+
 /// Distributed generation of a new key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyCreate {
@@ -17,8 +23,11 @@ pub struct KeyCreate {
     pub participants: Roster,
     /// How many must sign together.
     pub threshold: Threshold,
-    /// One of ours, after aliases were resolved (decisions.md 5).
+    /// One of [`SIGNATURE_PROFILES`], after aliases were resolved (decisions.md 5).
     pub signature_profile: String,
+    /// What was asked for, where an alias stood for the profile.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub requested_signature_profile: Option<String>,
     /// Chains the key is meant for.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub chains: Vec<String>,

@@ -114,11 +114,12 @@ mod tests {
         nodes.iter().map(|node| ParticipantIndex(*node)).collect()
     }
 
+    type Nodes<'a> = &'a [&'a [u16]];
+
     /// The key is held by 0, 1 and 2, of which two must act.
     #[test]
     fn a_step_needs_who_gets_a_share_and_enough_of_who_holds_one() {
-        type Sets = &'static [&'static [u16]];
-        let cases: [(Kind, Sets, Sets); 6] = [
+        let cases: [(Kind, Nodes<'_>, Nodes<'_>); 6] = [
             (Kind::Payment, &[&[0, 1], &[1, 2]], &[&[0], &[0, 7]]),
             (Kind::KeyCreate, &[&[0, 1, 2]], &[&[0, 1], &[]]),
             (Kind::Refresh, &[&[0, 1, 2]], &[&[0, 1]]),

@@ -1,6 +1,7 @@
 //! From texts to settings that cannot be wrong.
 
 use super::sources::Resolved;
+use gateway_api::state::ProfileAliases;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -51,6 +52,7 @@ pub struct Settings {
     pub permitted_recipients: String,
     pub separation_of_duties: bool,
     pub auto_provision_keys: bool,
+    pub signature_profile_aliases: ProfileAliases,
     pub reject_unknown_fields: bool,
     pub approval_ttl_ms: u64,
     pub admission_ttl_ms: u64,
@@ -106,6 +108,7 @@ impl Reader<'_> {
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
             separation_of_duties: self.flag("separation_of_duties"),
             auto_provision_keys: self.flag("auto_provision_keys"),
+            signature_profile_aliases: self.profile_aliases(),
             reject_unknown_fields: self.one_of("unknown_fields", &[("warn", false), ("reject", true)], true),
             approval_ttl_ms: self.at_least_one("approval_ttl_ms"),
             admission_ttl_ms: self.at_least_one("admission_ttl_ms"),
@@ -135,6 +138,9 @@ impl Reader<'_> {
             if settings.auto_provision_keys {
                 self.fault("auto_provision_keys", "must not be `true` in production");
             }
+            if settings.signature_profile_aliases.resolve("*").is_some() {
+                self.fault("signature_profile_aliases", "must not have the name `*` in production");
+            }
             if settings.required_approvals == 0 {
                 self.fault("required_approvals", "must be at least 1 in production");
             }
@@ -145,6 +151,13 @@ impl Reader<'_> {
         if settings.admission_rate > 0 && settings.admission_burst == 0 {
             self.fault("admission_burst", "must be at least 1 while `admission_rate` is not 0");
         }
+    }
+
+    fn profile_aliases(&mut self) -> ProfileAliases {
+        ProfileAliases::parse(self.resolved.text("signature_profile_aliases")).unwrap_or_else(|why| {
+            self.fault("signature_profile_aliases", &format!("must be `name=profile,...`: {why}"));
+            ProfileAliases::default()
+        })
     }
 
     fn auth_mode(&mut self) -> AuthMode {

@@ -88,6 +88,13 @@ pub const SETTINGS: &[Setting] = &[
         "Whether an operation without a key gets one made on first use",
     ),
     each(
+        "signature_profile_aliases",
+        "*=frost-ed25519-sha512",
+        Some(""),
+        "NAME=PROFILE,...",
+        "Other names under which keys may ask for a signature profile; * is any",
+    ),
+    each(
         "unknown_fields",
         "warn",
         Some("reject"),

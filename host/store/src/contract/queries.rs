@@ -2,9 +2,10 @@
 
 use super::Deployment;
 use super::samples::{
-    decision, following, hex32, id, note, opening, opening_payment, payment, submission, written,
+    decision, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment, refresh,
+    rotate, submission, written,
 };
-use gateway_domain::ids::KeyId;
+use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::operation::{Change, Failure};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, ReadOperations};
@@ -40,6 +41,40 @@ pub(crate) async fn pending_operations_submitted_before(deployment: &impl Deploy
     assert_eq!(store.operations_pending_since(EpochMs(u64::MAX), 9).await.unwrap(), [id(2), id(3), id(1)]);
     written(&*store, following(&record, EpochMs(99), vec![Change::QuorumReached])).await;
     assert_eq!(store.operations_pending_since(EpochMs(30), 10).await.unwrap(), [id(2)]);
+}
+
+pub(crate) async fn a_keys_operations_newest_first(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    // Neither the clock nor the ids say what is newest; payments are another family's.
+    for (byte, intent) in [(9, key_create()), (2, refresh()), (3, payment()), (1, rotate()), (4, refresh())] {
+        let record = written(&*store, opening(submission(byte, intent), EpochMs(u64::from(byte)))).await;
+        written(&*store, following(&record, EpochMs(9), vec![note(1)])).await;
+    }
+    let ids =
+        async |key: u8, before, n_max| store.key_operations(KeyId(hex32(key)), before, n_max).await.unwrap();
+    let names = |page: &[(u64, OperationId)]| page.iter().map(|(_, id)| *id).collect::<Vec<_>>();
+    let all = ids(2, None, 10).await;
+    assert_eq!(names(&all), [id(4), id(1), id(2), id(9)]);
+    assert_eq!(names(&ids(22, None, 10).await), [id(1)], "a rotation is in both lists");
+    assert_eq!(ids(2, None, 2).await, all[..2]);
+    assert_eq!(ids(2, Some(all[1].0), 10).await, all[2..]);
+    assert_eq!(ids(2, Some(0), 10).await, []);
+    assert_eq!(ids(2, Some(u64::MAX), 10).await, all);
+    assert_eq!(ids(3, None, 10).await, []);
+}
+
+pub(crate) async fn keys_by_name_alone(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    for (byte, tenant) in [(5, "acme"), (4, "other")] {
+        let mut submission = submission(byte, key_create());
+        submission.tenant = Tenant(tenant.into());
+        submission.key.key_id = KeyId(hex32(byte));
+        written(&*store, on_key(opening(submission, EpochMs(1)), None)).await;
+    }
+    let named = async |name: &str, n_max| store.keys_named(&KeyRef(name.into()), n_max).await.unwrap();
+    assert_eq!(named("treasury", 10).await, [KeyId(hex32(4)), KeyId(hex32(5))]);
+    assert_eq!(named("treasury", 1).await.len(), 1);
+    assert_eq!(named("treasur_", 10).await, []);
 }
 
 pub(crate) async fn what_is_unknown_is_none(deployment: &impl Deployment) {

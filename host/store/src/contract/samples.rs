@@ -46,6 +46,7 @@ pub(crate) fn key_create() -> Intent {
         participants: Roster::parse(&[0, 1, 2]).unwrap(),
         threshold: Threshold(2),
         signature_profile: "frost-ed25519-sha512".into(),
+        requested_signature_profile: None,
         chains: vec![],
     })
 }

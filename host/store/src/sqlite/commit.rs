@@ -62,6 +62,9 @@ impl Script {
         if let Some(claim) = &rows.claim {
             self.claim(&rows.operation, claim);
         }
+        if !rows.operation_of.is_empty() {
+            self.operation_of(rows, n_leaves);
+        }
         for key in &rows.keys {
             self.key(key);
         }
@@ -165,6 +168,17 @@ impl Script {
         values.push_bind(claim.key_ref.as_str()).push_bind(claim.idempotency_key.as_str());
         values.push_bind(bytes(&operation.id.0));
         self.text.push(" WHERE changes() > 0;\n");
+    }
+
+    fn operation_of(&mut self, rows: &Rows, n_leaves: u64) {
+        self.begin(
+            "INSERT INTO key_operations (key_id, ledger_index, operation_id) SELECT column1, column2, column3 FROM (",
+        );
+        let first = i64::try_from(n_leaves).unwrap_or(i64::MAX);
+        self.text.push_values(&rows.operation_of, |mut values, key_id| {
+            values.push_bind(bytes(&key_id.0)).push_bind(first).push_bind(bytes(&rows.operation.id.0));
+        });
+        self.text.push(") WHERE changes() > 0;\n");
     }
 
     fn key(&mut self, key: &KeyRow) {

@@ -4,7 +4,7 @@ use crate::decode::{self, Stored, StoredOperation};
 use crate::encode::instant;
 use crate::error::failed;
 use crate::sqlite::Sqlite;
-use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
@@ -14,6 +14,9 @@ use gateway_engine::ports::Record;
 const OPERATION: &str =
     "SELECT format, record_root, ledger_root, body FROM operations WHERE operation_id = ?1";
 const EVENTS: &str = "SELECT format, event_hash, body FROM events WHERE operation_id = ?1 ORDER BY seq";
+const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
+    WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
+const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
 const KEY: &str = "SELECT format, revision, body FROM custody_keys WHERE key_id = ?1";
 pub(super) const OWING: &str =
     "SELECT operation_id FROM operations WHERE owes = 1 ORDER BY updated_at_ms LIMIT ?1";
@@ -56,6 +59,28 @@ impl Sqlite {
     ) -> Result<Vec<OperationId>, Unavailable> {
         let ids = sqlx::query_scalar::<_, Vec<u8>>(PENDING).bind(n_max).bind(instant(before));
         operation_ids(ids.fetch_all(self.database.reader()).await)
+    }
+
+    pub(crate) async fn key_operations(
+        &self,
+        id: KeyId,
+        before: Option<u64>,
+        n_max: u32,
+    ) -> Result<Vec<(u64, OperationId)>, Unavailable> {
+        let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+        let query = sqlx::query_as::<_, (i64, Vec<u8>)>(KEY_OPERATIONS).bind(&id.0.as_bytes()[..]);
+        let rows = query.bind(before).bind(n_max).fetch_all(self.database.reader()).await;
+        let lost = |error| failed(format_args!("the operations of key `{id}` could not be read"), &error);
+        let placed =
+            |(place, bytes): (i64, Vec<u8>)| Ok((place.unsigned_abs(), decode::operation_id(&bytes)?));
+        rows.map_err(lost)?.into_iter().map(placed).collect()
+    }
+
+    pub(crate) async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
+        let query = sqlx::query_scalar::<_, Vec<u8>>(KEYS_NAMED).bind(key_ref.0.as_str()).bind(n_max);
+        let rows = query.fetch_all(self.database.reader()).await;
+        let rows = rows.map_err(|error| failed("keys could not be looked up by name", &error))?;
+        rows.iter().map(|bytes| decode::key_id(bytes)).collect()
     }
 
     pub(crate) async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {

@@ -76,6 +76,7 @@ pub(crate) fn intent(kind: Kind, mode: PublicationMode) -> Intent {
             participants: roster(&[0, 1, 2]),
             threshold: Threshold(2),
             signature_profile: "frost-ed25519-sha512".into(),
+            requested_signature_profile: None,
             chains: vec![],
         }),
         Kind::Refresh => Intent::Refresh(Refresh { change }),

@@ -1,0 +1,263 @@
+//! `/v1/custody/keys`.
+
+use super::lifecycle::{Answer, replay_headers, warn};
+use crate::error::{ApiError, Code, ErrorBody};
+use crate::extract::{Body, Caller, CustodyManage, CustodyRead, CustodySign, PathKeyRef};
+use crate::state::App;
+use crate::wire::common::{body_digest, not_empty};
+use crate::wire::custody::{
+    CustodyKeyCreateRequest, CustodyKeyRecoverRequest, CustodyKeyRefreshRequest, CustodyKeyReshareRequest,
+    CustodyKeyRotateRequest, CustodySignRequest, KeyRequest,
+};
+use crate::wire::custody_view::{
+    CustodyKeyView, CustodyOperationResponse, CustodyOperationView, CustodyOperationsResponse,
+};
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use gateway_auth::Principal;
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::{KeyRef, Tenant};
+use gateway_domain::intent::Intent;
+use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
+
+/// Operations on one page when the caller does not say.
+const PAGE_DEFAULT: u32 = 50;
+
+/// Most operations on one page: each is some kilobytes.
+const PAGE_MAX: u32 = 200;
+
+/// Submits the creation of a key: distributed key generation among its participants.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/custody/keys", tag = "custody", request_body = CustodyKeyCreateRequest, responses(
+    (status = 200, body = CustodyOperationResponse),
+    (status = 400, description = "`invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 409, description = "`custody_key_exists`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 429, description = "`policy_admission_rate_limited`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn create(
+    State(app): State<App>,
+    caller: Caller<CustodyManage>,
+    body: Body<CustodyKeyCreateRequest>,
+) -> Answer<CustodyOperationResponse> {
+    let request = body.value;
+    let (key_ref, intent) = request.parse(&app.options().signature_profiles)?;
+    let submitter = caller.principal.bind(request.client.parse()?)?;
+    let tenant = Tenant(request.tenant_id);
+    check_tenant(&caller.principal, &submitter, &tenant)?;
+    let substituted = substitution(&intent);
+    let body_digest = body_digest(&intent, &submitter)?;
+    let unknown_fields = body.unknown.clone();
+    let submit = Submit { tenant, submitter, idempotency_key: None, intent, body_digest, unknown_fields };
+    let submitted = app.engine().submit_on_key(submit, key_ref).await?;
+    let (mut headers, answer) = created(&app, &body.unknown, &submitted).await?;
+    if let Some(substituted) = substituted {
+        warn(&mut headers, &substituted);
+    }
+    Ok((headers, answer))
+}
+
+/// A caller makes keys of its own tenant. Who may be anybody is of the tenant it names.
+fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenant) -> Result<(), ApiError> {
+    let own = match principal {
+        Principal::Unrestricted if submitter.tenant.is_none() => return Ok(()),
+        Principal::Unrestricted | Principal::Identified(_) => submitter.tenant(),
+    };
+    if own == *tenant {
+        return Ok(());
+    }
+    let message = format!("`/tenant_id` must be the caller's tenant, `{own}`");
+    Err(ApiError::new(Code::ClientBindingMismatch, message))
+}
+
+/// What a profile was substituted for, for a `Warning`.
+fn substitution(intent: &Intent) -> Option<String> {
+    let Intent::KeyCreate(create) = intent else { return None };
+    let asked = create.requested_signature_profile.as_ref()?;
+    Some(format!("signature_profile {asked} is taken as {}", create.signature_profile))
+}
+
+/// The key.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}", tag = "custody", params(
+    ("keyRef" = String, Path, description = "The key's name"),
+), responses(
+    (status = 200, body = CustodyKeyView),
+    (status = 400, description = "`invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
+    (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn show(
+    PathKeyRef(key_ref): PathKeyRef,
+    caller: Caller<CustodyRead>,
+    State(app): State<App>,
+) -> Result<Json<CustodyKeyView>, ApiError> {
+    let target = KeyTarget { visibility: caller.visibility(), key_ref };
+    let (key, latest) = app.engine().key(&target).await?;
+    Ok(Json(CustodyKeyView::new(&key, latest)))
+}
+
+/// Which page a query asks for: the most operations, and below which place. Both are plain digits, so nothing is
+/// percent-decoded.
+fn page(query: &str) -> Result<(u32, Option<u64>), ApiError> {
+    let limit = once(query, "limit")?.map_or(Ok(PAGE_DEFAULT), str::parse);
+    let limit = limit.ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
+    let limit = limit.ok_or_else(|| fault(format!("`limit` must be a whole number from 1 to {PAGE_MAX}")))?;
+    let cursor = once(query, "cursor")?.map(str::parse).transpose();
+    let cursor =
+        cursor.map_err(|_| fault("`cursor` must be the `next_cursor` of an earlier answer".to_owned()))?;
+    Ok((limit, cursor))
+}
+
+/// The value of a parameter, which may be there once.
+fn once<'a>(query: &'a str, name: &str) -> Result<Option<&'a str>, ApiError> {
+    let value = |pair: &'a str| {
+        let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (found == name).then_some(value)
+    };
+    let mut values = query.split('&').filter_map(value);
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(fault(format!("`{name}` must be given once"))),
+    }
+}
+
+fn fault(message: String) -> ApiError {
+    ApiError::new(Code::InvalidRequest, message)
+}
+
+/// The key's custody operations, newest first.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}/operations", tag = "custody", params(
+    ("keyRef" = String, Path, description = "The key's name"),
+    ("limit" = Option<u32>, Query, description = "Most operations on a page", minimum = 1, maximum = 200),
+    ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+), responses(
+    (status = 200, body = CustodyOperationsResponse),
+    (status = 400, description = "`invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
+    (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn operations(
+    PathKeyRef(key_ref): PathKeyRef,
+    caller: Caller<CustodyRead>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<CustodyOperationsResponse>, ApiError> {
+    let (n_max, before) = page(uri.query().unwrap_or_default())?;
+    let target = KeyTarget { visibility: caller.visibility(), key_ref };
+    let found = app.engine().key_operations(&target, before, n_max).await?;
+    let mut operations = Vec::with_capacity(found.records.len());
+    for record in &found.records {
+        operations.push(super::custody_operations::view(&app, record).await?);
+    }
+    Ok(Json(CustodyOperationsResponse { operations, next_cursor: found.next.map(|next| next.to_string()) }))
+}
+
+macro_rules! on_key {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $needs:ident, $request:ident, $conflicts:literal) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`ApiError`] with the codes listed.
+        #[utoipa::path(post, path = $path, tag = "custody", params(
+            ("keyRef" = String, Path, description = "The key's name"),
+        ), request_body = $request, responses(
+            (status = 200, body = CustodyOperationResponse),
+            (status = 400, description = "`invalid_json`, `invalid_request`", body = ErrorBody),
+            (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+            (status = 403, description = "`policy_rejected`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+            (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
+            (status = 409, description = $conflicts, body = ErrorBody),
+            (status = 413, description = "`payload_too_large`", body = ErrorBody),
+            (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+            (status = 429, description = "`policy_admission_rate_limited`", body = ErrorBody),
+            (status = 500, description = "`internal_error`", body = ErrorBody),
+            (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+        ))]
+        pub async fn $name(
+            PathKeyRef(key_ref): PathKeyRef,
+            caller: Caller<$needs>,
+            State(app): State<App>,
+            body: Body<$request>,
+        ) -> Answer<CustodyOperationResponse> {
+            submit(&app, &caller, key_ref, body).await
+        }
+    };
+}
+
+on_key! {
+    /// Submits a signature over a digest.
+    sign, "/v1/custody/keys/{keyRef}/sign", CustodySign, CustodySignRequest,
+    "`custody_key_not_active`, `concurrent_update`"
+}
+
+on_key! {
+    /// Submits a refresh: same roster, same public key, new share epoch.
+    refresh, "/v1/custody/keys/{keyRef}/refresh", CustodyManage, CustodyKeyRefreshRequest,
+    "`epoch_conflict`, `custody_key_not_active`, `concurrent_update`"
+}
+
+on_key! {
+    /// Submits a reshare: new roster, same public key.
+    reshare, "/v1/custody/keys/{keyRef}/reshare", CustodyManage, CustodyKeyReshareRequest,
+    "`epoch_conflict`, `custody_key_not_active`, `concurrent_update`"
+}
+
+on_key! {
+    /// Submits a rotation: a new key pair that takes this one's place.
+    rotate, "/v1/custody/keys/{keyRef}/rotate", CustodyManage, CustodyKeyRotateRequest,
+    "`custody_key_exists`, `custody_key_not_active`, `concurrent_update`"
+}
+
+on_key! {
+    /// Submits the recovery of a participant with helper shares.
+    recover, "/v1/custody/keys/{keyRef}/recover", CustodyManage, CustodyKeyRecoverRequest,
+    "`epoch_conflict`, `custody_key_not_active`, `concurrent_update`"
+}
+
+async fn submit<N, R: KeyRequest>(
+    app: &App,
+    caller: &Caller<N>,
+    key_ref: KeyRef,
+    body: Body<R>,
+) -> Answer<CustodyOperationResponse> {
+    let request = body.value;
+    let named = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
+    let idempotency_key = named.transpose()?;
+    let intent = request.intent()?;
+    let submitter = caller.principal.bind(request.client().clone().parse()?)?;
+    let visibility = match (&caller.principal, &submitter.tenant) {
+        (Principal::Unrestricted, Some(tenant)) => Visibility::Tenant(tenant.clone()),
+        (Principal::Unrestricted | Principal::Identified(_), _) => caller.visibility(),
+    };
+    let tenant = app.engine().key_owner(&KeyTarget { visibility, key_ref: key_ref.clone() }).await?;
+    let body_digest = body_digest(&intent, &submitter)?;
+    let unknown_fields = body.unknown.clone();
+    let submit = Submit { tenant, submitter, idempotency_key, intent, body_digest, unknown_fields };
+    let submitted = app.engine().submit_on_key(submit, key_ref).await?;
+    created(app, &body.unknown, &submitted).await
+}
+
+async fn created(app: &App, unknown: &[String], submitted: &Submitted) -> Answer<CustodyOperationResponse> {
+    let operation: CustodyOperationView = super::custody_operations::view(app, &submitted.record).await?;
+    Ok((replay_headers(unknown, submitted), Json(CustodyOperationResponse { operation })))
+}

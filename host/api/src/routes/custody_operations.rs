@@ -1,0 +1,224 @@
+//! `/v1/custody/operations`.
+
+use super::lifecycle::{self, Answer, asker, warn_unknown};
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{
+    Body, Caller, CustodyApprove, CustodyExecute, CustodyExport, CustodyPublish, CustodyRead, CustodyRecover,
+    PathOperationId,
+};
+use crate::state::App;
+use crate::wire::custody::CustodyExternalExportRequest;
+use crate::wire::custody_view::CustodyOperationView;
+use crate::wire::evidence;
+use crate::wire::operations::{
+    ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
+};
+use axum::Json;
+use axum::extract::{Request, State};
+use gateway_domain::intent::Family;
+use gateway_engine::Export;
+use gateway_engine::ports::Record;
+use serde_json::Value;
+
+/// The operation with what its key tells.
+pub(super) async fn view(app: &App, record: &Record) -> Result<CustodyOperationView, ApiError> {
+    let key = app.engine().key_of(&record.operation).await?;
+    Ok(CustodyOperationView::new(record, key.as_ref()))
+}
+
+/// The operation.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/custody/operations/{operationId}", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), responses(
+    (status = 200, body = CustodyOperationView),
+    (status = 400, description = "`invalid_operation_id`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn show(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyRead>,
+    State(app): State<App>,
+) -> Result<Json<CustodyOperationView>, ApiError> {
+    let record = app.engine().operation(&lifecycle::target(Family::Custody, &caller, id)).await?;
+    Ok(Json(view(&app, &record).await?))
+}
+
+/// Records an approval; reaching the quorum triggers admission.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/approve", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = ApproveOperationRequest, responses(
+    (status = 200, body = CustodyOperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`, `approver_not_permitted`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`operation_failed`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn approve(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyApprove>,
+    State(app): State<App>,
+    body: Body<ApproveOperationRequest>,
+) -> Answer<CustodyOperationView> {
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let (headers, record) = lifecycle::approve(&app, &caller.principal, target, body).await?;
+    Ok((headers, Json(view(&app, &record).await?)))
+}
+
+/// Sequences the policy receipt and the execution; safe to repeat.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/execute", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = Option<ExecuteOperationRequest>, responses(
+    (status = 200, body = CustodyOperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_execute_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `epoch_conflict`, `custody_key_not_active`, `custody_key_busy`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn execute(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyExecute>,
+    State(app): State<App>,
+    request: Request,
+) -> Answer<CustodyOperationView> {
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let executed = lifecycle::execute(&app, &caller.principal, target, request).await;
+    let (headers, record) = executed.map_err(ApiError::for_execute)?;
+    Ok((headers, Json(view(&app, &record).await?)))
+}
+
+/// Drives the publication gate; safe to repeat.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/publish", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = PublishOperationRequest, responses(
+    (status = 200, body = CustodyOperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn publish(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyPublish>,
+    State(app): State<App>,
+    body: Body<PublishOperationRequest>,
+) -> Answer<CustodyOperationView> {
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let (headers, record) = lifecycle::publish(&app, &caller.principal, target, body).await?;
+    Ok((headers, Json(view(&app, &record).await?)))
+}
+
+/// Recovers one runtime effect; idempotent by `effect_id`.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/node-recovery", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = NodeRecoveryRequest, responses(
+    (status = 200, body = CustodyOperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`recovery_conflict`, `custody_key_not_active`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+))]
+pub async fn node_recovery(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyRecover>,
+    State(app): State<App>,
+    request: Request,
+) -> Answer<CustodyOperationView> {
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let (headers, _, record) = lifecycle::node_recovery(&app, &caller.principal, target, request).await?;
+    Ok((headers, Json(view(&app, &record).await?)))
+}
+
+/// Records how far an external rail took the published result.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/external-export", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), request_body = CustodyExternalExportRequest, responses(
+    (status = 200, body = CustodyOperationView),
+    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `publication_receipt_mismatch`, `external_export_conflict`, `operation_failed`, `concurrent_update`", body = ErrorBody),
+    (status = 413, description = "`payload_too_large`", body = ErrorBody),
+    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn external_export(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyExport>,
+    State(app): State<App>,
+    body: Body<CustodyExternalExportRequest>,
+) -> Answer<CustodyOperationView> {
+    let asker = asker(&caller.principal, body.value.client.clone(), &body.unknown)?;
+    let export = Export { asker, ..body.value.export()? };
+    let target = lifecycle::target(Family::Custody, &caller, id);
+    let record = app.engine().export(target, export).await?;
+    Ok((warn_unknown(&body.unknown), Json(view(&app, &record).await?)))
+}
+
+/// The evidence: what was asked, approved, decided, confirmed and signed, and the events that say so.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/evidence", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+), responses(
+    (status = 200, body = Object),
+    (status = 400, description = "`invalid_operation_id`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn evidence(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyRead>,
+    State(app): State<App>,
+) -> Result<Json<Value>, ApiError> {
+    let (record, events) = app.engine().history(&lifecycle::target(Family::Custody, &caller, id)).await?;
+    let key = app.engine().key_of(&record.operation).await?;
+    Ok(Json(evidence::evidence(&record, &events, key.as_ref(), app.options().audit_bytes_max)))
+}

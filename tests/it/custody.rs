@@ -1,0 +1,188 @@
+//! Whole lives of custody keys: with real nodes as far as they have ceremonies, with willing ones beyond.
+
+use crate::harness::custody::{
+    admitted, executed, key, made, on_key, path, published, recover, refresh, reshare, rotate, sign,
+    submitted,
+};
+use crate::harness::samples::{payment, with};
+use crate::harness::verify;
+use crate::harness::willing::WillingNodes;
+use crate::harness::world::World;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[tokio::test]
+async fn a_real_key_signs_what_others_verify() {
+    for profile in ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"] {
+        let world = World::start().await;
+        let create =
+            submitted(&world, "/v1/custody/keys", &with(key("vault"), "/signature_profile", json!(profile)))
+                .await;
+        assert_eq!(
+            (&create["state"], &create["next_actions"]),
+            (&json!("pending_approval"), &json!(["approve"]))
+        );
+        assert!(create["links"]["approve"]["href"].as_str().unwrap().starts_with("/v1/custody/operations/"));
+        let body = with(key("vault"), "/signature_profile", json!(profile));
+        executed(&world, "/v1/custody/keys", &body).await;
+        let create = world.get(&path(&create, "")).await.ok();
+        assert_eq!(create["state"], "published", "key creation is published automatically");
+        let key = world.get(&on_key("vault", "")).await.ok();
+        let public_key =
+            key["public_key_artifact_ref"].as_str().unwrap().strip_prefix(&format!("{profile}:")).unwrap();
+
+        let signed = published(&world, &on_key("vault", "/sign"), &sign("move-1")).await;
+        assert_eq!(
+            (&signed["state"], &signed["runtime"]["phase"]),
+            (&json!("published"), &json!("Published"))
+        );
+        assert_eq!(signed["result"]["signed_digest"], "5a".repeat(32));
+        assert_eq!(signed["result"]["public_key_hex"], public_key);
+        verify::signature(&signed);
+        let again = published(&world, &on_key("vault", "/sign"), &sign("move-1")).await;
+        assert_eq!(again, signed);
+    }
+}
+
+#[tokio::test]
+async fn automatic_publication_needs_no_publish() {
+    let world = World::start().await;
+    made(&world, "vault").await;
+    let body = with(sign("auto"), "/publication_mode", json!("automatic"));
+    let signed = executed(&world, &on_key("vault", "/sign"), &body).await;
+    assert_eq!((&signed["state"], &signed["next_actions"]), (&json!("executed"), &json!([])));
+    let now = world.get(&path(&signed, "")).await.ok();
+    assert_eq!(now["state"], "published");
+    verify::signature(&now);
+}
+
+#[tokio::test]
+async fn a_payment_and_a_custody_signature_share_a_key() {
+    let world = World::start().await;
+    let body = with(key("treasury-1"), "/signature_profile", json!("frost-secp256k1-sha256-tr"));
+    executed(&world, "/v1/custody/keys", &body).await;
+    let paid = crate::harness::samples::published(&world, &payment("both")).await;
+    let signed = published(&world, &on_key("treasury-1", "/sign"), &sign("both")).await;
+    assert_ne!(paid["operation_id"], signed["operation_id"]);
+    assert_eq!(paid["result"]["public_key_hex"], signed["result"]["public_key_hex"]);
+    let listed = world.get(&on_key("treasury-1", "/operations")).await.ok();
+    assert_eq!(listed["operations"].as_array().unwrap().len(), 2, "payments are another family's");
+}
+
+fn generation(key: &Value) -> (String, Value, u64) {
+    (
+        key["active_epoch"].as_str().unwrap().to_owned(),
+        key["participants"].clone(),
+        key["threshold"].as_u64().unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn a_key_lives_through_every_change() {
+    let world = World::with_nodes(Arc::default(), &[]).await;
+    let born = made(&world, "vault").await;
+    let view = async || world.get(&on_key("vault", "")).await.ok();
+    let changes = [
+        ("/refresh", refresh("2"), ("2", json!([0, 1, 2]), 2)),
+        ("/recover", recover("3"), ("3", json!([0, 1, 2]), 2)),
+        ("/reshare", reshare("a".repeat(64).as_str()), (&*"a".repeat(64), json!([1, 2, 3, 4]), 3)),
+    ];
+    for (action, body, (epoch, participants, threshold)) in changes {
+        let before = view().await;
+        let pending = submitted(&world, &on_key("vault", action), &body).await;
+        assert_eq!(
+            (&pending["target_participants"], &pending["target_threshold"]),
+            (&participants, &json!(threshold))
+        );
+        assert_eq!((&pending["target_key_ref"], &pending["asset_id"]), (&json!("vault"), &json!("btc")));
+        assert_eq!(pending["target_epoch_hex"] == json!(epoch), epoch.len() == 64);
+        let changed = executed(&world, &on_key("vault", action), &body).await;
+        assert_eq!(changed["operation_type"], action[1..]);
+        let after = view().await;
+        assert_eq!(generation(&after), (epoch.to_owned(), participants, threshold));
+        assert_eq!(after["public_key_artifact_ref"], born["public_key_artifact_ref"]);
+        assert_ne!(after["active_epoch_root"], before["active_epoch_root"]);
+        assert_eq!(
+            (&after["state"], &after["latest_operation_id"]),
+            (&json!("active"), &changed["operation_id"])
+        );
+    }
+
+    let pending = submitted(&world, &on_key("vault", "/rotate"), &rotate("vault-2")).await;
+    assert_eq!(
+        (&pending["target_key_ref"], &pending["target_participants"]),
+        (&json!("vault-2"), &json!([2, 3, 4]))
+    );
+    let reserved = world.get(&on_key("vault-2", "")).await.ok();
+    assert_eq!((&reserved["state"], &reserved["replaces"]), (&json!("creating"), &json!("vault")));
+    let rotated = executed(&world, &on_key("vault", "/rotate"), &rotate("vault-2")).await;
+    let (old, new) = (view().await, world.get(&on_key("vault-2", "")).await.ok());
+    assert_eq!((&old["state"], &old["replaced_by"]), (&json!("rotated"), &json!("vault-2")));
+    assert_eq!(
+        (&new["state"], generation(&new)),
+        (&json!("active"), ("r-1".to_owned(), json!([2, 3, 4]), 2))
+    );
+    assert_ne!(new["public_key_artifact_ref"], old["public_key_artifact_ref"]);
+    for key_ref in ["vault", "vault-2"] {
+        let listed = world.get(&on_key(key_ref, "/operations")).await.ok();
+        assert_eq!(listed["operations"][0]["operation_id"], rotated["operation_id"]);
+    }
+    let signers = with(sign("after"), "/requested_participants", json!([1, 2, 3]));
+    let late = admitted(&world, &on_key("vault", "/sign"), &signers).await;
+    world.post_nothing(&path(&late, "/execute")).await.fails(409, "custody_key_not_active");
+    let signers = with(sign("after"), "/requested_participants", json!([2, 3, 4]));
+    assert_eq!(executed(&world, &on_key("vault-2", "/sign"), &signers).await["state"], "executed");
+}
+
+#[tokio::test]
+async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
+    let nodes = Arc::new(WillingNodes::default());
+    let world = World::with_nodes(nodes.clone(), &[]).await;
+    made(&world, "vault").await;
+    let first = admitted(&world, &on_key("vault", "/refresh"), &refresh("2")).await;
+    let second = admitted(&world, &on_key("vault", "/reshare"), &reshare("3")).await;
+    let signature = admitted(&world, &on_key("vault", "/sign"), &sign("meanwhile")).await;
+    nodes.stalled.store(true, Ordering::SeqCst);
+    world.post_nothing(&path(&first, "/execute")).await.fails(503, "runtime_unavailable");
+    assert_eq!(world.get(&on_key("vault", "")).await.ok()["state"], "refreshing");
+    world.post_nothing(&path(&second, "/execute")).await.fails(409, "custody_key_busy");
+    nodes.stalled.store(false, Ordering::SeqCst);
+    assert_eq!(world.post_nothing(&path(&signature, "/execute")).await.ok()["state"], "executed");
+    assert_eq!(world.post_nothing(&path(&first, "/execute")).await.ok()["state"], "executed");
+    // What was admitted for a generation that is gone is refused, and stays as it is.
+    let message = world.post_nothing(&path(&second, "/execute")).await.fails(409, "epoch_conflict");
+    assert!(message.contains("epoch `2`") && message.contains("submit it anew"), "{message}");
+    assert_eq!(world.get(&path(&second, "")).await.ok()["state"], "admitted");
+}
+
+#[tokio::test]
+async fn a_rotation_that_fails_frees_the_new_name_and_keeps_the_old_key() {
+    let nodes = Arc::new(WillingNodes::default());
+    let world = World::with_nodes(nodes.clone(), &[]).await;
+    made(&world, "vault").await;
+    let rotation = admitted(&world, &on_key("vault", "/rotate"), &rotate("vault-2")).await;
+    nodes.refusing.store(true, Ordering::SeqCst);
+    world.post_nothing(&path(&rotation, "/execute")).await.fails(409, "operation_failed");
+    let states = async || {
+        let state = async |key_ref| world.get(&on_key(key_ref, "")).await.ok()["state"].clone();
+        (state("vault").await, state("vault-2").await)
+    };
+    assert_eq!(states().await, (json!("active"), json!("failed")));
+    nodes.refusing.store(false, Ordering::SeqCst);
+    let again = with(rotate("vault-2"), "/idempotency_key", json!("again"));
+    executed(&world, &on_key("vault", "/rotate"), &again).await;
+    assert_eq!(states().await, (json!("rotated"), json!("active")));
+    world.post("/v1/custody/keys", &key("vault-2")).await.fails(409, "custody_key_exists");
+}
+
+#[tokio::test]
+async fn a_payment_does_not_execute_a_rotation() {
+    let world = World::with_nodes(Arc::default(), &[]).await;
+    made(&world, "vault").await;
+    let rotation = admitted(&world, &on_key("vault", "/rotate"), &rotate("treasury-1")).await;
+    let payment = with(payment("p"), "/requested_participants", json!([2, 3, 4]));
+    world.post("/v1/operations/sign", &payment).await.fails(409, "custody_key_not_active");
+    assert_eq!(world.get(&path(&rotation, "")).await.ok()["state"], "admitted");
+    assert_eq!(world.engine.reconcile().await, 0);
+}

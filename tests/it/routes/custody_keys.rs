@@ -1,0 +1,404 @@
+use crate::harness::custody::{
+    self, admitted, client, executed, key, made, on_key, path, recover, refresh, reshare, rotate, sign,
+    submitted,
+};
+use crate::harness::samples::with;
+use crate::harness::willing::WillingNodes;
+use crate::harness::world::World;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const KEYS: &str = "/v1/custody/keys";
+
+async fn willing() -> World {
+    World::with_nodes(Arc::default(), &[]).await
+}
+
+async fn names(world: &World, path: &str, good: &Value, cases: &[(&str, Value, &str)]) {
+    for (pointer, value, expected) in cases {
+        let answer = world.post(path, &with(good.clone(), pointer, value.clone())).await;
+        let message = answer.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{path} {pointer}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_or_wrong_in_a_creation_is_named() {
+    let world = World::start().await;
+    let many: Vec<u16> = (0..65).collect();
+    let cases = [
+        ("/key_ref", Value::Null, "`/key_ref` is required"),
+        ("/key_ref", json!(""), "`/key_ref` must not be empty"),
+        ("/key_ref", json!("x".repeat(1025)), "`/key_ref` must be at most 1024 bytes"),
+        ("/key_ref", json!("development/x"), "`/key_ref` must not begin with `development/`"),
+        ("/tenant_id", json!(""), "`/tenant_id` must not be empty"),
+        ("/asset_id", Value::Null, "`/asset_id` is required"),
+        ("/purpose", json!(7), "`/purpose` must be a string, not a number"),
+        ("/threshold", json!(0), "`/threshold` threshold `0` must be 2 to 3"),
+        ("/threshold", json!(1), "`/threshold` threshold `1` must be 2 to 3"),
+        ("/threshold", json!(4), "`/threshold` threshold `4` must be 2 to 3"),
+        ("/threshold", json!(-2), "`/threshold` must be an integer from 0 to 65535"),
+        ("/participants", json!([0, 1, 1]), "`/participants` names participant `1` twice"),
+        ("/participants", json!([]), "`/participants` must name 2 to 64 participants, not 0"),
+        ("/participants", json!(many), "`/participants` must have at most 64 entries, not 65"),
+        ("/participants", json!([0, 16]), "`/participants` names participant `16`; this deployment has"),
+        ("/signature_profile", json!(""), "`/signature_profile` must not be empty"),
+        ("/chains", json!("bitcoin"), "`/chains` must be an array"),
+        ("/client", Value::Null, "`/client` is required"),
+        (
+            "/client/client_id",
+            json!("operation-gateway"),
+            "`/client/client_id` must not be `operation-gateway`",
+        ),
+    ];
+    names(&world, KEYS, &key("bad"), &cases).await;
+    world.get(&on_key("bad", "")).await.fails(404, "custody_key_not_found");
+}
+
+#[tokio::test]
+async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let at = |action| on_key("cold", action);
+    let digest = "must be 64 lowercase hexadecimal characters";
+    let cases = [
+        ("/idempotency_key", Value::Null, "`/idempotency_key` is required".to_owned()),
+        ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty".to_owned()),
+        ("/request_digest", json!("AB".repeat(32)), format!("`/request_digest` {digest}")),
+        ("/typed_data_root", Value::Null, "`/typed_data_root` is required".to_owned()),
+        (
+            "/requested_participants",
+            json!([0, 9]),
+            "`/requested_participants` must be participants of the key".to_owned(),
+        ),
+        ("/public_fields", json!({ "a": 1 }), "`/public_fields/a` must be a string".to_owned()),
+        (
+            "/public_fields",
+            json!({ "n".repeat(1025): "" }),
+            "`/public_fields` must have names of at most".to_owned(),
+        ),
+        (
+            "/publication_mode",
+            json!("later"),
+            "`/publication_mode` must be one of `manual`, `automatic`".to_owned(),
+        ),
+        ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128".to_owned()),
+    ];
+    let cases = cases.map(|(pointer, value, expected)| (pointer, value, String::leak(expected) as &str));
+    names(&world, &at("/sign"), &sign("bad"), &cases).await;
+    let cases = [
+        ("/target_epoch", Value::Null, "`/target_epoch` is required"),
+        ("/target_epoch", json!(""), "`/target_epoch` must be 1 to 128 characters"),
+        ("/target_epoch", json!("é".repeat(129)), "`/target_epoch` must be 1 to 128 characters"),
+        ("/target_epoch", json!(2), "`/target_epoch` must be a string"),
+        ("/reason", json!(""), "`/reason` must not be empty"),
+        ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty"),
+        ("/metadata", json!({ "a": null }), "`/metadata/a` must be a string"),
+        ("/client/subject_id", json!(""), "`/client/subject_id` must not be empty"),
+    ];
+    for (action, good) in [("/refresh", refresh("2")), ("/reshare", reshare("2")), ("/recover", recover("2"))]
+    {
+        names(&world, &at(action), &good, &cases).await;
+    }
+    names(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    let cases = [
+        ("/new_participants", json!([1]), "`/new_participants` must name 2 to 64"),
+        ("/new_participants", json!([1, 2, 99]), "`/new_participants` names participant `99`"),
+        ("/threshold", json!(5), "`/threshold` threshold `5` must be 2 to 4"),
+        ("/threshold", json!(1), "`/threshold` threshold `1` must be 2 to 4"),
+    ];
+    names(&world, &at("/reshare"), &reshare("2"), &cases).await;
+    let cases = [
+        ("/new_key_ref", json!(""), "`/new_key_ref` must not be empty"),
+        ("/new_key_ref", json!("cold"), "`/new_key_ref` must be another name"),
+        ("/new_key_ref", json!("development/y"), "`/new_key_ref` must not begin with"),
+        ("/participants", json!([2, 3, 3]), "`/participants` names participant `3` twice"),
+        ("/threshold", json!(1), "`/threshold` threshold `1` must be 2 to 3"),
+    ];
+    names(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    let cases = [
+        (
+            "/recovering_participant",
+            json!(7),
+            "`/recovering_participant` must be participants of the key: 0, 1, 2",
+        ),
+        ("/recovering_participant", json!(1), "`/helper_participants` must not name participant `1`"),
+        ("/helper_participants", json!([0, 9]), "`/helper_participants` must be participants of the key"),
+        ("/helper_participants", json!([0]), "`/helper_participants` must name 2 to 64"),
+        ("/recovery_case_ref", json!(""), "`/recovery_case_ref` must not be empty"),
+        ("/helper_share_cids", Value::Null, "`/helper_share_cids` is required"),
+    ];
+    names(&world, &at("/recover"), &recover("2"), &cases).await;
+    let strict = with(with(key("wide"), "/participants", json!([0, 1, 2, 3])), "/threshold", json!(3));
+    executed(&world, KEYS, &strict).await;
+    let few = world.post(&on_key("wide", "/recover"), &recover("2")).await.fails(400, "invalid_json");
+    assert_eq!(few, "`/helper_participants` must name at least 3 participants, the key's threshold");
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_not_found_for_any_of_it() {
+    let world = World::start().await;
+    let bodies = [
+        ("sign", sign("a")),
+        ("refresh", refresh("2")),
+        ("reshare", reshare("2")),
+        ("rotate", rotate("n")),
+        ("recover", recover("2")),
+    ];
+    for (action, body) in bodies {
+        let path = on_key("nobody", &format!("/{action}"));
+        world.post(&path, &body).await.fails(404, "custody_key_not_found");
+    }
+    for odd in ["nobody", "%ff", "%00", "..%2F..", &"x".repeat(2000), "a%20b"] {
+        world.get(&on_key(odd, "")).await.fails(404, "custody_key_not_found");
+        world.get(&on_key(odd, "/operations")).await.fails(404, "custody_key_not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_there_from_its_submission_and_made_once() {
+    let world = willing().await;
+    let create = submitted(&world, KEYS, &key("cold")).await;
+    let view = world.get(&on_key("cold", "")).await.ok();
+    assert_eq!((&view["state"], &view["public_key_artifact_ref"]), (&json!("creating"), &json!("")));
+    assert_eq!((&view["active_epoch"], &view["latest_operation_id"]), (&json!("1"), &create["operation_id"]));
+    let again = world.post(KEYS, &key("cold")).await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.ok()["operation"], create);
+    for (pointer, value) in
+        [("/threshold", json!(3)), ("/asset_id", json!("eth")), ("/client/subject_id", json!("eve"))]
+    {
+        let other = with(key("cold"), pointer, value);
+        world.post(KEYS, &other).await.fails(409, "custody_key_exists");
+    }
+    let made = made(&world, "cold").await;
+    let artifact = made["public_key_artifact_ref"].as_str().unwrap();
+    assert_eq!(made["state"], "active");
+    assert_eq!(artifact, format!("frost-ed25519-sha512:{}", made["key_id"].as_str().unwrap()));
+    world.post(KEYS, &with(key("cold"), "/purpose", json!("hot"))).await.fails(409, "custody_key_exists");
+}
+
+#[tokio::test]
+async fn a_creation_that_failed_frees_the_name_for_the_same_request_too() {
+    let nodes = Arc::new(WillingNodes::default());
+    let world = World::with_nodes(nodes.clone(), &[]).await;
+    nodes.refusing.store(true, std::sync::atomic::Ordering::SeqCst);
+    let first = admitted(&world, KEYS, &key("cold")).await;
+    world.post_nothing(&path(&first, "/execute")).await.fails(409, "operation_failed");
+    assert_eq!(world.get(&on_key("cold", "")).await.ok()["state"], "failed");
+    world.post(&on_key("cold", "/sign"), &sign("a")).await.fails(409, "custody_key_not_active");
+    nodes.refusing.store(false, std::sync::atomic::Ordering::SeqCst);
+    let second = submitted(&world, KEYS, &key("cold")).await;
+    assert_ne!(second["operation_id"], first["operation_id"]);
+    assert_eq!(submitted(&world, KEYS, &key("cold")).await, second);
+    assert_eq!(made(&world, "cold").await["state"], "active");
+    let operations = world.get(&on_key("cold", "/operations")).await.ok();
+    let ids: Vec<_> =
+        operations["operations"].as_array().unwrap().iter().map(|one| &one["operation_id"]).collect();
+    assert_eq!(ids, [&second["operation_id"], &first["operation_id"]]);
+}
+
+#[tokio::test]
+async fn profiles_have_other_names_where_the_deployment_says_so() {
+    let world = World::start().await;
+    let asked = with(key("aliased"), "/signature_profile", json!("ecdsa-\u{e9}\"x"));
+    let answer = world.post(KEYS, &asked).await;
+    assert_eq!(
+        answer.header("warning"),
+        "299 - \"signature_profile ecdsa-x is taken as frost-ed25519-sha512\""
+    );
+    let intent = answer.ok()["operation"]["intent"].clone();
+    assert_eq!(intent["signature_profile"], "frost-ed25519-sha512");
+    assert_eq!(intent["requested_signature_profile"], "ecdsa-\u{e9}\"x");
+    let own =
+        world.post(KEYS, &with(key("own"), "/signature_profile", json!("frost-secp256k1-sha256-tr"))).await;
+    assert_eq!(own.header("warning"), "");
+    assert_eq!(own.ok()["operation"]["intent"]["requested_signature_profile"], Value::Null);
+    let strict = World::with(&[("signature_profile_aliases", "bip340=frost-secp256k1-sha256-tr")]).await;
+    let message = strict.post(KEYS, &asked).await.fails(400, "invalid_json");
+    assert_eq!(
+        message,
+        "`/signature_profile` must be one of `frost-ed25519-sha512`, `frost-secp256k1-sha256-tr`, `bip340`"
+    );
+}
+
+#[tokio::test]
+async fn epochs_are_checked_before_anything_is_created() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    executed(&world, &on_key("cold", "/refresh"), &refresh("5")).await;
+    for (action, body) in [
+        ("/refresh", refresh("5")),
+        ("/refresh", refresh("1")),
+        ("/reshare", reshare("4")),
+        ("/recover", recover("005")),
+    ] {
+        let body = with(body, "/idempotency_key", Value::Null);
+        world.post(&on_key("cold", action), &body).await.fails(409, "epoch_conflict");
+    }
+    submitted(&world, &on_key("cold", "/refresh"), &refresh("blue")).await;
+}
+
+#[tokio::test]
+async fn a_request_without_a_name_is_named_by_its_content() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let unnamed = |epoch| with(refresh(epoch), "/idempotency_key", Value::Null);
+    let refresh_path = on_key("cold", "/refresh");
+    let first = submitted(&world, &refresh_path, &unnamed("2")).await;
+    assert_eq!(submitted(&world, &refresh_path, &unnamed("2")).await, first);
+    assert_ne!(submitted(&world, &refresh_path, &unnamed("3")).await["operation_id"], first["operation_id"]);
+    let named = submitted(&world, &refresh_path, &refresh("2")).await;
+    let other = world.post(&refresh_path, &with(refresh("2"), "/reason", json!("other"))).await;
+    assert!(other.header("warning").contains("another body"));
+    assert_eq!(other.ok()["operation"]["intent"]["reason"], named["intent"]["reason"]);
+}
+
+#[tokio::test]
+async fn operations_come_in_pages_newest_first() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    for number in 0..7 {
+        submitted(&world, &on_key("cold", "/sign"), &sign(&format!("s-{number}"))).await;
+    }
+    let all = world.get(&on_key("cold", "/operations")).await.ok();
+    assert_eq!(all["operations"].as_array().unwrap().len(), 8);
+    assert_eq!(all.get("next_cursor"), None);
+    assert_eq!(all["operations"][7]["operation_type"], "key_create");
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = world.get(&on_key("cold", &format!("/operations?limit=3{cursor}"))).await.ok();
+        seen.extend(page["operations"].as_array().unwrap().clone());
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        assert_eq!(page["operations"].as_array().unwrap().len(), 3);
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(json!(seen), all["operations"]);
+    assert_eq!(world.get(&on_key("cold", "")).await.ok()["latest_operation_id"], seen[0]["operation_id"]);
+    for bad in
+        ["limit=0", "limit=201", "limit=x", "limit=-1", "limit=1&limit=2", "cursor=x", "cursor=%00", "limit="]
+    {
+        let path = on_key("cold", &format!("/operations?{bad}"));
+        world.get(&path).await.fails(400, "invalid_request");
+    }
+    world.get(&on_key("cold", "/operations?limit=200&colour=blue&cursor=18446744073709551615")).await.ok();
+}
+
+fn identity<'a>(tenant: &'a str, scopes: &'a str) -> [(&'a str, &'a str); 5] {
+    [
+        ("x-client-id", "custody"),
+        ("x-subject-id", "dora"),
+        ("x-roles", "operator"),
+        ("x-scopes", scopes),
+        ("x-tenant", tenant),
+    ]
+}
+
+#[tokio::test]
+async fn another_tenants_key_is_a_miss_to_the_byte() {
+    let world = World::start().await;
+    let plain = with(client(), "/scopes", json!([]));
+    let body = with(with(key("ours"), "/tenant_id", json!("acme")), "/client", plain.clone());
+    let all = |tenant| identity(tenant, "custody.*");
+    let create = world.call_as(&all("acme"), "POST", KEYS, &body).await.ok()["operation"].clone();
+    world.call_as(&all("acme"), "GET", &on_key("ours", ""), &Value::Null).await.ok();
+    for suffix in ["", "/operations"] {
+        let theirs = world.call_as(&all("other"), "GET", &on_key("ours", suffix), &Value::Null).await;
+        let missing = world.call_as(&all("other"), "GET", &on_key("none", suffix), &Value::Null).await;
+        assert_eq!(theirs.json.to_string().replace("ours", "none"), missing.json.to_string());
+        theirs.fails(404, "custody_key_not_found");
+    }
+    for (action, body) in [("/sign", sign("a")), ("/refresh", refresh("2")), ("/rotate", rotate("n"))] {
+        let body = with(body, "/client", plain.clone());
+        let answer = world.call_as(&all("other"), "POST", &on_key("ours", action), &body).await;
+        answer.fails(404, "custody_key_not_found");
+    }
+    for suffix in ["", "/evidence"] {
+        let answer = world.call_as(&all("other"), "GET", &path(&create, suffix), &Value::Null).await;
+        answer.fails(404, "operation_not_found");
+    }
+    let foreign = with(body, "/tenant_id", json!("other"));
+    world.call_as(&all("acme"), "POST", KEYS, &foreign).await.fails(403, "client_binding_mismatch");
+    let claimed = with(with(key("x"), "/client/tenant", json!("acme")), "/tenant_id", json!("other"));
+    world.post(KEYS, &claimed).await.fails(403, "client_binding_mismatch");
+}
+
+/// Without an identity the key itself says whose it is, as long as that is clear.
+#[tokio::test]
+async fn the_development_caller_finds_keys_by_name() {
+    let world = World::start().await;
+    for tenant in ["acme", "other"] {
+        submitted(&world, KEYS, &with(key(&format!("only-{tenant}")), "/tenant_id", json!(tenant))).await;
+        submitted(&world, KEYS, &with(key("shared"), "/tenant_id", json!(tenant))).await;
+    }
+    let operation = submitted(&world, &on_key("only-acme", "/sign"), &sign("a")).await;
+    assert_eq!(operation["tenant_id"], "acme");
+    let message = world.get(&on_key("shared", "")).await.fails(400, "invalid_request");
+    assert!(message.contains("several tenants have a key `shared`"), "{message}");
+    world.post(&on_key("shared", "/sign"), &sign("a")).await.fails(400, "invalid_request");
+    let named = with(sign("a"), "/client/tenant", json!("other"));
+    assert_eq!(submitted(&world, &on_key("shared", "/sign"), &named).await["tenant_id"], "other");
+    submitted(&world, KEYS, &key("shared")).await;
+    assert_eq!(submitted(&world, &on_key("shared", "/sign"), &sign("a")).await["tenant_id"], "default");
+}
+
+#[tokio::test]
+async fn each_route_needs_its_scope() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let sign_path = on_key("cold", "/sign");
+    let plain = |body| with(body, "/client/scopes", json!([]));
+    let cases = [
+        ("POST", KEYS.to_owned(), plain(key("k")), "custody.manage"),
+        ("POST", sign_path.clone(), plain(sign("s")), "custody.sign"),
+        ("POST", on_key("cold", "/refresh"), plain(refresh("2")), "custody.manage"),
+        ("POST", on_key("cold", "/reshare"), plain(reshare("2")), "custody.manage"),
+        ("POST", on_key("cold", "/rotate"), plain(rotate("n")), "custody.manage"),
+        ("POST", on_key("cold", "/recover"), plain(recover("2")), "custody.manage"),
+        ("GET", on_key("cold", ""), Value::Null, "custody.read"),
+        ("GET", on_key("cold", "/operations"), Value::Null, "custody.read"),
+    ];
+    for (method, path, body, scope) in &cases {
+        for wrong in [
+            "",
+            "operations.*",
+            "audit.read",
+            if *scope == "custody.sign" { "custody.manage" } else { "operations.sign" },
+        ] {
+            let answer = world.call_as(&identity("default", wrong), method, path, body).await;
+            answer.fails(403, "insufficient_scope");
+        }
+        world.call_as(&identity("default", scope), method, path, body).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_submits_too_fast_waits_here_too() {
+    let world = World::with(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
+    submitted(&world, KEYS, &key("one")).await;
+    submitted(&world, KEYS, &key("two")).await;
+    world.post(KEYS, &key("three")).await.fails(429, "policy_admission_rate_limited");
+    submitted(&world, KEYS, &key("one")).await;
+}
+
+/// decisions.md 5: such an operation may be submitted and approved; executing it is refused.
+#[tokio::test]
+async fn an_operation_on_a_key_that_is_not_made_yet_waits_for_it() {
+    let world = willing().await;
+    submitted(&world, KEYS, &key("cold")).await;
+    for (action, body) in [("/sign", sign("early")), ("/refresh", refresh("2"))] {
+        let early = admitted(&world, &on_key("cold", action), &body).await;
+        assert_eq!(
+            (&early["state"], &early["approvals"]["approved"]),
+            (&json!("pending_approval"), &json!(2))
+        );
+        let message =
+            world.post_nothing(&path(&early, "/execute")).await.fails(409, "custody_key_not_active");
+        assert_eq!(message, "key is `creating`");
+    }
+    made(&world, "cold").await;
+    let early = submitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
+    assert_eq!(world.post_nothing(&path(&early, "/execute")).await.ok()["state"], "executed");
+    let none = custody::on_key("cold", "/operations?limit=1");
+    assert_eq!(world.get(&none).await.ok()["operations"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,244 @@
+use super::{NOT_HEX32, UNKNOWN};
+use crate::harness::custody::{
+    admitted, executed, export, key, made, on_key, path, published, refresh, sign, submitted,
+};
+use crate::harness::samples::{self, payment, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const POSTS: [&str; 5] = ["/approve", "/execute", "/publish", "/node-recovery", "/external-export"];
+const GETS: [&str; 3] = ["", "/evidence", "/audit-replay"];
+
+async fn willing() -> World {
+    World::with_nodes(Arc::default(), &[]).await
+}
+
+#[tokio::test]
+async fn ids_are_checked_before_anything_else() {
+    let world = World::start().await;
+    let nobody = [("x-client-id", "desk")];
+    for id in NOT_HEX32 {
+        for (method, actions) in [("POST", &POSTS[..]), ("GET", &GETS)] {
+            for action in actions {
+                let path = format!("/v1/custody/operations/{id}{action}");
+                let body = json!("not even a body");
+                world.call_as(&nobody, method, &path, &body).await.fails(400, "invalid_operation_id");
+            }
+        }
+    }
+}
+
+fn bodies() -> [Value; 5] {
+    let recovery = json!({ "effect_id": "e", "result_root": UNKNOWN });
+    [
+        samples::approval("alice"),
+        json!({}),
+        samples::publication(),
+        recovery,
+        export(&json!("r"), "Submitted"),
+    ]
+}
+
+#[tokio::test]
+async fn an_operation_of_one_family_does_not_exist_under_the_others_paths() {
+    let world = World::start().await;
+    let product = samples::submitted(&world, &payment("product")).await;
+    let custody = submitted(&world, "/v1/custody/keys", &key("cold")).await;
+    let missing = world.get(&format!("/v1/custody/operations/{UNKNOWN}")).await;
+    assert_eq!(world.get(&path(&product, "")).await.json, missing.json);
+    assert_eq!(world.get(&samples::path(&custody, "")).await.json, missing.json);
+    missing.fails(404, "operation_not_found");
+    for (action, body) in POSTS.iter().zip(bodies()) {
+        world.post(&path(&product, action), &body).await.fails(404, "operation_not_found");
+        if *action != "/external-export" {
+            world.post(&samples::path(&custody, action), &body).await.fails(404, "operation_not_found");
+        }
+    }
+    for action in GETS {
+        world.get(&path(&product, action)).await.fails(404, "operation_not_found");
+    }
+    world.get(&samples::path(&custody, "/audit-replay")).await.fails(404, "operation_not_found");
+}
+
+#[tokio::test]
+async fn each_route_needs_its_scope() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let operation = published(&world, &on_key("cold", "/sign"), &sign("scopes")).await;
+    let as_alice = |scopes| {
+        [
+            ("x-client-id", "c"),
+            ("x-subject-id", "alice"),
+            ("x-roles", "approver"),
+            ("x-scopes", scopes),
+            ("x-tenant", "default"),
+        ]
+    };
+    let scopes =
+        ["custody.approve", "custody.execute", "custody.publish", "custody.recover", "custody.export"];
+    let mut bodies = bodies();
+    bodies[4] = export(&operation["runtime"]["publication_receipt"], "Submitted");
+    for ((action, body), scope) in POSTS.iter().zip(bodies).zip(scopes) {
+        for wrong in ["custody.read", "custody.manage", "operations.*", ""] {
+            let answer = world.call_as(&as_alice(wrong), "POST", &path(&operation, action), &body).await;
+            answer.fails(403, "insufficient_scope");
+        }
+        world.call_as(&as_alice(scope), "POST", &path(&operation, action), &body).await.ok();
+    }
+    for action in ["", "/evidence"] {
+        world.call_as(&as_alice("custody.sign"), "GET", &path(&operation, action), &Value::Null).await.ok();
+        let answer =
+            world.call_as(&as_alice("operations.*"), "GET", &path(&operation, action), &Value::Null).await;
+        answer.fails(403, "insufficient_scope");
+    }
+    let audit = path(&operation, "/audit-replay");
+    world
+        .call_as(&as_alice("custody.*"), "GET", &audit, &Value::Null)
+        .await
+        .fails(403, "audit_replay_forbidden");
+    world.call_as(&as_alice("audit.read"), "GET", &audit, &Value::Null).await.ok();
+}
+
+#[tokio::test]
+async fn bad_bodies_have_the_endpoints_own_code() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let operation = admitted(&world, &on_key("cold", "/sign"), &sign("bodies")).await;
+    for body in ["[]", "7", "{\"requested_at_ms\":\"x\"}", "{\"signing_share_mul\":[1]}", "{"] {
+        world.post_text(&path(&operation, "/execute"), body).await.fails(400, "invalid_execute_request");
+    }
+    for action in ["/approve", "/publish", "/node-recovery", "/external-export"] {
+        for body in ["", "[]", "7", "{}", "{\"client\":7}"] {
+            world.post_text(&path(&operation, action), body).await.fails(400, "invalid_json");
+        }
+    }
+    assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
+}
+
+#[tokio::test]
+async fn other_kinds_are_published_in_any_scope_that_says_something() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let refreshed = executed(&world, &on_key("cold", "/refresh"), &refresh("2")).await;
+    let publication = |scope| json!({ "scope": scope, "requested_at_ms": 1 });
+    let publish = path(&refreshed, "/publish");
+    let message = world.post(&publish, &publication("")).await.fails(400, "invalid_json");
+    assert_eq!(message, "`scope` must be a non-empty string");
+    assert_eq!(world.post(&publish, &publication("epoch")).await.ok()["state"], "published");
+    let signed = executed(&world, &on_key("cold", "/sign"), &sign("s")).await;
+    world.post(&path(&signed, "/publish"), &publication("epoch")).await.fails(400, "invalid_json");
+}
+
+#[tokio::test]
+async fn an_export_only_goes_forward() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let signed = executed(&world, &on_key("cold", "/sign"), &sign("export")).await;
+    let to = path(&signed, "/external-export");
+    world.post(&to, &export(&json!("r"), "Submitted")).await.fails(409, "operation_not_executed");
+    let view = published(&world, &on_key("cold", "/sign"), &sign("export")).await;
+    assert_eq!(view["next_actions"], json!(["external-export"]));
+    let receipt = view["runtime"]["publication_receipt"].clone();
+    let cases = [
+        ("/state", json!("settled"), "`/state` must be one of `Submitted`, `Accepted`, `Settled`"),
+        ("/export_ref", json!("7C".repeat(32)), "`/export_ref` must be 64 lowercase"),
+        ("/rail", json!(""), "`/rail` must not be empty"),
+        ("/external_id", json!(""), "`/external_id` must not be empty"),
+        ("/publication_receipt", Value::Null, "`/publication_receipt` is required"),
+        ("/exported_at_ms", json!(1.5), "`/exported_at_ms` must be an integer"),
+    ];
+    for (pointer, value, expected) in cases {
+        let body = with(export(&receipt, "Submitted"), pointer, value);
+        let message = world.post(&to, &body).await.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{message}");
+    }
+    let wrong = world.post(&to, &export(&json!("f".repeat(64)), "Submitted")).await;
+    wrong.fails(409, "publication_receipt_mismatch");
+    let accepted = world.post(&to, &export(&receipt, "Accepted")).await.ok();
+    assert_eq!(
+        (&accepted["state"], &accepted["external_export"]["state"]),
+        (&json!("published"), &json!("Accepted"))
+    );
+    assert_eq!(world.post(&to, &export(&receipt, "Accepted")).await.ok(), accepted);
+    world.post(&to, &export(&receipt, "Submitted")).await.fails(409, "external_export_conflict");
+    let other = with(export(&receipt, "Settled"), "/external_id", json!("external-1"));
+    let message = world.post(&to, &other).await.fails(409, "external_export_conflict");
+    assert_eq!(
+        message,
+        "the export is `Accepted` on rail `swift` as `external-98765`: the same export may only go forward"
+    );
+    let settled = world.post(&to, &export(&receipt, "Settled")).await.ok();
+    assert_eq!((&settled["next_actions"], &settled["links"]), (&json!([]), &json!({})));
+    assert_eq!(world.post(&to, &export(&receipt, "Settled")).await.ok(), settled);
+    world.post(&to, &export(&receipt, "Accepted")).await.fails(409, "external_export_conflict");
+}
+
+#[tokio::test]
+async fn evidence_has_what_anyone_needs_and_no_credential() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let body = with(sign("evidence"), "/client/token_jti", json!("jti-secret"));
+    let body = with(body, "/client/cert_sha256", json!("cert-secret"));
+    let executed = executed(&world, &on_key("cold", "/sign"), &body).await;
+    let evidence = path(&executed, "/evidence");
+    assert!(!world.get(&evidence).await.ok().to_string().contains("signature_hex"));
+    let view = published(&world, &on_key("cold", "/sign"), &body).await;
+    let shown = world.get(&evidence).await.ok();
+    assert_eq!(shown["intent"]["request_digest"], "5a".repeat(32));
+    assert_eq!(shown["decision"]["admission_hash"], view["runtime"]["admission_hash"]);
+    assert_eq!(shown["result"], view["result"]);
+    assert_eq!(shown["approvals"].as_array().unwrap().len(), 2);
+    let steps: Vec<_> =
+        shown["receipts"].as_array().unwrap().iter().map(|receipt| &receipt["step"]).collect();
+    assert_eq!(steps, ["admission", "policy-receipt", "publish"]);
+    assert_eq!(shown["record_root"], view["runtime"]["record_root"]);
+    let events = shown["events"].as_array().unwrap();
+    assert_eq!(events.last().unwrap()["event_hash"], shown["record_root"]);
+    assert_eq!(
+        (events.len(), &shown["truncated"]),
+        (shown["total_events"].as_u64().unwrap() as usize, &json!(false))
+    );
+    let fence = shown["key"]["active_epoch_root"].clone();
+    assert_eq!(fence, world.get(&on_key("cold", "")).await.ok()["active_epoch_root"]);
+    let fenced = with(sign("fenced"), "/epoch_fence_token_hex", fence);
+    assert_eq!(self::executed(&world, &on_key("cold", "/sign"), &fenced).await["state"], "executed");
+    for text in [shown.to_string(), world.get(&path(&view, "/audit-replay")).await.ok().to_string()] {
+        for hidden in ["jti-secret", "cert-secret", "vault move"] {
+            assert!(!text.contains(hidden), "{hidden} in {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn exports_keep_the_newest_events_below_the_cap() {
+    let cap = 24 * 1024;
+    let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
+    let operation = submitted(&world, "/v1/custody/keys", &key("cap")).await;
+    for number in 0..70 {
+        let approval = samples::approval(&format!("{number}-{}", "x".repeat(900)));
+        world.post(&path(&operation, "/approve"), &approval).await.ok();
+    }
+    for export in ["/evidence", "/audit-replay"] {
+        let newest = world.get(&path(&operation, export)).await.ok();
+        assert!(newest.to_string().len() <= cap, "{export}: {}", newest.to_string().len());
+        assert_eq!(newest["truncated"], true);
+    }
+}
+
+#[tokio::test]
+async fn recovery_answers_with_the_operation() {
+    let world = willing().await;
+    made(&world, "cold").await;
+    let view = published(&world, &on_key("cold", "/sign"), &sign("recover")).await;
+    let evidence = world.get(&path(&view, "/evidence")).await.ok();
+    for effect in evidence["effects"].as_array().unwrap() {
+        let recovered = world.post(&path(&view, "/node-recovery"), effect).await.ok();
+        assert_eq!(
+            (&recovered["operation_id"], &recovered["operation_type"]),
+            (&view["operation_id"], &json!("sign"))
+        );
+        let other = with(effect.clone(), "/result_root", json!(UNKNOWN));
+        world.post(&path(&view, "/node-recovery"), &other).await.fails(409, "recovery_conflict");
+    }
+}
