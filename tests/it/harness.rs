@@ -1,6 +1,7 @@
 //! What the tests stand on.
 
 pub(crate) mod custody;
+pub(crate) mod overtaken;
 pub(crate) mod process;
 pub(crate) mod samples;
 pub(crate) mod verify;

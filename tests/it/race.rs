@@ -1,12 +1,14 @@
 //! Many callers at once: one operation, one admission, one signature.
 
 use crate::harness::custody;
+use crate::harness::overtaken::HeldUp;
 use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
 use crate::harness::willing::WillingNodes;
 use crate::harness::world::{Answer, World};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Sends the same request from many tasks at once.
 async fn at_once(
@@ -146,4 +148,28 @@ async fn of_many_changes_of_one_key_one_executes_at_a_time() {
         expected.push("runtime_unavailable".to_owned());
         assert_eq!(codes(&answers), expected, "one holds the key");
     }
+}
+
+/// Both find the key free; the second is done before the first commits what it decided.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_overtaken_after_reading_the_key_is_decided_anew() {
+    let nodes = Arc::new(WillingNodes::default());
+    let world = Arc::new(World::with_nodes(nodes.clone(), &[]).await);
+    custody::made(&world, "vault").await;
+    let refresh = custody::on_key("vault", "/refresh");
+    let first = custody::admitted(&world, &refresh, &custody::refresh("2")).await;
+    let second = custody::admitted(&world, &refresh, &custody::refresh("3")).await;
+    nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
+    let ((has_read, reads), (go_on, goes_on)) = (oneshot::channel(), oneshot::channel());
+    *world.held_up.lock().unwrap() = Some(HeldUp { has_read, goes_on });
+    let overtaken = tokio::spawn({
+        let (world, path) = (Arc::clone(&world), custody::path(&first, "/execute"));
+        async move { world.post_nothing(&path).await }
+    });
+    reads.await.unwrap();
+    let holder = world.post_nothing(&custody::path(&second, "/execute")).await;
+    holder.fails(503, "runtime_unavailable");
+    go_on.send(()).unwrap();
+    overtaken.await.unwrap().fails(409, "custody_key_busy");
+    assert_eq!(world.get(&custody::path(&first, "")).await.ok()["state"], "admitted");
 }

@@ -1,5 +1,6 @@
 //! The whole gateway in process, every part the real one, on a folder of its own.
 
+use super::overtaken::{HeldUp, Overtaken};
 use super::willing::WillingNodes;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -15,8 +16,8 @@ use operation_gateway::settings::{Settings, resolve};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 use zeroize::Zeroizing;
@@ -24,6 +25,8 @@ use zeroize::Zeroizing;
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
+    /// Who is held up after reading a key; only where the nodes are willing.
+    pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
     _folder: TempDir,
 }
 
@@ -101,7 +104,7 @@ impl World {
         let settings = parsed(folder.path(), given);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self::of(gateway.app, folder)
+        Self::of(gateway.app, Arc::default(), folder)
     }
 
     /// Everything real but the nodes.
@@ -109,20 +112,26 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let settings = parsed(folder.path(), given);
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
+        let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
         let ports = Ports {
             commits: store.clone(),
-            reads: store,
+            reads: Arc::new(Overtaken { store, next: held_up.clone() }),
             policy: Arc::new(compose::open_policy(&settings).unwrap()),
             authority: Arc::new(EmbeddedAuthority::new(&Zeroizing::new([7; 32]))),
             nodes,
             clock: Arc::new(Clock),
         };
         let engine = Engine::new(ports, compose::rules(&settings));
-        Self::of(App::new(engine, compose::options(&settings)), folder)
+        Self::of(App::new(engine, compose::options(&settings)), held_up, folder)
     }
 
-    fn of(app: App, folder: TempDir) -> Self {
-        Self { router: gateway_api::router(app.clone()), engine: app.engine().clone(), _folder: folder }
+    fn of(app: App, held_up: Arc<Mutex<Option<HeldUp>>>, folder: TempDir) -> Self {
+        Self {
+            router: gateway_api::router(app.clone()),
+            engine: app.engine().clone(),
+            held_up,
+            _folder: folder,
+        }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

@@ -264,6 +264,9 @@ mod tests {
         let given = [("PROFILE", "production"), ("AUTHORITY_KEY", "k"), ("POLICY_TRUST_ROOTS", "r")];
         let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass")]].concat()).unwrap_err();
         assert_eq!(faults, ["setting `auth_mode` must not be `bypass` in production"]);
+        let any = ("SIGNATURE_PROFILE_ALIASES", "*=frost-ed25519-sha512");
+        let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass"), any]].concat()).unwrap_err();
+        assert_eq!(faults.len(), 2, "{faults:?}");
         let faults = settings(&[("PROFILE", "production")]).unwrap_err();
         assert_eq!(faults.len(), 3, "{faults:?}");
         let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), ("REQUIRED_APPROVALS", "0")]].concat())

@@ -1,0 +1,73 @@
+//! A store whose reader can be held up: what it read is old by the time it goes on.
+
+use async_trait::async_trait;
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::Event;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{ReadOperations, Record};
+use gateway_store::Store;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// The next reader of a key says that it has read, and waits to be let go.
+pub(crate) struct HeldUp {
+    pub(crate) has_read: oneshot::Sender<()>,
+    pub(crate) goes_on: oneshot::Receiver<()>,
+}
+
+pub(crate) struct Overtaken {
+    pub(crate) store: Arc<Store>,
+    pub(crate) next: Arc<Mutex<Option<HeldUp>>>,
+}
+
+#[async_trait]
+impl ReadOperations for Overtaken {
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+        let key = self.store.key_load(id).await;
+        let held_up = self.next.lock().unwrap().take();
+        if let Some(HeldUp { has_read, goes_on }) = held_up {
+            has_read.send(()).unwrap();
+            goes_on.await.unwrap();
+        }
+        key
+    }
+
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
+        self.store.operation_load(id).await
+    }
+
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
+        self.store.operation_events(id).await
+    }
+
+    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+        self.store.operations_owing(n_max).await
+    }
+
+    async fn operations_pending_since(
+        &self,
+        before: EpochMs,
+        n_max: u32,
+    ) -> Result<Vec<OperationId>, Unavailable> {
+        self.store.operations_pending_since(before, n_max).await
+    }
+
+    async fn key_operations(
+        &self,
+        id: KeyId,
+        before: Option<u64>,
+        n_max: u32,
+    ) -> Result<Vec<(u64, OperationId)>, Unavailable> {
+        self.store.key_operations(id, before, n_max).await
+    }
+
+    async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
+        self.store.keys_named(key_ref, n_max).await
+    }
+
+    async fn ping(&self) -> Result<(), Unavailable> {
+        self.store.ping().await
+    }
+}
