@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The file can not be read or written.
-    #[error("the file `{}` can not be opened: {}", path.display(), source.kind())]
+    #[error("the file `{}` can not be opened", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -200,7 +200,7 @@ mod tests {
         }
         assert_eq!(check(&[7; 33], 0o600), Err(line.to_owned()));
         let missing = load(Path::new("/nowhere/node.key")).unwrap_err().to_string();
-        assert_eq!(missing, "the file `/nowhere/node.key` can not be opened: entity not found");
+        assert_eq!(missing, "the file `/nowhere/node.key` can not be opened");
     }
 
     #[test]
