@@ -2,6 +2,7 @@
 
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_seal::at_rest::AtRestError;
 use gateway_sqlite::{OpenError, WriteError};
 use gateway_threshold::ThresholdError;
 use std::error::Error;
@@ -132,9 +133,23 @@ impl NodeError {
         Self::Unavailable { detail, source: None }
     }
 
+    /// Whether the node's store, or a secret in it, names another key than the one that was given.
+    #[must_use]
+    pub fn is_sealed_otherwise(&self) -> bool {
+        let Self::Unavailable { source: Some(source), .. } = self else { return false };
+        matches!(source.downcast_ref(), Some(AtRestError::OtherKek { .. }))
+    }
+
     /// What is stored does not read as what was written.
     pub(crate) fn damaged(source: impl Error + Send + Sync + 'static) -> Self {
         Self::Unavailable { detail: "the node's store is damaged", source: Some(Box::new(source)) }
+    }
+
+    pub(crate) fn no_randomness(source: rand_core::Error) -> Self {
+        Self::Unavailable {
+            detail: "the operating system gave no randomness",
+            source: Some(Box::new(source)),
+        }
     }
 
     /// A failure of a protocol: the culprits, if it names any, else an attempt that is lost.

@@ -11,6 +11,7 @@ use crate::judge::FIRST_EPOCH;
 use crate::limits::{KEYGEN_SESSIONS_MAX, KEYGEN_TTL_MS};
 use crate::node::Node;
 use crate::row::{self, Stage, Statement, View};
+use crate::sealing::Sealing;
 use crate::sessions::superseded;
 use crate::vault::{self, Fresh};
 use gateway_domain::canonical;
@@ -155,9 +156,8 @@ impl Node {
                     public_keys: output.keys.to_bytes(),
                     secret: output.share.ok_or(GONE)?.to_secret_bytes(),
                 };
-                self.database
-                    .write(StageShare { effect: call.effect, chain: self.chain(call), fresh })
-                    .await??;
+                let (chain, sealing) = (self.chain(call), self.sealing.clone());
+                self.database.write(StageShare { effect: call.effect, chain, sealing, fresh }).await??;
                 self.ceremonies.close(id);
                 Ok(KeygenAnswer::Staged(Box::new(output.keys)))
             }
@@ -247,6 +247,7 @@ impl Job for Begin {
 struct StageShare {
     effect: EffectId,
     chain: Chain,
+    sealing: Sealing,
     fresh: Fresh,
 }
 
@@ -257,7 +258,7 @@ impl StageShare {
         if !matches!(stage, Some(Stage::Receipted | Stage::Executed)) {
             return Err(gate::out_of_order("the operation moved on during the ceremony").into());
         }
-        vault::stage(conn, &self.fresh).await?;
+        vault::stage(conn, &self.sealing, &self.fresh).await?;
         row::advance(conn, id, Stage::Executed, self.chain.after_execute(self.fresh.attempt)?).await
     }
 }

@@ -6,7 +6,8 @@
 //! (an argument).
 //!
 //! Reading order: [`Node`] (the steps of an operation), `judge` (what an admission must be), `gate` (what a call must
-//! be), [`Chain`] (the order of steps), `signing` and `sessions` (the nonce rule), `keygen`, `vault`.
+//! be), [`Chain`] (the order of steps), `signing` and `sessions` (the nonce rule), `keygen`, `vault` and `sealing`
+//! (secrets at rest).
 //!
 //! | step | what it checks | durable |
 //! |---|---|---|
@@ -32,6 +33,7 @@ pub mod limits;
 mod node;
 mod package;
 mod row;
+mod sealing;
 mod sessions;
 mod signing;
 mod steps;

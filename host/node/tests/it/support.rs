@@ -6,24 +6,28 @@ use gateway_domain::key::{Epoch, epoch_root};
 use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, authority, hex32, pinned, roster};
+use gateway_node::testing::{Case, authority, hex32, kek, pinned, roster};
 use gateway_node::{
     Code, CommitEpoch, ExecuteSecrets, KeygenAnswer, Node, NodeConfig, NodeError, Publication, RoundOne,
 };
+use gateway_seal::at_rest::Kek;
 use gateway_threshold::sign::{SigningPackage, aggregate};
 use gateway_threshold::{Message, PublicKeys};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
 pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 pub(crate) const NOW: u64 = 1_000;
+/// No other value of a test is made of this byte.
+pub(crate) const KEK_BYTE: u8 = 0xa7;
 
 pub(crate) struct Group {
     folder: TempDir,
     pub(crate) nodes: Vec<Arc<Node>>,
+    pub(crate) kek: Arc<Kek>,
     now: Arc<AtomicU64>,
     keys: Option<PublicKeys>,
 }
@@ -32,7 +36,7 @@ impl Group {
     pub(crate) async fn open(n: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let now = Arc::new(AtomicU64::new(NOW));
-        let mut group = Self { folder, nodes: vec![], now, keys: None };
+        let mut group = Self { folder, nodes: vec![], kek: Arc::new(kek(KEK_BYTE)), now, keys: None };
         for participant in 0..n {
             group.nodes.push(Arc::new(Node::open(group.config(participant)).await.unwrap()));
         }
@@ -57,11 +61,16 @@ impl Group {
         NodeConfig {
             participant: ParticipantIndex(participant),
             database: self.path(participant),
+            kek: Arc::clone(&self.kek),
             authorities: pinned(&authority(1)),
             required_approvals: 2,
             keys_without_approvals: false,
             clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
         }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn path(&self, participant: u16) -> PathBuf {
@@ -199,10 +208,14 @@ impl Group {
 
     /// A signature by nodes 0 and 1.
     pub(crate) async fn sign(&self, case: &Case, attempt: u32) -> SignatureResult {
-        let package = self.package(case, &[0, 1], attempt).await;
+        self.sign_by(case, &[0, 1], attempt).await
+    }
+
+    pub(crate) async fn sign_by(&self, case: &Case, signers: &[u16], attempt: u32) -> SignatureResult {
+        let package = self.package(case, signers, attempt).await;
         let mut shares = BTreeMap::new();
-        for signer in [0, 1] {
-            shares.insert(signer, self.round_two(case, signer, attempt, &package).await.unwrap());
+        for signer in signers {
+            shares.insert(*signer, self.round_two(case, *signer, attempt, &package).await.unwrap());
         }
         self.result(case, &package, &shares)
     }
