@@ -3,6 +3,7 @@
 use crate::harness::process::{Process, request};
 use crate::harness::samples::{approval, payment, publication};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const CANARIES: [&str; 3] =
@@ -22,6 +23,41 @@ fn stored(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
 
 fn holds(bytes: &[u8], canary: &str) -> bool {
     bytes.windows(canary.len()).any(|window| window == canary.as_bytes())
+}
+
+/// What the nodes' secrets are sealed under is the operator's, in his own files and in no other.
+#[test]
+fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let passphrase = folder.path().join("passphrase");
+    std::fs::write(&passphrase, "canary-passphrase-5e11").unwrap();
+    std::fs::set_permissions(&passphrase, std::fs::Permissions::from_mode(0o600)).unwrap();
+    for given in [&[][..], &[("node_passphrase_file", passphrase.to_str().unwrap())]] {
+        let data = folder.path().join(format!("data-{}", given.len()));
+        std::fs::create_dir(&data).unwrap();
+        let process = Process::start(&data, None, &[&[("log", "trace")], given].concat());
+        let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment("key")));
+        assert_eq!(submitted.unwrap().0, 200);
+        let mut files = Vec::new();
+        stored(&data, &mut files);
+        assert!(files.iter().any(|(path, _)| path.ends_with("node-0.db")));
+        let key = data.join("nodes/node.key");
+        let secret = if given.is_empty() {
+            assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o7777, 0o600);
+            std::fs::read_to_string(&key).unwrap().trim_end().to_owned()
+        } else {
+            assert!(!key.exists());
+            std::fs::read_to_string(&passphrase).unwrap()
+        };
+        let own = key.display().to_string();
+        let raw = hex::decode(&secret).unwrap_or_else(|_| secret.clone().into_bytes());
+        for (path, bytes) in files.iter().filter(|(path, _)| *path != own) {
+            assert!(!holds(bytes, &secret), "{path}");
+            assert!(!bytes.windows(raw.len()).any(|window| window == raw), "{path}");
+        }
+        let (_, log) = process.terminate();
+        assert!(!log.iter().any(|line| line.contains(&secret)));
+    }
 }
 
 #[test]

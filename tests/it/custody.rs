@@ -1,12 +1,12 @@
-//! Whole lives of custody keys: with real nodes as far as they have ceremonies, with willing ones beyond.
+//! Whole lives of custody keys, with real nodes.
 
 use crate::harness::custody::{
     admitted, executed, key, made, on_key, path, published, recover, refresh, reshare, rotate, sign,
     submitted,
 };
+use crate::harness::faulty::Faults;
 use crate::harness::samples::{payment, with};
 use crate::harness::verify;
-use crate::harness::willing::WillingNodes;
 use crate::harness::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn generation(key: &Value) -> (String, Value, u64) {
 
 #[tokio::test]
 async fn a_key_lives_through_every_change() {
-    let world = World::with_nodes(Arc::default(), &[]).await;
+    let world = World::ticking().await;
     let born = made(&world, "vault").await;
     let view = async || world.get(&on_key("vault", "")).await.ok();
     let changes = [
@@ -137,8 +137,8 @@ async fn a_key_lives_through_every_change() {
 
 #[tokio::test]
 async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
-    let nodes = Arc::new(WillingNodes::default());
-    let world = World::with_nodes(nodes.clone(), &[]).await;
+    let nodes = Arc::new(Faults::default());
+    let world = World::with_faults(nodes.clone(), &[]).await;
     made(&world, "vault").await;
     let first = admitted(&world, &on_key("vault", "/refresh"), &refresh("2")).await;
     let second = admitted(&world, &on_key("vault", "/reshare"), &reshare("3")).await;
@@ -158,8 +158,8 @@ async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
 
 #[tokio::test]
 async fn a_rotation_that_fails_frees_the_new_name_and_keeps_the_old_key() {
-    let nodes = Arc::new(WillingNodes::default());
-    let world = World::with_nodes(nodes.clone(), &[]).await;
+    let nodes = Arc::new(Faults::default());
+    let world = World::with_faults(nodes.clone(), &[]).await;
     made(&world, "vault").await;
     let rotation = admitted(&world, &on_key("vault", "/rotate"), &rotate("vault-2")).await;
     nodes.refusing.store(true, Ordering::SeqCst);
@@ -178,7 +178,7 @@ async fn a_rotation_that_fails_frees_the_new_name_and_keeps_the_old_key() {
 
 #[tokio::test]
 async fn a_payment_does_not_execute_a_rotation() {
-    let world = World::with_nodes(Arc::default(), &[]).await;
+    let world = World::ticking().await;
     made(&world, "vault").await;
     let rotation = admitted(&world, &on_key("vault", "/rotate"), &rotate("treasury-1")).await;
     let payment = with(payment("p"), "/requested_participants", json!([2, 3, 4]));

@@ -1,9 +1,9 @@
 //! What the tests stand on.
 
 pub(crate) mod custody;
+pub(crate) mod faulty;
 pub(crate) mod overtaken;
 pub(crate) mod process;
 pub(crate) mod samples;
 pub(crate) mod verify;
-pub(crate) mod willing;
 pub(crate) mod world;

@@ -5,6 +5,7 @@
 mod canaries;
 mod coverage;
 mod crash;
+mod crash_custody;
 mod custody;
 mod flows;
 mod harness;

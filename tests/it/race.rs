@@ -1,9 +1,9 @@
 //! Many callers at once: one operation, one admission, one signature.
 
 use crate::harness::custody;
+use crate::harness::faulty::Faults;
 use crate::harness::overtaken::HeldUp;
 use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
-use crate::harness::willing::WillingNodes;
 use crate::harness::world::{Answer, World};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ async fn fifty_creations_of_one_key_make_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_rotations_to_one_name_one_is_made() {
-    let world = Arc::new(World::with_nodes(Arc::default(), &[]).await);
+    let world = Arc::new(World::ticking().await);
     for key_ref in ["a", "b"] {
         custody::made(&world, key_ref).await;
     }
@@ -130,8 +130,8 @@ async fn of_two_rotations_to_one_name_one_is_made() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_changes_of_one_key_one_executes_at_a_time() {
-    let nodes = Arc::new(WillingNodes::default());
-    let world = Arc::new(World::with_nodes(nodes.clone(), &[]).await);
+    let nodes = Arc::new(Faults::default());
+    let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
     for round in 0..4 {
         let key_ref = format!("key-{round}");
         nodes.stalled.store(false, std::sync::atomic::Ordering::SeqCst);
@@ -153,8 +153,8 @@ async fn of_many_changes_of_one_key_one_executes_at_a_time() {
 /// Both find the key free; the second is done before the first commits what it decided.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_was_overtaken_after_reading_the_key_is_decided_anew() {
-    let nodes = Arc::new(WillingNodes::default());
-    let world = Arc::new(World::with_nodes(nodes.clone(), &[]).await);
+    let nodes = Arc::new(Faults::default());
+    let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
     custody::made(&world, "vault").await;
     let refresh = custody::on_key("vault", "/refresh");
     let first = custody::admitted(&world, &refresh, &custody::refresh("2")).await;

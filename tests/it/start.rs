@@ -1,8 +1,10 @@
 //! What keeps the gateway from starting: one clear line, a non-zero exit, nothing half-started.
 
-use crate::harness::process::command;
+use crate::harness::process::{Process, command, request};
+use crate::harness::samples::payment;
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Starts and expects it to end by itself: the one line it said.
@@ -136,17 +138,123 @@ fn databases_that_are_not_ours() {
 #[test]
 fn a_second_gateway_on_the_same_store() {
     let folder = tempfile::tempdir().unwrap();
-    let _first = crate::harness::process::Process::start(folder.path(), None, &[]);
+    let _first = Process::start(folder.path(), None, &[]);
     let line = refused(folder.path(), &[]);
     assert!(line.contains("is already open in another process"), "{line}");
 }
 
 #[test]
 fn an_authority_key_others_can_read() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("authority.key");
     fs::write(&key, "00".repeat(32)).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(refused(folder.path(), &[]).contains("must be 0600"));
+}
+
+fn private(path: &Path, content: &str) {
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// A gateway lived here, and its nodes have a key.
+fn lived(folder: &Path, given: &[(&str, &str)]) {
+    let process = Process::start(folder, None, given);
+    let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment("lived")));
+    assert_eq!(submitted.unwrap().0, 200);
+    assert!(process.terminate().0.success());
+    assert!(folder.join("nodes/node-0.db").exists());
+}
+
+#[test]
+fn a_node_key_that_is_not_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.key");
+    let start = || {
+        let line = refused(folder.path(), &[("node_key", path.to_str().unwrap())]);
+        assert!(!folder.path().join("nodes").exists());
+        line.replace(path.to_str().unwrap(), "KEY")
+    };
+    let prefix = "operation-gateway: node key: the";
+    private(&path, "00112233");
+    assert_eq!(
+        start(),
+        format!("{prefix} key file `KEY` is not 32 bytes or 64 lowercase hexadecimal characters")
+    );
+    private(&path, &"00".repeat(32));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(start(), format!("{prefix} file `KEY` has mode 0644; it must be 0600 or 0400"));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(start(), format!("{prefix} file `KEY` can not be opened: Is a directory (os error 21)"));
+}
+
+#[test]
+fn a_node_passphrase_that_is_not_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("passphrase");
+    let given = [("node_passphrase_file", path.to_str().unwrap())];
+    let start = || {
+        let line = refused(folder.path(), &given);
+        assert!(!folder.path().join("nodes").exists());
+        line.replace(path.to_str().unwrap(), "FILE")
+    };
+    let prefix = "operation-gateway: node key: the";
+    assert_eq!(
+        start(),
+        format!("{prefix} file `FILE` can not be opened: No such file or directory (os error 2)")
+    );
+    private(&path, "too short\n");
+    assert_eq!(start(), format!("{prefix} passphrase has 9 bytes; it must have 12 to 1024"));
+    private(&path, "correct horse\nbattery staple\n");
+    assert_eq!(start(), format!("{prefix} passphrase file `FILE` is not one line of text"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(start(), format!("{prefix} file `FILE` has mode 0640; it must be 0600 or 0400"));
+    let both = refused(folder.path(), &[given[0], ("node_key", "k")]);
+    assert!(both.contains("setting `node_passphrase_file` must not be given together with `node_key`"));
+}
+
+#[test]
+fn another_node_key_than_the_stores_are_sealed_under() {
+    let folder = tempfile::tempdir().unwrap();
+    lived(folder.path(), &[]);
+    let (key, other) = (folder.path().join("nodes/node.key"), folder.path().join("other.key"));
+    private(&other, &"01".repeat(32));
+    let line = refused(folder.path(), &[("node_key", other.to_str().unwrap())]);
+    assert!(
+        line.starts_with("operation-gateway: nodes: the node's store is sealed under another key: "),
+        "{line}"
+    );
+    // Lost, it is not replaced.
+    fs::rename(&key, folder.path().join("away")).unwrap();
+    let line = refused(folder.path(), &[]);
+    assert!(
+        line.ends_with("nodes/node.key` can not be opened: No such file or directory (os error 2)"),
+        "{line}"
+    );
+    assert!(!key.exists());
+    fs::rename(folder.path().join("away"), &key).unwrap();
+    lived(folder.path(), &[]);
+}
+
+#[test]
+fn another_passphrase_than_the_stores_are_sealed_under() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("passphrase");
+    let given = [("node_passphrase_file", path.to_str().unwrap())];
+    private(&path, "correct horse battery\n");
+    lived(folder.path(), &given);
+    assert!(!folder.path().join("nodes/node.key").exists());
+    lived(folder.path(), &given);
+    private(&path, "correct horse battery staple\n");
+    assert!(refused(folder.path(), &given).contains("the node's store is sealed under another key"));
+    private(&path, "correct horse battery\n");
+    let stretching = folder.path().join("nodes/stretching.json");
+    let written = fs::read_to_string(&stretching).unwrap();
+    fs::write(&stretching, written.replace("65536", "1024")).unwrap();
+    assert!(refused(folder.path(), &given).contains("65536 to 1048576 KiB of memory, not 1024"));
+    fs::remove_file(&stretching).unwrap();
+    let line = refused(folder.path(), &given);
+    assert!(line.ends_with("stretching.json`: entity not found") && !stretching.exists(), "{line}");
 }

@@ -5,7 +5,7 @@ use gateway_engine::ports::TellTime;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The machine's clock.
-pub(crate) struct SystemClock;
+pub struct SystemClock;
 
 impl TellTime for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the clock adapter is where time comes from")]

@@ -1,6 +1,7 @@
 //! The composition root: the only file that names concrete adapters.
 
 use crate::clock::SystemClock;
+use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_authority::{EmbeddedAuthority, keys};
@@ -79,7 +80,7 @@ pub async fn open(settings: &Settings, policy: PolicyHost) -> Result<Gateway, St
         Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
     let authority = open_authority(settings)?;
-    let fleet = open_fleet(settings, authority.public_key())?;
+    let fleet = open_fleet(settings, authority.public_key()).await?;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
@@ -102,15 +103,22 @@ fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> 
 }
 
 /// Each node pins the authority and holds operations to the deployment's approvals by itself.
-fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
+///
+/// # Errors
+/// [`StartError`] when the authority's key is no key, or the nodes do not open under their own.
+pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
     let authorities = KeySet::new([authority]).map_err(|error| StartError::new("authority", error))?;
-    Ok(Arc::new(EmbeddedFleet::new(FleetConfig {
+    let kek = node_key::open(settings).await?;
+    let fleet = EmbeddedFleet::new(FleetConfig {
         folder: settings.node_directory.clone(),
+        kek: Arc::new(kek),
         authorities,
         required_approvals: settings.required_approvals,
         keys_without_approvals: settings.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
-    })))
+    });
+    fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
+    Ok(Arc::new(fleet))
 }
 
 /// What the deployment settled, for the engine.

@@ -5,9 +5,12 @@
 mod cli;
 mod clock;
 pub mod compose;
+mod node_key;
 pub mod serve;
 pub mod settings;
 mod telemetry;
+
+pub use clock::SystemClock;
 
 use cli::{CliError, Invocation};
 use settings::{Resolved, Settings};

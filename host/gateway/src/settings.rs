@@ -4,6 +4,6 @@ mod parse;
 mod sources;
 mod table;
 
-pub use parse::{AuthMode, LogFormat, Profile, Settings};
+pub use parse::{AuthMode, LogFormat, NodeKey, Profile, Settings};
 pub use sources::{Resolved, Source, resolve};
 pub use table::{SETTINGS, Setting};

@@ -1,3 +1,12 @@
+-- One row, made when the store is: under which key it is sealed, and who the node is.
+CREATE TABLE node (
+    one INTEGER NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    -- Check value of the key-encryption key: the store opens under no other.
+    kek_check BLOB NOT NULL CHECK (length(kek_check) = 32),
+    -- The seed of the node's identity, sealed.
+    identity_seed BLOB NOT NULL
+) STRICT;
+
 -- One row an operation this node admitted, or was told to forget before it ever heard of it.
 CREATE TABLE operation (
     operation_id TEXT NOT NULL PRIMARY KEY,
@@ -52,6 +61,7 @@ CREATE TABLE share (
     attempt INTEGER NOT NULL CHECK (attempt > 0),
     epoch_root TEXT NOT NULL,
     public_keys BLOB NOT NULL,
+    -- Sealed for this node, key and epoch: moved to another row, it does not open.
     secret BLOB,
     PRIMARY KEY (key_id, epoch),
     CHECK ((secret IS NULL) = (state = 'erased'))

@@ -4,7 +4,7 @@
 //! memory; that it was begun is on disk, so that no attempt is ever begun twice (a repeated attempt needs a new ceremony
 //! id). After a restart an attempt either has its share staged or is lost.
 
-use crate::call::{Call, CeremonyStart, ExecuteSecrets};
+use crate::call::{Call, CeremonyStart, ExecuteSecrets, ceremony_id};
 use crate::chain::Chain;
 use crate::error::{NodeError, Stop, answer};
 use crate::gate;
@@ -12,6 +12,7 @@ use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
 use crate::node::Node;
 use crate::part::{Part, target};
 use crate::row::{self, Stage, Statement, View};
+use crate::sealing::Sealing;
 use crate::sessions::superseded;
 use crate::vault::{self, Fresh};
 use gateway_domain::admission::Target;
@@ -20,6 +21,7 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::time::EpochMs;
+use gateway_seal::relay::Envelope;
 use gateway_sqlite::Job;
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
 use sqlx::SqliteConnection;
@@ -30,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub enum CeremonyAnswer {
     /// These are for the other participants; none means that they must speak first.
-    Send(Vec<Message>),
+    Send(Vec<Envelope>),
     /// The share, if the node is to have one, is staged, durably.
     Staged(Box<PublicKeys>),
 }
@@ -38,6 +40,8 @@ pub enum CeremonyAnswer {
 /// One attempt at one key. The session is taken out while it computes.
 pub(crate) struct Ceremony {
     attempt: u32,
+    /// Names it in every message.
+    id: [u8; 32],
     opened_at: EpochMs,
     session: tokio::sync::Mutex<Option<Box<Session>>>,
 }
@@ -102,28 +106,31 @@ impl Node {
         gate::in_order(call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
         gate::in_force(&self.config, &standing)?;
         self.ceremonies.has_room(id, self.now())?;
-        let part = self.take_part(&mut conn, call, &standing.statement, start).await?;
+        let ceremony_id = ceremony_id(call, start)?;
+        let part = self.take_part(&mut conn, ceremony_id, &standing.statement, start).await?;
         drop(conn);
         self.database.write(Begin { id, attempt }).await??;
         match part {
             Part::Speaks(session, messages) => {
                 let session = tokio::sync::Mutex::new(Some(session));
-                self.ceremonies.open(id, Ceremony { attempt, opened_at: self.now(), session });
-                Ok(CeremonyAnswer::Send(messages))
+                let mail = self.seal_mail(ceremony_id, messages)?;
+                let ceremony = Ceremony { attempt, id: ceremony_id, opened_at: self.now(), session };
+                self.ceremonies.open(id, ceremony);
+                Ok(CeremonyAnswer::Send(mail))
             }
             Part::Carries(share, keys) => self.stage(call, made, Some(&share), (*keys).clone()).await,
         }
     }
 
-    /// Takes messages of other participants; `from` of each is who the channel says sent it.
+    /// Takes messages of other participants, as the relay carries them.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits; [`NodeError::Lost`] when there is no such
+    /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits, or with `RelayMisbehaviour`; [`NodeError::Lost`] when there is no such
     /// ceremony or it failed without anybody to blame; [`NodeError::Unavailable`] when the share could not be staged.
     pub async fn ceremony_deliver(
         &self,
         call: &Call,
-        messages: Vec<Message>,
+        mail: &[Envelope],
     ) -> Result<CeremonyAnswer, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
@@ -136,6 +143,9 @@ impl Node {
         drop(conn);
         let ceremony = self.ceremonies.find(id, attempt).ok_or(GONE)?;
         let mut slot = ceremony.session.lock().await;
+        // The other participants are not to wait for one that can not go on.
+        let opened = self.open_mail(&ceremony.id, mail);
+        let messages = opened.inspect_err(|_| self.ceremonies.close(id))?;
         let session = slot.take().ok_or(GONE)?;
         // Points of 64 participants are seconds of work: not on a thread that serves others.
         let handled = tokio::task::spawn_blocking(move || handle(session, messages)).await;
@@ -144,8 +154,9 @@ impl Node {
         let (session, handled) = handled.inspect_err(|_| self.ceremonies.close(id))?;
         match handled {
             Handled::Send(messages) => {
+                let mail = self.seal_mail(ceremony.id, messages)?;
                 *slot = Some(session);
-                Ok(CeremonyAnswer::Send(messages))
+                Ok(CeremonyAnswer::Send(mail))
             }
             Handled::Done(output) => {
                 let Output { share, keys, .. } = *output;
@@ -170,7 +181,7 @@ impl Node {
             return Ok(given);
         }
         let mut conn = self.database.reader().acquire().await?;
-        Ok(Some(vault::secret(&mut conn, decision.key_id, &decision.epoch, keys).await?))
+        Ok(Some(vault::secret(&mut conn, &self.sealing, decision.key_id, &decision.epoch, keys).await?))
     }
 
     /// Keeps the share, and that the operation is executed; one that leaves keeps only that.
@@ -192,7 +203,8 @@ impl Node {
             public_keys,
             secret: share.to_secret_bytes(),
         });
-        self.database.write(StageShare { effect: call.effect, chain: self.chain(call), fresh }).await??;
+        let (chain, sealing) = (self.chain(call), self.sealing.clone());
+        self.database.write(StageShare { effect: call.effect, chain, sealing, fresh }).await??;
         Ok(CeremonyAnswer::Staged(Box::new(keys)))
     }
 }
@@ -261,6 +273,7 @@ impl Job for Begin {
 struct StageShare {
     effect: EffectId,
     chain: Chain,
+    sealing: Sealing,
     /// None for one that leaves.
     fresh: Option<Fresh>,
 }
@@ -272,7 +285,7 @@ impl StageShare {
             return Err(gate::out_of_order("the operation moved on during the ceremony").into());
         }
         if let Some(fresh) = &self.fresh {
-            vault::stage(conn, fresh).await?;
+            vault::stage(conn, &self.sealing, fresh).await?;
         }
         let head = self.chain.after_execute(self.effect.attempt)?;
         row::advance(conn, self.effect.operation, Stage::Executed, head).await

@@ -1,7 +1,9 @@
 //! Why a node does not do what it is asked.
 
+use crate::peers::PeerConflict;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_seal::at_rest::AtRestError;
 use gateway_sqlite::{OpenError, WriteError};
 use gateway_threshold::ThresholdError;
 use std::error::Error;
@@ -66,6 +68,8 @@ pub enum Code {
     ResultRefused,
     /// Participants deviated from the protocol.
     CeremonyMisbehaviour,
+    /// Whoever carried a message changed it.
+    RelayMisbehaviour,
     /// The operation was discarded on this node.
     OperationDiscarded,
 }
@@ -86,6 +90,7 @@ impl Code {
             Self::PackageRefused => "package_refused",
             Self::ResultRefused => "result_refused",
             Self::CeremonyMisbehaviour => "ceremony_misbehaviour",
+            Self::RelayMisbehaviour => "relay_misbehaviour",
             Self::OperationDiscarded => "operation_discarded",
         }
     }
@@ -104,6 +109,7 @@ impl Code {
             | Self::PackageRefused
             | Self::ResultRefused
             | Self::CeremonyMisbehaviour
+            | Self::RelayMisbehaviour
             | Self::OperationDiscarded => false,
         }
     }
@@ -128,9 +134,23 @@ impl NodeError {
         Self::Unavailable { detail, source: None }
     }
 
+    /// Whether the node's store, or a secret in it, names another key than the one that was given.
+    #[must_use]
+    pub fn is_sealed_otherwise(&self) -> bool {
+        let Self::Unavailable { source: Some(source), .. } = self else { return false };
+        matches!(source.downcast_ref(), Some(AtRestError::OtherKek { .. }))
+    }
+
     /// What is stored does not read as what was written.
     pub(crate) fn damaged(source: impl Error + Send + Sync + 'static) -> Self {
         Self::Unavailable { detail: "the node's store is damaged", source: Some(Box::new(source)) }
+    }
+
+    pub(crate) fn no_randomness(source: rand_core::Error) -> Self {
+        Self::Unavailable {
+            detail: "the operating system gave no randomness",
+            source: Some(Box::new(source)),
+        }
     }
 
     /// A failure of a protocol: the culprits, if it names any, else an attempt that is lost.
@@ -152,6 +172,15 @@ impl From<sqlx::Error> for NodeError {
 impl From<WriteError> for NodeError {
     fn from(error: WriteError) -> Self {
         Self::Unavailable { detail: "the node's store failed", source: Some(Box::new(error)) }
+    }
+}
+
+impl From<PeerConflict> for NodeError {
+    fn from(error: PeerConflict) -> Self {
+        Self::Unavailable {
+            detail: "the node has another identity than it had",
+            source: Some(Box::new(error)),
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 //! (an argument).
 //!
 //! Reading order: [`Node`] (the steps of an operation), `judge` (what an admission must be), `gate` (what a call must
-//! be), [`Chain`] (the order of steps), `signing` and `sessions` (the nonce rule), `ceremony` and `part` (making shares), `vault`.
+//! be), [`Chain`] (the order of steps), `signing` and `sessions` (the nonce rule), `ceremony` and `part` (making shares),
+//! `mail` (messages between nodes), `vault` and `sealing` (secrets at rest).
 //!
 //! | step | what it checks | durable |
 //! |---|---|---|
@@ -29,10 +30,13 @@ mod gate;
 mod generations;
 mod judge;
 pub mod limits;
+mod mail;
 mod node;
 mod package;
 mod part;
+mod peers;
 mod row;
+mod sealing;
 mod sessions;
 mod signing;
 mod steps;
@@ -46,6 +50,8 @@ pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, P
 pub use ceremony::CeremonyAnswer;
 pub use chain::Chain;
 pub use error::{Code, NodeError, Rejection};
+pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;
 pub use node::{Clock, Node, NodeConfig};
+pub use peers::{PeerConflict, Peers};
 pub use signing::RoundOne;

@@ -4,10 +4,14 @@ use crate::ceremony::Ceremonies;
 use crate::error::NodeError;
 use crate::generations::Generations;
 use crate::limits::READERS;
+use crate::peers::Peers;
+use crate::sealing::{Rewrap, Sealing, settle};
 use crate::sessions::Sessions;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
+use gateway_seal::at_rest::Kek;
+use gateway_seal::node_key::{NodeIdentity, NodeSecret};
 use gateway_sqlite::{ApplicationId, Database, Migration, Options};
 use std::fmt;
 use std::path::PathBuf;
@@ -28,6 +32,10 @@ pub struct NodeConfig {
     pub participant: ParticipantIndex,
     /// Its own database, made where it is missing.
     pub database: PathBuf,
+    /// Who the other nodes are, and it itself.
+    pub peers: Arc<Peers>,
+    /// What its secrets are sealed under in that database.
+    pub kek: Arc<Kek>,
     /// The authorities it believes.
     pub authorities: KeySet,
     /// How many different people must have approved, whatever a policy says.
@@ -41,11 +49,13 @@ pub struct NodeConfig {
 
 /// One runtime node.
 ///
-/// Its secrets at rest are as safe as its database file (mode 0600, deleted rows overwritten): sealing each share under
-/// a key of the node's own is still to come. Its memory must not be swapped, dumped or cloned while it serves: a clone
-/// is a second set of the same nonces (threshold.md 7.5).
+/// Its secrets at rest are sealed under [`NodeConfig::kek`]: its shares, and the seed of its identity. Its memory must not
+/// be swapped, dumped or cloned while it serves: a clone is a second set of the same nonces (threshold.md 7.5).
 pub struct Node {
     pub(crate) config: Arc<NodeConfig>,
+    pub(crate) sealing: Sealing,
+    /// What it signs and opens messages between nodes with.
+    pub(crate) secret: NodeSecret,
     pub(crate) database: Database<()>,
     pub(crate) sessions: Sessions,
     pub(crate) ceremonies: Ceremonies,
@@ -53,10 +63,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Opens the node's database. No session survives a restart.
+    /// Opens the node's database, which the first time is bound to the key and given an identity. No session survives a
+    /// restart.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database cannot be opened; one process at a time has it.
+    /// [`NodeError::Unavailable`] when the database cannot be opened, as when another process has it, or is sealed under
+    /// another key ([`NodeError::is_sealed_otherwise`]).
     pub async fn open(config: NodeConfig) -> Result<Self, NodeError> {
         let options = Options::at_path(&config.database, APPLICATION, MIGRATIONS);
         let options = options.create().secure_delete().readers(READERS);
@@ -65,8 +77,18 @@ impl Node {
         let opening = tokio::task::spawn_blocking(move || runtime.block_on(Database::open(options)));
         let database =
             opening.await.map_err(|_| NodeError::unavailable("the node's store can not be opened"))??;
+        let sealing = Sealing::new(Arc::clone(&config.kek), config.participant);
+        let secret = match settle(&database, &sealing).await {
+            Ok(secret) => secret,
+            Err(error) => {
+                database.close().await;
+                return Err(error);
+            }
+        };
         Ok(Self {
             config: Arc::new(config),
+            sealing,
+            secret,
             database,
             sessions: Sessions::default(),
             ceremonies: Ceremonies::default(),
@@ -78,6 +100,29 @@ impl Node {
     #[must_use]
     pub fn participant(&self) -> ParticipantIndex {
         self.config.participant
+    }
+
+    /// Who it is to other nodes: the same for as long as it has its database.
+    #[must_use]
+    pub fn identity(&self) -> &NodeIdentity {
+        self.secret.identity()
+    }
+
+    /// What it signs and opens messages between nodes with.
+    pub(crate) fn secret(&self) -> &NodeSecret {
+        &self.secret
+    }
+
+    /// Puts every secret in the database under another key, in one transaction, and lets the database go: the node is
+    /// to be opened again, under that key. After an error it still serves, under the key it had.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when a secret does not open, or the store failed.
+    pub async fn rewrap(&self, new: Arc<Kek>) -> Result<(), NodeError> {
+        self.database.write(Rewrap { old: self.sealing.clone(), new }).await??;
+        // The log goes with the database, and with it what was wrapped under the old key.
+        self.close().await;
+        Ok(())
     }
 
     /// How often it wrote durably.

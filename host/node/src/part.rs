@@ -1,6 +1,6 @@
 //! What this node does in a ceremony that makes shares: which protocol, in which part, with what of its own.
 
-use crate::call::{Call, CeremonyStart, ceremony_id};
+use crate::call::CeremonyStart;
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate;
 use crate::judge::epoch_conflict;
@@ -44,13 +44,12 @@ impl Node {
     pub(crate) async fn take_part(
         &self,
         conn: &mut SqliteConnection,
-        call: &Call,
+        ceremony_id: [u8; 32],
         statement: &Statement,
         start: &CeremonyStart,
     ) -> Result<Part, Stop> {
         let decision = &statement.decision;
         let Target { participants, threshold, .. } = target(decision)?;
-        let ceremony_id = ceremony_id(call, start)?;
         let me = self.participant();
         if let Intent::KeyCreate(create) = &statement.request.intent {
             let profile = create.signature_profile.parse().map_err(NodeError::damaged)?;
@@ -101,7 +100,7 @@ impl Node {
         }
         let share = match vault::active(conn, decision.key_id).await? {
             Some(active) if active.root == decision.epoch_root => {
-                Some(vault::secret(conn, decision.key_id, &active.epoch, &keys).await?)
+                Some(vault::secret(conn, &self.sealing, decision.key_id, &active.epoch, &keys).await?)
             }
             Some(_) | None => None,
         };

@@ -77,7 +77,7 @@ impl Node {
             None => {
                 let key_id = standing.statement.decision.key_id;
                 let keys = self.generations.keys(held.root, || held.decode(key_id))?;
-                let share = vault::secret(&mut conn, key_id, &held.epoch, &keys).await?;
+                let share = vault::secret(&mut conn, &self.sealing, key_id, &held.epoch, &keys).await?;
                 let (nonces, commitments) =
                     commit(&share, &mut OsRng).map_err(|error| NodeError::ceremony(&error))?;
                 let terms = terms(&standing.statement, chain)?;

@@ -15,6 +15,7 @@ use gateway_domain::key::Epoch;
 use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
+use gateway_seal::at_rest::Kek;
 
 /// The two suites, by name.
 pub const SUITES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
@@ -44,6 +45,12 @@ pub fn authority(byte: u8) -> SigningKey {
 #[must_use]
 pub fn pinned(authority: &SigningKey) -> KeySet {
     KeySet::new([authority.verifying_key().to_bytes()]).unwrap()
+}
+
+/// A key that secrets are sealed under.
+#[must_use]
+pub fn kek(byte: u8) -> Kek {
+    Kek::new([byte; 32].into())
 }
 
 /// One approval each.

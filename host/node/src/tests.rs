@@ -3,8 +3,9 @@
 use crate::chain::Chain;
 use crate::error::{Code, NodeError, Stop};
 use crate::row::{self, Stage, View};
+use crate::sealing::{Found, Rewrap, Sealing};
 use crate::signing::Consume;
-use crate::testing::{SUITES, asset_action, hex32};
+use crate::testing::{SUITES, asset_action, hex32, kek};
 use crate::vault::{self, Fresh, Held};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
@@ -14,13 +15,19 @@ use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Message, Progress, Session};
 use rand_core::OsRng;
 use sqlx::{Connection, SqliteConnection};
+use std::sync::Arc;
 
 const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 
 async fn empty() -> SqliteConnection {
     let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
     sqlx::raw_sql(include_str!("../migrations/0001_node.sql")).execute(&mut conn).await.unwrap();
+    Found(sealing()).run(&mut conn).await.unwrap();
     conn
+}
+
+fn sealing() -> Sealing {
+    Sealing::new(Arc::new(kek(1)), ParticipantIndex(0))
 }
 
 fn chain(operation: u8) -> Chain {
@@ -114,7 +121,7 @@ fn code<T: std::fmt::Debug>(answer: Result<T, Stop>) -> Code {
 async fn one_pair_of_commitments_is_marked_once_whoever_asks() {
     let mut conn = empty().await;
     let share = fresh("1", 9);
-    vault::stage(&mut conn, &share).await.unwrap();
+    vault::stage(&mut conn, &sealing(), &share).await.unwrap();
     vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
     put(&mut conn, 1).await;
     put(&mut conn, 2).await;
@@ -149,9 +156,9 @@ async fn no_share_leaves_under_an_epoch_that_is_over() {
     let (first, second) = (fresh("1", 9), fresh("2", 10));
     put(&mut conn, 1).await;
     assert_eq!(code(mark(1, 1, 7, first.root).run(&mut conn).await), Code::EpochConflict, "before it began");
-    vault::stage(&mut conn, &first).await.unwrap();
+    vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
-    vault::stage(&mut conn, &second).await.unwrap();
+    vault::stage(&mut conn, &sealing(), &second).await.unwrap();
     mark(1, 1, 7, first.root).run(&mut conn).await.unwrap();
     vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
     assert_eq!(code(mark(1, 2, 8, first.root).run(&mut conn).await), Code::EpochConflict, "after it ended");
@@ -161,27 +168,27 @@ async fn no_share_leaves_under_an_epoch_that_is_over() {
 async fn a_share_is_staged_active_retired_and_erased() {
     let mut conn = empty().await;
     let (first, second) = (fresh("1", 9), fresh("2", 10));
-    vault::stage(&mut conn, &first).await.unwrap();
+    vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     assert!(active(&mut conn).await.is_none());
     assert!(!view(&mut conn).await.key.is_known);
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
     assert!(view(&mut conn).await.key.is_known);
     let held = active(&mut conn).await.unwrap();
     let keys = held.decode(KEY).unwrap();
-    let secret = vault::secret(&mut conn, KEY, &held.epoch, &keys).await.unwrap();
+    let secret = vault::secret(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.unwrap();
     assert_eq!(*secret.to_secret_bytes(), *first.secret);
-    vault::stage(&mut conn, &second).await.unwrap();
+    vault::stage(&mut conn, &sealing(), &second).await.unwrap();
     vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
     assert_eq!(active(&mut conn).await.unwrap().epoch, second.epoch);
     assert!(
-        vault::secret(&mut conn, KEY, &held.epoch, &keys).await.is_err(),
+        vault::secret(&mut conn, &sealing(), KEY, &held.epoch, &keys).await.is_err(),
         "a retired share does not sign"
     );
     assert_eq!(states(&mut conn).await, [("1", "retired", true), ("2", "active", true)].map(own));
     vault::erase_retired(&mut conn, KEY).await.unwrap();
     assert_eq!(states(&mut conn).await, [("1", "erased", false), ("2", "active", true)].map(own));
     assert_eq!(
-        code(vault::stage(&mut conn, &first).await),
+        code(vault::stage(&mut conn, &sealing(), &first).await),
         Code::EpochConflict,
         "an epoch is never had twice"
     );
@@ -193,12 +200,45 @@ async fn a_share_is_staged_active_retired_and_erased() {
 async fn public_keys_that_were_changed_in_the_file_are_not_used() {
     let mut conn = empty().await;
     let (mine, other) = (fresh("1", 9), fresh("1", 10));
-    vault::stage(&mut conn, &mine).await.unwrap();
+    vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
     vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
     let sql = "UPDATE share SET public_keys = ?1";
     sqlx::query(sql).bind(other.public_keys.as_slice()).execute(&mut conn).await.unwrap();
     let refused = active(&mut conn).await.unwrap().decode(KEY).unwrap_err();
     assert!(refused.to_string().contains("public keys do not match their root"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_share_moved_to_another_key_or_generation_does_not_open() {
+    for (column, value) in [("key_id", hex32(43).to_string()), ("epoch", "2".to_owned())] {
+        let mut conn = empty().await;
+        let mine = fresh("1", 9);
+        vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
+        vault::promote(&mut conn, KEY, &mine.epoch).await.unwrap();
+        let keys = active(&mut conn).await.unwrap().decode(KEY).unwrap();
+        let sql = format!("UPDATE share SET {column} = '{value}'");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+        let (key_id, epoch) = match column {
+            "key_id" => (KeyId(hex32(43)), mine.epoch),
+            _ => (KEY, EpochName(value)),
+        };
+        let refused = vault::secret(&mut conn, &sealing(), key_id, &epoch, &keys).await.unwrap_err();
+        assert!(NodeError::from(refused).to_string().contains("moved from another row"));
+    }
+}
+
+/// A share whose key generation ended while the store changed its key would be lost with the old one.
+#[tokio::test]
+async fn nothing_is_staged_under_a_key_that_the_store_no_longer_has() {
+    let mut conn = empty().await;
+    let new = Arc::new(kek(2));
+    vault::stage(&mut conn, &sealing(), &fresh("1", 9)).await.unwrap();
+    Rewrap { old: sealing(), new: Arc::clone(&new) }.run(&mut conn).await.unwrap();
+    let refused = vault::stage(&mut conn, &sealing(), &fresh("2", 10)).await.unwrap_err();
+    assert!(NodeError::from(refused).is_sealed_otherwise());
+    vault::stage(&mut conn, &Sealing::new(new, ParticipantIndex(0)), &fresh("2", 10)).await.unwrap();
+    let again = Rewrap { old: sealing(), new: Arc::new(kek(3)) }.run(&mut conn).await.unwrap_err();
+    assert!(NodeError::from(again).is_sealed_otherwise());
 }
 
 async fn view(conn: &mut SqliteConnection) -> View {

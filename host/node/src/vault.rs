@@ -1,10 +1,12 @@
 //! Shares by (key, epoch): staged → active → retired → erased.
 //!
-//! Secrets are wiped from this crate's own memory. The database keeps its pages in memory and, until a checkpoint, in
-//! its log; deleted rows are overwritten. Sealing them under a key of the node's own is a later issue.
+//! Secrets are wiped from this crate's own memory and sealed in the store ([`Sealing`]). The database keeps its pages
+//! in memory and, until a checkpoint, in its log; deleted rows are overwritten. Whoever has the key and an older copy of
+//! the file has shares that were erased since.
 
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::row::parse;
+use crate::sealing::{Sealing, Slot};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
 use gateway_threshold::{KeyShare, PublicKeys};
@@ -105,14 +107,16 @@ pub(crate) async fn is_known(conn: &mut SqliteConnection, key_id: KeyId) -> Resu
 /// The secret of the generation that signs.
 pub(crate) async fn secret(
     conn: &mut SqliteConnection,
+    sealing: &Sealing,
     key_id: KeyId,
     epoch: &EpochName,
     keys: &PublicKeys,
 ) -> Result<KeyShare, Stop> {
     let sql = "SELECT secret FROM share WHERE key_id = ?1 AND epoch = ?2 AND state = 'active'";
-    let bytes: Option<Vec<u8>> =
-        sqlx::query_scalar(sql).bind(key_id.to_string()).bind(&epoch.0).fetch_optional(conn).await?;
-    let bytes = Zeroizing::new(bytes.ok_or(NO_SHARE)?);
+    let key = key_id.to_string();
+    let sealed: Option<Vec<u8>> =
+        sqlx::query_scalar(sql).bind(&key).bind(&epoch.0).fetch_optional(conn).await?;
+    let bytes = sealing.open(Slot { key_id: &key, epoch: &epoch.0 }, &sealed.ok_or(NO_SHARE)?)?;
     let share = KeyShare::from_secret_bytes(keys.profile(), &bytes).map_err(NodeError::damaged)?;
     share.check_belongs(keys).map_err(NodeError::damaged)?;
     Ok(share)
@@ -121,8 +125,9 @@ pub(crate) async fn secret(
 /// What a node says that was never part of a key, or lost its share.
 pub(crate) const NO_SHARE: NodeError = NodeError::unavailable("the node holds no share of the key");
 
-/// Keeps a share until its generation is decided. A later attempt of the same operation takes an earlier one's place.
-pub(crate) async fn stage(conn: &mut SqliteConnection, fresh: &Fresh) -> Result<(), Stop> {
+/// Keeps a share, sealed, until its generation is decided. A later attempt of the same operation takes an earlier one's
+/// place.
+pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh: &Fresh) -> Result<(), Stop> {
     let conflict = |detail: &str| Stop::from(Rejection::new(Code::EpochConflict, detail));
     let sql = "SELECT state, operation_id, attempt FROM share WHERE key_id = ?1 AND epoch = ?2";
     let (key_id, epoch) = (fresh.key_id.to_string(), &fresh.epoch.0);
@@ -139,6 +144,8 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, fresh: &Fresh) -> Result<
             return Err(Rejection::new(Code::AttemptSuperseded, "a later attempt staged its share").into());
         }
     }
+    sealing.check(&mut *conn).await?;
+    let sealed = sealing.seal(Slot { key_id: &key_id, epoch }, &fresh.secret)?;
     sqlx::query("DELETE FROM share WHERE key_id = ?1 AND epoch = ?2")
         .bind(&key_id)
         .bind(epoch)
@@ -154,7 +161,7 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, fresh: &Fresh) -> Result<
     .bind(fresh.attempt)
     .bind(fresh.root.to_string())
     .bind(fresh.public_keys.as_slice())
-    .bind(fresh.secret.as_slice())
+    .bind(sealed)
     .execute(conn)
     .await?;
     Ok(())

@@ -2,14 +2,18 @@
 
 use gateway_domain::dsse::KeySet;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{Clock, NodeConfig};
+use gateway_node::{Clock, NodeConfig, Peers};
+use gateway_seal::at_rest::Kek;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What every node of the fleet is told, and where their databases are.
 #[derive(Clone)]
 pub struct FleetConfig {
     /// Holds `node-<index>.db` for each participant; made where it is missing.
     pub folder: PathBuf,
+    /// See [`NodeConfig::kek`]. One for all of them: whoever has this process has every node's anyway.
+    pub kek: Arc<Kek>,
     /// See [`NodeConfig::authorities`].
     pub authorities: KeySet,
     /// See [`NodeConfig::required_approvals`].
@@ -21,10 +25,12 @@ pub struct FleetConfig {
 }
 
 impl FleetConfig {
-    pub(crate) fn node(&self, participant: ParticipantIndex) -> NodeConfig {
+    pub(crate) fn node(&self, participant: ParticipantIndex, peers: Arc<Peers>) -> NodeConfig {
         NodeConfig {
             participant,
             database: self.folder.join(format!("node-{participant}.db")),
+            peers,
+            kek: Arc::clone(&self.kek),
             authorities: self.authorities.clone(),
             required_approvals: self.required_approvals,
             keys_without_approvals: self.keys_without_approvals,

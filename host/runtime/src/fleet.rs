@@ -4,9 +4,10 @@ use crate::config::FleetConfig;
 use crate::suspects::Suspects;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::OperationLocks;
-use gateway_node::{Generations, Node, NodeError};
-use std::collections::BTreeMap;
+use gateway_node::{Generations, Node, NodeError, Peers};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Locked while the node is being opened, so that nobody opens it twice.
@@ -23,6 +24,8 @@ pub struct EmbeddedFleet {
     pub(crate) turns: OperationLocks,
     pub(crate) suspects: Suspects,
     pub(crate) generations: Generations,
+    /// Whoever opens the nodes vouches for them.
+    peers: Arc<Peers>,
 }
 
 impl EmbeddedFleet {
@@ -36,6 +39,7 @@ impl EmbeddedFleet {
             turns: OperationLocks::default(),
             suspects: Suspects::default(),
             generations: Generations::default(),
+            peers: Arc::default(),
         }
     }
 
@@ -49,9 +53,29 @@ impl EmbeddedFleet {
         if let Some(node) = open.as_ref() {
             return Ok(Arc::clone(node));
         }
-        let node = Arc::new(Node::open(self.config.node(participant)).await?);
+        let node = Arc::new(Node::open(self.config.node(participant, Arc::clone(&self.peers))).await?);
+        self.peers.pin(node.identity()).map_err(NodeError::from)?;
         *open = Some(Arc::clone(&node));
         Ok(node)
+    }
+
+    /// Opens every node that has a database: a wrong key is known before anything is served. A node that can not be
+    /// opened for another reason is tried again when it is needed; the others may be enough.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when a node's store is sealed under another key.
+    pub async fn open_existing(&self) -> Result<(), NodeError> {
+        for participant in existing(&self.config.folder) {
+            match self.node(participant).await {
+                Err(error) if error.is_sealed_otherwise() => return Err(error),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(%participant, error, "a node can not be opened");
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// How often all its nodes wrote durably: jobs, and the transactions that held them.
@@ -76,6 +100,16 @@ impl EmbeddedFleet {
         // Nothing that holds the lock can leave the map half changed.
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Participants that have a database in this folder. A folder that can not be read has none: opening one will say why.
+#[must_use]
+pub fn existing(folder: &Path) -> BTreeSet<ParticipantIndex> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let indices = names.filter_map(|name| {
+        name.to_str()?.strip_prefix("node-")?.strip_suffix(".db")?.parse().ok().map(ParticipantIndex)
+    });
+    indices.collect()
 }
 
 impl fmt::Debug for EmbeddedFleet {

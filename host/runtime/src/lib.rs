@@ -19,4 +19,4 @@ mod steps;
 mod suspects;
 
 pub use config::FleetConfig;
-pub use fleet::EmbeddedFleet;
+pub use fleet::{EmbeddedFleet, existing};

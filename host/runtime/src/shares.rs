@@ -2,7 +2,8 @@
 //! their share of one key.
 //!
 //! The relay is trusted with nothing but progress: nodes compare what they saw before any of them has a share
-//! (`host/threshold/protocols.md`).
+//! (`host/threshold/protocols.md`), and what they say is signed and, where it is private, sealed
+//! (`host/seal/src/relay.rs`).
 
 use crate::acks::{is_lost, refused_for_good, silent};
 use crate::calls::{Calls, unavailable};
@@ -18,10 +19,10 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_engine::secret::Secrets;
 use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Node};
-use gateway_threshold::{Message, PublicKeys};
+use gateway_node::{Envelope, Header};
+use gateway_threshold::PublicKeys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use zeroize::Zeroizing;
 
 type Nodes = BTreeSet<ParticipantIndex>;
 
@@ -47,6 +48,7 @@ impl EmbeddedFleet {
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
         let ceremony = self.ceremony(calls, key)?;
+        self.introduce(&ceremony.nodes).await;
         let mut answers = self.begin(&ceremony, effect, secrets).await?;
         let mut staged = BTreeMap::new();
         for turn in 1..=TURNS_MAX {
@@ -60,18 +62,25 @@ impl EmbeddedFleet {
             if mail.is_empty() {
                 break;
             }
-            let deliver = |node: Arc<Node>, (call, messages): (Call, Vec<Message>)| -> Answer<'_, _> {
-                Box::pin(async move { node.ceremony_deliver(&call, messages).await })
+            let deliver = |node: Arc<Node>, (call, mail): (Call, Vec<Envelope>)| -> Answer<'_, _> {
+                Box::pin(async move { node.ceremony_deliver(&call, &mail).await })
             };
             // In the last turn nodes stage their shares, one after the other.
             let after_each = if turn == ceremony.n_turns() { "mid-execute" } else { "mid-ceremony" };
             let mut asked = Vec::new();
-            for (node, messages) in mail {
-                asked.push((node, (calls.call(effect, node)?, messages)));
+            for (node, mail) in mail {
+                asked.push((node, (calls.call(effect, node)?, mail)));
             }
             answers = self.ask(asked, after_each, deliver).await;
         }
         Ok(Outcome::AttemptLost("only some participants have the attempt's shares".to_owned()))
+    }
+
+    /// Opens the nodes, so that each knows the others; one that does not open will say so when it is asked.
+    async fn introduce(&self, nodes: &Nodes) {
+        for node in nodes {
+            let _ = self.node(*node).await;
+        }
     }
 
     async fn begin(
@@ -201,26 +210,22 @@ fn sort(
     answers: &mut Answers<CeremonyAnswer>,
     nodes: &Nodes,
     staged: &mut BTreeMap<ParticipantIndex, Box<PublicKeys>>,
-) -> BTreeMap<ParticipantIndex, Vec<Message>> {
+) -> BTreeMap<ParticipantIndex, Vec<Envelope>> {
     let mut mail: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut sent = Vec::new();
     for (node, answer) in answers.iter_mut() {
         match answer {
-            Ok(CeremonyAnswer::Send(messages)) => sent.append(messages),
+            Ok(CeremonyAnswer::Send(mail)) => sent.append(mail),
             Ok(CeremonyAnswer::Staged(keys)) => _ = staged.insert(*node, keys.clone()),
             Err(_) => {}
         }
     }
-    for message in sent {
-        let others = nodes.iter().filter(|node| node.0 != message.from && !staged.contains_key(node));
-        for node in others.filter(|node| message.to.is_none_or(|to| to == node.0)) {
-            mail.entry(*node).or_default().push(copy(&message));
+    for envelope in sent {
+        let Header { from, to, .. } = *envelope.header();
+        let others = nodes.iter().filter(|node| node.0 != from && !staged.contains_key(node));
+        for node in others.filter(|node| to.is_none_or(|to| to == node.0)) {
+            mail.entry(*node).or_default().push(envelope.clone());
         }
     }
     mail
-}
-
-fn copy(message: &Message) -> Message {
-    let Message { from, to, round, ref body } = *message;
-    Message { from, to, round, body: Zeroizing::new(body.to_vec()) }
 }

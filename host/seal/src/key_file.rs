@@ -1,17 +1,19 @@
-//! A key on disk: 32 bytes, raw or as one line of lower-case hexadecimal, readable by its owner alone.
+//! Secrets on disk, readable by their owner alone: a key, 32 bytes raw or as one line of lower-case hexadecimal; or a
+//! passphrase, one line of text.
 
-use crate::limits::KEY_FILE_BYTES_MAX;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use crate::limits::{KEY_FILE_BYTES_MAX, PASSPHRASE_FILE_BYTES_MAX};
+use crate::random::{NoRandomness, draw};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Why there is no key. Each displays as one line for an operator and never repeats the file's content.
+/// Why there is no secret. Each displays as one line for an operator and never repeats the file's content.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// The file can not be read.
-    #[error("the key file `{}` can not be opened: {}", path.display(), source.kind())]
+    /// The file can not be read or written.
+    #[error("the file `{}` can not be opened", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -19,7 +21,7 @@ pub enum KeyFileError {
         source: io::Error,
     },
     /// Others than the owner may read or write it.
-    #[error("the key file `{}` has mode {mode:04o}; it must be 0600 or 0400", path.display())]
+    #[error("the file `{}` has mode {mode:04o}; it must be 0600 or 0400", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -32,24 +34,97 @@ pub enum KeyFileError {
         /// The file.
         path: PathBuf,
     },
+    /// It is not one line of UTF-8.
+    #[error("the passphrase file `{}` is not one line of text", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operating system gave no randomness for a new key.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
 }
 
 /// The key in the file: the seed of a [`NodeSecret`](crate::node_key::NodeSecret) or of a
 /// [`Kek`](crate::at_rest::Kek), never of both.
 ///
 /// # Errors
-/// [`KeyFileError`].
+/// [`KeyFileError::Unreadable`], [`KeyFileError::Exposed`] or [`KeyFileError::Malformed`].
 pub fn load(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
-    let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
+    let content = read(path, KEY_FILE_BYTES_MAX)?;
+    parse(&content).ok_or_else(|| KeyFileError::Malformed { path: path.to_owned() })
+}
+
+/// The key in the file, which is made with a fresh one when it is not there.
+///
+/// # Errors
+/// As [`load`], and [`KeyFileError::NoRandomness`].
+pub fn load_or_create(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
+    if !path.exists() {
+        let mut line = Zeroizing::new([b'\n'; 2 * 32 + 1]);
+        let digits = line.get_mut(..2 * 32).unwrap_or_default();
+        hex::encode_to_slice(draw::<32>()?.as_slice(), digits)
+            .map_err(|error| unreadable(path, io::Error::other(error)))?;
+        create(path, line.as_slice())?;
+    }
+    load(path)
+}
+
+/// The passphrase in the file, without its end of line. How long it must be, stretching says.
+///
+/// # Errors
+/// [`KeyFileError::Unreadable`], [`KeyFileError::Exposed`] or [`KeyFileError::NotText`].
+pub fn load_passphrase(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
+    let content = read(path, PASSPHRASE_FILE_BYTES_MAX)?;
+    match std::str::from_utf8(without_end_of_line(&content)) {
+        Ok(line) if !line.contains(['\r', '\n']) => Ok(Zeroizing::new(line.to_owned())),
+        Ok(_) | Err(_) => Err(KeyFileError::NotText { path: path.to_owned() }),
+    }
+}
+
+/// Writes a file of mode 0600, in a folder of mode 0700 where that is missing. One that is there by then stays as it is.
+///
+/// # Errors
+/// [`KeyFileError::Unreadable`].
+pub fn create(path: &Path, content: &[u8]) -> Result<(), KeyFileError> {
+    // Whole under another name first: a process that is killed in between leaves no half key behind.
+    let draft = path.with_extension(format!("{}.draft", std::process::id()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|source| unreadable(path, source))?;
+    let _left_by_a_killed_process = std::fs::remove_file(&draft);
+    let written = write(&draft, content).and_then(|()| std::fs::hard_link(&draft, path));
+    let _only_untidy = std::fs::remove_file(&draft);
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unreadable(path, error)),
+        // Another process was first, or ours is in place; the name is durable before anything is sealed under it.
+        Ok(()) | Err(_) => {
+            File::open(folder).and_then(|it| it.sync_all()).map_err(|source| unreadable(path, source))
+        }
+    }
+}
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// A file that is the owner's alone; one byte more than `bytes_max` of it, at the most.
+fn read(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
+    let file = File::open(path).map_err(|source| unreadable(path, source))?;
     // Of the open file, not of the name: nobody can put another one in its place in between.
-    let mode = file.metadata().map_err(unreadable)?.mode() & 0o7777;
+    let mode = file.metadata().map_err(|source| unreadable(path, source))?.mode() & 0o7777;
     if mode != 0o600 && mode != 0o400 {
         return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
     }
-    let mut content = Zeroizing::new(Vec::with_capacity(128));
-    file.take(KEY_FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(unreadable)?;
-    parse(&content).ok_or_else(|| KeyFileError::Malformed { path: path.to_owned() })
+    // Room for all of it from the start: growing would leave a copy of the secret behind.
+    let mut content = Zeroizing::new(Vec::with_capacity(2048));
+    file.take(bytes_max + 1).read_to_end(&mut content).map_err(|source| unreadable(path, source))?;
+    Ok(content)
 }
 
 /// Which form it is follows from the length: 32 bytes are a raw key, even one that ends like a line.
@@ -59,13 +134,21 @@ fn parse(content: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
         key.copy_from_slice(content);
         return Some(key);
     }
-    let line = content.strip_suffix(b"\n").unwrap_or(content);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = without_end_of_line(content);
     if line.iter().any(u8::is_ascii_uppercase) {
         return None;
     }
     hex::decode_to_slice(line, key.as_mut_slice()).ok()?;
     Some(key)
+}
+
+fn without_end_of_line(content: &[u8]) -> &[u8] {
+    let line = content.strip_suffix(b"\n").unwrap_or(content);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+fn unreadable(path: &Path, source: io::Error) -> KeyFileError {
+    KeyFileError::Unreadable { path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -96,7 +179,7 @@ mod tests {
     #[test]
     fn an_exposed_file_is_refused() {
         for mode in [0o640, 0o604, 0o660, 0o644, 0o620, 0o700] {
-            let line = format!("the key file `KEY` has mode {mode:04o}; it must be 0600 or 0400");
+            let line = format!("the file `KEY` has mode {mode:04o}; it must be 0600 or 0400");
             assert_eq!(check(&[7; 32], mode), Err(line));
         }
     }
@@ -117,6 +200,45 @@ mod tests {
         }
         assert_eq!(check(&[7; 33], 0o600), Err(line.to_owned()));
         let missing = load(Path::new("/nowhere/node.key")).unwrap_err().to_string();
-        assert_eq!(missing, "the key file `/nowhere/node.key` can not be opened: entity not found");
+        assert_eq!(missing, "the file `/nowhere/node.key` can not be opened");
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nodes/node.key");
+        let made = load_or_create(&path).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", hex::encode(*made)));
+        assert_eq!(*load_or_create(&path).unwrap(), *made);
+        create(&path, b"another").unwrap();
+        assert_eq!(*load(&path).unwrap(), *made, "what is there stays");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+        assert_ne!(*load_or_create(&folder.path().join("other.key")).unwrap(), *made);
+    }
+
+    #[test]
+    fn a_passphrase_is_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("passphrase");
+        let check = |content: &[u8]| {
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            let line = load_passphrase(&path).map_err(|error| error.to_string());
+            line.map(|line| line.to_string()).map_err(|error| error.replace(path.to_str().unwrap(), "FILE"))
+        };
+        let not_text = Err("the passphrase file `FILE` is not one line of text".to_owned());
+        for ending in ["", "\n", "\r\n"] {
+            assert_eq!(check(format!(" correct horse ß {ending}").as_bytes()).unwrap(), " correct horse ß ");
+        }
+        for wrong in [&b"one\ntwo"[..], b"one\n\n", b"\xff"] {
+            assert_eq!(check(wrong), not_text);
+        }
+        // Longer than a passphrase may be, however much longer it is.
+        let length = usize::try_from(PASSPHRASE_FILE_BYTES_MAX).unwrap();
+        assert_eq!(check(&vec![b'a'; 2 * length]).unwrap().len(), length + 1);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(load_passphrase(&path), Err(KeyFileError::Exposed { mode: 0o640, .. })));
     }
 }

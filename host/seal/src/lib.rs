@@ -6,9 +6,9 @@
 //! one key file for each.
 //!
 //! It is deliberately not a transport, not a store and not a session: it does not know which messages came before, or
-//! what is in them. It has no clock, no runtime and no I/O but [`key_file::load`]. Randomness is the operating system's,
-//! drawn inside [`relay::seal`], [`at_rest::seal_share`], [`at_rest::rewrap`] and [`at_rest::Stretching::fresh`]: a
-//! caller that could pass it in could pass it in twice.
+//! what is in them. It has no clock, no runtime and no I/O but in [`key_file`]. Randomness is the operating system's,
+//! drawn inside [`relay::seal`], [`at_rest::seal_share`], [`at_rest::rewrap`], [`at_rest::Stretching::fresh`] and
+//! [`key_file::load_or_create`]: a caller that could pass it in could pass it in twice.
 //!
 //! Start with [`node_key::NodeSecret`], then [`relay::seal`] and [`relay::open`]; or with [`at_rest::Kek`], then
 //! [`at_rest::seal_share`]. `vectors/formats.json` pins every format.

@@ -15,6 +15,9 @@ pub const PASSPHRASE_BYTES_MIN: usize = 12;
 /// Bytes of a passphrase, at the most: whoever wants more has a key file.
 pub const PASSPHRASE_BYTES_MAX: usize = 1024;
 
+/// More than a passphrase file ever has: the longest passphrase and an end of line.
+pub const PASSPHRASE_FILE_BYTES_MAX: u64 = 1024 + 2;
+
 /// Argon2id memory in KiB, at the least and by default. Below it a guess is cheap: a weaker row is refused.
 pub const MEMORY_KIB_MIN: u32 = 64 * 1024;
 

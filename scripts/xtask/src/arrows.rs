@@ -17,8 +17,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
     ("gateway-policy", &["gateway-domain", "gateway-engine"]),
     ("gateway-authority", &["gateway-domain", "gateway-engine"]),
-    ("gateway-node", &["gateway-domain", "gateway-sqlite", "gateway-threshold"]),
-    ("gateway-runtime", &["gateway-domain", "gateway-engine", "gateway-node", "gateway-threshold"]),
+    ("gateway-node", &["gateway-domain", "gateway-seal", "gateway-sqlite", "gateway-threshold"]),
+    (
+        "gateway-runtime",
+        &["gateway-domain", "gateway-engine", "gateway-node", "gateway-seal", "gateway-threshold"],
+    ),
     ("gateway-api", &["gateway-auth", "gateway-domain", "gateway-engine"]),
     (
         "operation-gateway",
@@ -31,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-node",
             "gateway-policy",
             "gateway-runtime",
+            "gateway-seal",
             "gateway-store",
         ],
     ),

@@ -1,7 +1,7 @@
 //! The whole gateway in process, every part the real one, on a folder of its own.
 
+use super::faulty::{Faults, FaultyNodes};
 use super::overtaken::{HeldUp, Overtaken};
-use super::willing::WillingNodes;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -11,13 +11,13 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports};
 use gateway_store::Store;
-use operation_gateway::compose;
 use operation_gateway::settings::{Settings, resolve};
+use operation_gateway::{SystemClock, compose};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 use zeroize::Zeroizing;
@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
-    /// Who is held up after reading a key; only where the nodes are willing.
+    /// Who is held up after reading a key; only where there are faults.
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
     _folder: TempDir,
 }
@@ -89,7 +89,8 @@ struct Clock;
 
 impl TellTime for Clock {
     fn now(&self) -> EpochMs {
-        static NEXT: AtomicU64 = AtomicU64::new(1_700_000_000_000);
+        // A minute behind the nodes, whose clock is the system's: it has no more events than that in milliseconds.
+        static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(SystemClock.now().0 - 60_000));
         EpochMs(NEXT.fetch_add(1, Ordering::SeqCst))
     }
 }
@@ -107,18 +108,25 @@ impl World {
         Self::of(gateway.app, Arc::default(), folder)
     }
 
-    /// Everything real but the nodes.
-    pub(crate) async fn with_nodes(nodes: Arc<WillingNodes>, given: &[(&str, &str)]) -> Self {
+    /// Everything real; the instant of every event differs.
+    pub(crate) async fn ticking() -> Self {
+        Self::with_faults(Arc::default(), &[]).await
+    }
+
+    /// Everything real, with faults to be switched on, and a clock of its own.
+    pub(crate) async fn with_faults(faults: Arc<Faults>, given: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = parsed(folder.path(), given);
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
         let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
+        let authority = EmbeddedAuthority::new(&Zeroizing::new([7; 32]));
+        let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
         let ports = Ports {
             commits: store.clone(),
             reads: Arc::new(Overtaken { store, next: held_up.clone() }),
             policy: Arc::new(compose::open_policy(&settings).unwrap()),
-            authority: Arc::new(EmbeddedAuthority::new(&Zeroizing::new([7; 32]))),
-            nodes,
+            authority: Arc::new(authority),
+            nodes: Arc::new(FaultyNodes { faults, real }),
             clock: Arc::new(Clock),
         };
         let engine = Engine::new(ports, compose::rules(&settings));

@@ -5,14 +5,9 @@ use crate::harness::custody::{
 use crate::harness::samples::{self, payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 const POSTS: [&str; 5] = ["/approve", "/execute", "/publish", "/node-recovery", "/external-export"];
 const GETS: [&str; 3] = ["", "/evidence", "/audit-replay"];
-
-async fn willing() -> World {
-    World::with_nodes(Arc::default(), &[]).await
-}
 
 #[tokio::test]
 async fn ids_are_checked_before_anything_else() {
@@ -63,7 +58,7 @@ async fn an_operation_of_one_family_does_not_exist_under_the_others_paths() {
 
 #[tokio::test]
 async fn each_route_needs_its_scope() {
-    let world = willing().await;
+    let world = World::ticking().await;
     made(&world, "cold").await;
     let operation = published(&world, &on_key("cold", "/sign"), &sign("scopes")).await;
     let as_alice = |scopes| {
@@ -102,7 +97,7 @@ async fn each_route_needs_its_scope() {
 
 #[tokio::test]
 async fn bad_bodies_have_the_endpoints_own_code() {
-    let world = willing().await;
+    let world = World::ticking().await;
     made(&world, "cold").await;
     let operation = admitted(&world, &on_key("cold", "/sign"), &sign("bodies")).await;
     for body in ["[]", "7", "{\"requested_at_ms\":\"x\"}", "{\"signing_share_mul\":[1]}", "{"] {
@@ -118,7 +113,7 @@ async fn bad_bodies_have_the_endpoints_own_code() {
 
 #[tokio::test]
 async fn other_kinds_are_published_in_any_scope_that_says_something() {
-    let world = willing().await;
+    let world = World::ticking().await;
     made(&world, "cold").await;
     let refreshed = executed(&world, &on_key("cold", "/refresh"), &refresh("2")).await;
     let publication = |scope| json!({ "scope": scope, "requested_at_ms": 1 });
@@ -132,7 +127,7 @@ async fn other_kinds_are_published_in_any_scope_that_says_something() {
 
 #[tokio::test]
 async fn an_export_only_goes_forward() {
-    let world = willing().await;
+    let world = World::ticking().await;
     made(&world, "cold").await;
     let signed = executed(&world, &on_key("cold", "/sign"), &sign("export")).await;
     let to = path(&signed, "/external-export");
@@ -176,7 +171,7 @@ async fn an_export_only_goes_forward() {
 
 #[tokio::test]
 async fn evidence_has_what_anyone_needs_and_no_credential() {
-    let world = willing().await;
+    let world = World::ticking().await;
     made(&world, "cold").await;
     let body = with(sign("evidence"), "/client/token_jti", json!("jti-secret"));
     let body = with(body, "/client/cert_sha256", json!("cert-secret"));
@@ -228,7 +223,7 @@ async fn exports_keep_the_newest_events_below_the_cap() {
 
 #[tokio::test]
 async fn recovery_answers_with_the_operation() {
-    let world = willing().await;
+    let world = World::ticking().await;
     made(&world, "cold").await;
     let view = published(&world, &on_key("cold", "/sign"), &sign("recover")).await;
     let evidence = world.get(&path(&view, "/evidence")).await.ok();

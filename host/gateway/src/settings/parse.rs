@@ -3,7 +3,7 @@
 use super::sources::Resolved;
 use gateway_api::state::ProfileAliases;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -21,6 +21,15 @@ pub enum Profile {
 pub enum AuthMode {
     /// Not at all.
     Bypass,
+}
+
+/// Where the key is from that the nodes' secrets are sealed under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeKey {
+    /// A file that holds it.
+    File(PathBuf),
+    /// A file that holds a passphrase.
+    Passphrase(PathBuf),
 }
 
 /// How the log is written.
@@ -42,6 +51,7 @@ pub struct Settings {
     pub bind: SocketAddr,
     pub database_url: String,
     pub node_directory: PathBuf,
+    pub node_key: NodeKey,
     pub node_count: u16,
     pub authority_key: PathBuf,
     pub policy_bundle: PathBuf,
@@ -98,6 +108,7 @@ impl Reader<'_> {
             bind: self.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
             database_url: self.text("database_url"),
             node_directory: self.text("node_directory").into(),
+            node_key: self.node_key(),
             node_count: self.value("node_count", "a whole number up to 65535", 2),
             authority_key: self.text("authority_key").into(),
             policy_bundle: self.text("policy_bundle").into(),
@@ -158,6 +169,19 @@ impl Reader<'_> {
             self.fault("signature_profile_aliases", &format!("must be `name=profile,...`: {why}"));
             ProfileAliases::default()
         })
+    }
+
+    fn node_key(&mut self) -> NodeKey {
+        let resolved = self.resolved;
+        match (resolved.text("node_key"), resolved.text("node_passphrase_file")) {
+            ("", "") => NodeKey::File(Path::new(resolved.text("node_directory")).join("node.key")),
+            ("", passphrase) => NodeKey::Passphrase(passphrase.into()),
+            (key, "") => NodeKey::File(key.into()),
+            (key, _) => {
+                self.fault("node_passphrase_file", "must not be given together with `node_key`");
+                NodeKey::File(key.into())
+            }
+        }
     }
 
     fn auth_mode(&mut self) -> AuthMode {
@@ -246,7 +270,7 @@ mod tests {
     fn every_wrong_value_is_one_line_that_names_its_setting() {
         let skipped =
             ["policy_pins", "permitted_recipients", "database_url", "node_directory", "authority_key", "log"];
-        let paths = ["policy_bundle", "policy_trust_roots"];
+        let paths = ["policy_bundle", "policy_trust_roots", "node_key", "node_passphrase_file"];
         for setting in
             SETTINGS.iter().filter(|one| !skipped.contains(&one.name) && !paths.contains(&one.name))
         {
@@ -257,6 +281,18 @@ mod tests {
         for setting in ["database_url", "policy_bundle", "node_directory", "log"] {
             assert!(settings(&[(&setting.to_uppercase(), "")]).unwrap_err()[0].contains(setting));
         }
+    }
+
+    #[test]
+    fn the_node_key_is_a_file_or_a_passphrase() {
+        let key = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.node_key);
+        assert_eq!(key(&[]), Ok(NodeKey::File("data/nodes/node.key".into())));
+        assert_eq!(key(&[("NODE_DIRECTORY", "n")]), Ok(NodeKey::File("n/node.key".into())));
+        assert_eq!(key(&[("NODE_KEY", "k")]), Ok(NodeKey::File("k".into())));
+        assert_eq!(key(&[("NODE_PASSPHRASE_FILE", "p")]), Ok(NodeKey::Passphrase("p".into())));
+        let line = "setting `node_passphrase_file` must not be given together with `node_key`";
+        let both = key(&[("NODE_KEY", "k"), ("NODE_PASSPHRASE_FILE", "p")]);
+        assert_eq!(both, Err(vec![line.to_owned()]));
     }
 
     #[test]

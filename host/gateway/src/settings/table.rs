@@ -36,6 +36,19 @@ pub const SETTINGS: &[Setting] = &[
     both("bind", "127.0.0.1:9200", "ADDRESS:PORT", "Where the API listens"),
     both("database_url", "sqlite://data/gateway.db", "URL", "The gateway's store"),
     both("node_directory", "data/nodes", "DIRECTORY", "The embedded nodes' share stores"),
+    both(
+        "node_key",
+        "",
+        "FILE",
+        "Key that the nodes' shares are sealed under, 32 bytes or hexadecimal, mode 0600; made on first start in \
+         development; empty is node.key in the node directory",
+    ),
+    both(
+        "node_passphrase_file",
+        "",
+        "FILE",
+        "Instead of node_key: one line, mode 0600, that the key is stretched from",
+    ),
     both("runtime_nodes", "embedded", "embedded", "Where the runtime nodes are"),
     both("node_count", "16", "NODES", "How many runtime nodes there are; participants are numbered below it"),
     each(

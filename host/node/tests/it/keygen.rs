@@ -54,7 +54,7 @@ async fn an_attempt_is_begun_once() {
             .ceremony_start(&again(1, 2), &CeremonyStart::default(), &ExecuteSecrets::default())
             .await,
     );
-    assert_lost(group.nodes[1].ceremony_deliver(&again(1, 2), mail(&sent, 1)).await);
+    assert_lost(group.nodes[1].ceremony_deliver(&again(1, 2), &mail(&sent, 1)).await);
     let earlier = group.nodes[1]
         .ceremony_start(&again(1, 1), &CeremonyStart::default(), &ExecuteSecrets::default())
         .await;
@@ -109,16 +109,16 @@ async fn a_culprit_is_named_and_ends_the_ceremony() {
     group.admit(&case).await;
     let sent = group.start(&case, 1).await;
     let mut spoilt = mail(&sent, 0);
-    let from = spoilt[0].from;
-    let last = spoilt[0].body.len() - 1;
-    spoilt[0].body[last] ^= 1;
+    let from = spoilt[0].header().from;
+    let spoil = |body: &mut Vec<u8>| *body.last_mut().unwrap() ^= 1;
+    spoilt[0] = group.lie(&spoilt[0], spoil).await;
     let call = case.call(0, EffectStep::Execute, 1, 1);
-    let Err(NodeError::Rejected(rejection)) = group.nodes[0].ceremony_deliver(&call, spoilt).await else {
+    let Err(NodeError::Rejected(rejection)) = group.nodes[0].ceremony_deliver(&call, &spoilt).await else {
         panic!()
     };
     assert_eq!(rejection.code, Code::CeremonyMisbehaviour);
     assert_eq!(rejection.culprits, [ParticipantIndex(from)]);
-    assert_lost(group.nodes[0].ceremony_deliver(&call, mail(&sent, 0)).await);
+    assert_lost(group.nodes[0].ceremony_deliver(&call, &mail(&sent, 0)).await);
 }
 
 #[tokio::test]
@@ -132,14 +132,14 @@ async fn another_operation_can_not_take_a_staged_key_s_place() {
     for _round in 0..2 {
         let mut next = vec![];
         for (node, participant) in group.nodes.iter().zip(0..) {
-            match node.ceremony_deliver(&call(participant), mail(&sent, participant)).await.unwrap() {
+            match node.ceremony_deliver(&call(participant), &mail(&sent, participant)).await.unwrap() {
                 CeremonyAnswer::Send(messages) => next.extend(messages),
                 CeremonyAnswer::Staged(keys) => panic!("{keys:?}"),
             }
         }
         sent = next;
     }
-    let last = group.nodes[0].ceremony_deliver(&call(0), mail(&sent, 0)).await;
+    let last = group.nodes[0].ceremony_deliver(&call(0), &mail(&sent, 0)).await;
     assert_eq!(code(last), Code::EpochConflict);
 }
 

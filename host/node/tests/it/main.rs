@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod admission;
+mod at_rest;
 mod keygen;
 mod order;
+mod relay;
 mod restart;
 mod signing;
 mod support;

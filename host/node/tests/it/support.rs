@@ -6,25 +6,35 @@ use gateway_domain::key::{Epoch, epoch_root};
 use gateway_domain::operation::{EffectStep, SignatureResult};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, authority, hex32, pinned, roster};
+use gateway_node::testing::{Case, authority, hex32, kek, pinned, roster};
 use gateway_node::{
-    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, ExecuteSecrets, Node, NodeConfig, NodeError,
-    Publication, RoundOne,
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, ExecuteSecrets, Header, Node, NodeConfig,
+    NodeError, Peers, Publication, RoundOne,
 };
+use gateway_seal::at_rest::{Kek, Place, open_share};
+use gateway_seal::node_key::{Identities, NodeSecret};
+use gateway_seal::relay;
+use gateway_threshold::PublicKeys;
 use gateway_threshold::sign::{SigningPackage, aggregate};
-use gateway_threshold::{Message, PublicKeys};
+use sqlx::ConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
+use zeroize::Zeroizing;
 
 pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 pub(crate) const NOW: u64 = 1_000;
+/// No other value of a test is made of this byte.
+pub(crate) const KEK_BYTE: u8 = 0xa7;
 
 pub(crate) struct Group {
     folder: TempDir,
     pub(crate) nodes: Vec<Arc<Node>>,
+    peers: Arc<Peers>,
+    pub(crate) kek: Arc<Kek>,
     now: Arc<AtomicU64>,
     keys: Option<PublicKeys>,
 }
@@ -33,9 +43,18 @@ impl Group {
     pub(crate) async fn open(n: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let now = Arc::new(AtomicU64::new(NOW));
-        let mut group = Self { folder, nodes: vec![], now, keys: None };
+        let mut group = Self {
+            folder,
+            nodes: vec![],
+            peers: Arc::default(),
+            kek: Arc::new(kek(KEK_BYTE)),
+            now,
+            keys: None,
+        };
         for participant in 0..n {
-            group.nodes.push(Arc::new(Node::open(group.config(participant)).await.unwrap()));
+            let node = Node::open(group.config(participant)).await.unwrap();
+            group.peers.pin(node.identity()).unwrap();
+            group.nodes.push(Arc::new(node));
         }
         group
     }
@@ -58,11 +77,17 @@ impl Group {
         NodeConfig {
             participant: ParticipantIndex(participant),
             database: self.path(participant),
+            kek: Arc::clone(&self.kek),
+            peers: Arc::clone(&self.peers),
             authorities: pinned(&authority(1)),
             required_approvals: 2,
             keys_without_approvals: false,
             clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
         }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn path(&self, participant: u16) -> PathBuf {
@@ -71,6 +96,30 @@ impl Group {
 
     pub(crate) fn set_time(&self, now_ms: u64) {
         self.now.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// What a participant would sign with, were it to lie: read out of its database with the group's key.
+    pub(crate) async fn secret_of(&self, participant: u16) -> NodeSecret {
+        let options = SqliteConnectOptions::new().filename(self.path(participant)).read_only(true);
+        let mut conn = options.connect().await.unwrap();
+        let sql = "SELECT identity_seed FROM node";
+        let sealed: Vec<u8> = sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap();
+        let node = format!("node-{participant}");
+        let place = Place { node: &node, key_id: "identity", epoch: "", index: participant };
+        let seed = open_share(&self.kek, &place, &sealed).unwrap();
+        NodeSecret::from_seed(participant, &Zeroizing::new(seed.as_slice().try_into().unwrap()))
+    }
+
+    /// This envelope of a liar with another body.
+    pub(crate) async fn lie(&self, envelope: &Envelope, change: impl FnOnce(&mut Vec<u8>)) -> Envelope {
+        let header = *envelope.header();
+        let secrets = [self.secret_of(0).await, self.secret_of(1).await, self.secret_of(2).await];
+        let all = Identities::new(secrets.iter().map(|secret| secret.identity().clone())).unwrap();
+        let reader = header.to.unwrap_or((header.from + 1) % 3);
+        let opened = relay::open(&secrets[usize::from(reader)], &all, &header.ceremony, envelope).unwrap();
+        let mut body = opened.body.to_vec();
+        change(&mut body);
+        relay::seal(&secrets[usize::from(header.from)], &all, header, &body).unwrap()
     }
 
     /// The node's process ends and starts again.
@@ -109,7 +158,7 @@ impl Group {
         self.keys = Some(keys);
     }
 
-    pub(crate) async fn start(&self, case: &Case, attempt: u32) -> Vec<Message> {
+    pub(crate) async fn start(&self, case: &Case, attempt: u32) -> Vec<Envelope> {
         let mut sent = vec![];
         for (node, participant) in self.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::Execute, attempt, attempt);
@@ -132,7 +181,7 @@ impl Group {
             let mut next = vec![];
             for (node, participant) in self.nodes.iter().zip(0..) {
                 let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-                match node.ceremony_deliver(&call, mail(&sent, participant)).await.unwrap() {
+                match node.ceremony_deliver(&call, &mail(&sent, participant)).await.unwrap() {
                     CeremonyAnswer::Send(messages) => next.extend(messages),
                     CeremonyAnswer::Staged(keys) => staged.push(*keys),
                 }
@@ -204,27 +253,26 @@ impl Group {
 
     /// A signature by nodes 0 and 1.
     pub(crate) async fn sign(&self, case: &Case, attempt: u32) -> SignatureResult {
-        let package = self.package(case, &[0, 1], attempt).await;
+        self.sign_by(case, &[0, 1], attempt).await
+    }
+
+    pub(crate) async fn sign_by(&self, case: &Case, signers: &[u16], attempt: u32) -> SignatureResult {
+        let package = self.package(case, signers, attempt).await;
         let mut shares = BTreeMap::new();
-        for signer in [0, 1] {
-            shares.insert(signer, self.round_two(case, signer, attempt, &package).await.unwrap());
+        for signer in signers {
+            shares.insert(*signer, self.round_two(case, *signer, attempt, &package).await.unwrap());
         }
         self.result(case, &package, &shares)
     }
 }
 
 /// What is for this participant.
-pub(crate) fn mail(sent: &[Message], participant: u16) -> Vec<Message> {
-    let mine = sent
-        .iter()
-        .filter(|message| message.from != participant && message.to.is_none_or(|to| to == participant));
-    mine.map(|message| Message {
-        from: message.from,
-        to: message.to,
-        round: message.round,
-        body: message.body.to_vec().into(),
-    })
-    .collect()
+pub(crate) fn mail(sent: &[Envelope], participant: u16) -> Vec<Envelope> {
+    let is_mine = |envelope: &&Envelope| {
+        let Header { from, to, .. } = *envelope.header();
+        from != participant && to.is_none_or(|to| to == participant)
+    };
+    sent.iter().filter(is_mine).cloned().collect()
 }
 
 /// The code of a refusal for good.

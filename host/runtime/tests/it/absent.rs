@@ -19,6 +19,41 @@ async fn the_others_sign_when_a_node_lost_its_database() {
 }
 
 #[tokio::test]
+async fn the_others_sign_when_a_nodes_share_was_altered() {
+    let mut world = World::with_key(3, 2, SUITES[1]).await;
+    let sql = "UPDATE share SET secret = CAST(secret || x'00' AS BLOB)";
+    world.change(0, sql).await;
+    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    assert_eq!(signed.phase, Phase::Published);
+    let signature = signed.signature.unwrap();
+    check(&signature);
+    assert_eq!(signature.signers, roster(&[1, 2]));
+    world.change(1, sql).await;
+    let signing = world.until_ceremony(operation(2, asset_action(&[0, 1, 2], 8))).await;
+    let why = world.owed(&signing).await.unwrap_err();
+    assert_eq!(
+        why.detail,
+        "1 of 2 signers are there; \
+         participant 0: a secret of the node was altered, or moved from another row; \
+         participant 1: a secret of the node was altered, or moved from another row"
+    );
+}
+
+#[tokio::test]
+async fn a_fleet_does_not_start_under_another_key() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    world.fleet.close().await;
+    let other = world.fleet_under(2);
+    assert!(other.open_existing().await.unwrap_err().is_sealed_otherwise());
+    other.close().await;
+    // A node whose disk is broken is for later: the others have the key and are enough.
+    world.break_disk(&[0]).await;
+    world.fleet.open_existing().await.unwrap();
+    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    assert_eq!(signed.phase, Phase::Published);
+}
+
+#[tokio::test]
 async fn a_node_lost_after_admission_is_no_harm_either() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;

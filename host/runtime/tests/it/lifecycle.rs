@@ -13,7 +13,7 @@ impl World {
         self.keys[&KEY].clone()
     }
 
-    async fn change(&mut self, id: u8, intent: Intent) -> Operation {
+    async fn made(&mut self, id: u8, intent: Intent) -> Operation {
         let changed = self.live(operation(id, intent)).await;
         assert_eq!(changed.phase, Phase::Published, "{:?}", changed.failure);
         changed
@@ -33,7 +33,7 @@ async fn a_refreshed_key_is_the_same_key_with_other_shares() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let before = world.key();
-        world.change(1, refresh("2")).await;
+        world.made(1, refresh("2")).await;
         let after = world.key();
         assert_eq!(after.public_key_artifact_ref(), before.public_key_artifact_ref());
         assert_eq!(
@@ -54,7 +54,7 @@ async fn a_reshared_key_is_signed_with_by_its_new_roster_alone() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let before = world.key();
-        world.change(1, reshare("2", &[1, 2, 3, 4, 5], 3)).await;
+        world.made(1, reshare("2", &[1, 2, 3, 4, 5], 3)).await;
         let after = world.key();
         assert_eq!(after.public_key_artifact_ref(), before.public_key_artifact_ref());
         assert_eq!((after.participants.clone(), after.threshold), (roster(&[1, 2, 3, 4, 5]), Threshold(3)));
@@ -65,7 +65,7 @@ async fn a_reshared_key_is_signed_with_by_its_new_roster_alone() {
         assert_eq!(shares(&world, 0).await, [("1", "erased")].map(own));
         assert_eq!(shares(&world, 1).await, [("1", "erased"), ("2", "active")].map(own));
         // To yet another roster, without anybody of the first.
-        world.change(4, reshare("3", &[6, 7], 2)).await;
+        world.made(4, reshare("3", &[6, 7], 2)).await;
         world.signature(5, &[6, 7]).await;
     }
 }
@@ -78,7 +78,7 @@ async fn a_child_key_survives_a_refresh() {
         signed.signature.unwrap().public_key_hex
     };
     let before = child(world.live(operation(1, payment(&[0, 1, 2], Some("0/17")))).await);
-    world.change(2, refresh("2")).await;
+    world.made(2, refresh("2")).await;
     let after = child(world.live(operation(3, payment(&[0, 1, 2], Some("0/17")))).await);
     assert_eq!(after, before);
 }
@@ -87,7 +87,7 @@ async fn a_child_key_survives_a_refresh() {
 async fn a_rotation_makes_a_new_key_and_the_old_one_signs_no_more() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(9, asset_action(&[0, 1, 2], 7))).await;
-    world.change(1, rotate("r1", &[1, 2, 3], 2)).await;
+    world.made(1, rotate("r1", &[1, 2, 3], 2)).await;
     let (old, new) = (world.key(), world.keys[&SUCCESSOR].clone());
     assert_eq!((old.state, new.state), (KeyState::Rotated, KeyState::Active));
     assert_ne!(old.public_key_artifact_ref(), new.public_key_artifact_ref());
@@ -106,7 +106,7 @@ async fn a_lost_share_is_recovered_from_the_others() {
         let mut world = World::with_key(5, 3, suite).await;
         let before = world.key();
         world.lose(&[2]).await;
-        world.change(1, recover("2", 2, &[0, 1, 4])).await;
+        world.made(1, recover("2", 2, &[0, 1, 4])).await;
         let after = world.key();
         assert_eq!(after.public, before.public);
         assert_eq!(after.epoch.name.0, "2");
@@ -121,7 +121,7 @@ async fn a_lost_share_is_recovered_from_the_others() {
 async fn holders_that_leave_may_be_away() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.break_disk(&[0]).await;
-    world.change(1, reshare("2", &[1, 2, 3], 2)).await;
+    world.made(1, reshare("2", &[1, 2, 3], 2)).await;
     world.signature(2, &[1, 3]).await;
 }
 

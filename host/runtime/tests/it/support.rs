@@ -16,7 +16,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_engine::secret::Secrets;
 use gateway_node::Node;
-use gateway_node::testing::{Case, authority, hex32, pinned};
+use gateway_node::testing::{Case, authority, hex32, kek, pinned};
 use gateway_runtime::{EmbeddedFleet, FleetConfig};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -41,9 +41,14 @@ pub(crate) struct World {
 }
 
 pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
+    sealed(folder, now, 1)
+}
+
+fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
     let now = Arc::clone(now);
     EmbeddedFleet::new(FleetConfig {
         folder: folder.to_owned(),
+        kek: Arc::new(kek(key)),
         authorities: pinned(&authority(1)),
         required_approvals: 2,
         keys_without_approvals: false,
@@ -92,6 +97,11 @@ impl World {
         self.fleet.node(ParticipantIndex(participant)).await.unwrap()
     }
 
+    /// The same nodes, told another key.
+    pub(crate) fn fleet_under(&self, key: u8) -> EmbeddedFleet {
+        sealed(&self.folder, &self.now, key)
+    }
+
     /// Every process of the deployment ends and starts again: what was only in memory is gone.
     pub(crate) async fn restart(&mut self) {
         self.fleet.close().await;
@@ -120,9 +130,14 @@ impl World {
 
     /// The participant can still be read and no longer marks nonces as used.
     pub(crate) async fn fail_marks(&self, participant: u16) {
+        let sql = "CREATE TRIGGER full BEFORE INSERT ON consumed BEGIN SELECT RAISE(ABORT, 'disk full'); END";
+        self.change(participant, sql).await;
+    }
+
+    /// Somebody else writes to the participant's database.
+    pub(crate) async fn change(&self, participant: u16, sql: &'static str) {
         let options = SqliteConnectOptions::new().filename(self.path(participant));
         let mut conn = options.connect().await.unwrap();
-        let sql = "CREATE TRIGGER full BEFORE INSERT ON consumed BEGIN SELECT RAISE(ABORT, 'disk full'); END";
         sqlx::query(sql).execute(&mut conn).await.unwrap();
         conn.close().await.unwrap();
     }

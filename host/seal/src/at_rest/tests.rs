@@ -179,7 +179,7 @@ fn a_key_file_is_taken_only_when_it_is_private() {
     mode(0o600);
     assert_eq!(Kek::from_file(&path).unwrap().id(), kek(1).id());
     mode(0o640);
-    let line = format!("the key file `{}` has mode 0640; it must be 0600 or 0400", path.display());
+    let line = format!("the file `{}` has mode 0640; it must be 0600 or 0400", path.display());
     assert_eq!(Kek::from_file(&path).unwrap_err().to_string(), line);
 }
 

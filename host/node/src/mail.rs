@@ -1,0 +1,56 @@
+//! Ceremony messages as the relay carries them: signed by their sender, private ones sealed to their recipient.
+//!
+//! A relay that reads everything learns no share. One that alters anything is told so, without blame for the sender;
+//! a sender whose signed message does not open is blamed.
+
+use crate::error::{Code, NodeError, Rejection};
+use crate::node::Node;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_seal::relay::{self, Envelope, Header, OpenError};
+use gateway_threshold::Message;
+
+impl Node {
+    /// What leaves this node.
+    pub(crate) fn seal_mail(
+        &self,
+        ceremony: [u8; 32],
+        messages: Vec<Message>,
+    ) -> Result<Vec<Envelope>, NodeError> {
+        let identities = self.config.peers.identities(self.identity())?;
+        let seal = |message: Message| {
+            let Message { from, to, round, ref body } = message;
+            relay::seal(self.secret(), &identities, Header { ceremony, from, to, round }, body)
+        };
+        let sealed = messages.into_iter().map(seal).collect::<Result<_, _>>();
+        sealed.map_err(|error| NodeError::Unavailable {
+            detail: "a message could not be sealed to its recipient",
+            source: Some(Box::new(error)),
+        })
+    }
+
+    /// What comes to this node.
+    pub(crate) fn open_mail(
+        &self,
+        ceremony: &[u8; 32],
+        envelopes: &[Envelope],
+    ) -> Result<Vec<Message>, NodeError> {
+        let identities = self.config.peers.identities(self.identity())?;
+        let open = |envelope| {
+            let opened = relay::open(self.secret(), &identities, ceremony, envelope)?;
+            let Header { from, to, round, .. } = opened.header;
+            Ok(Message { from, to, round, body: opened.body })
+        };
+        envelopes.iter().map(open).collect::<Result<_, OpenError>>().map_err(|error| refused(&error).into())
+    }
+}
+
+fn refused(error: &OpenError) -> Rejection {
+    match error.culprit() {
+        Some(culprit) => Rejection {
+            code: Code::CeremonyMisbehaviour,
+            detail: error.to_string(),
+            culprits: vec![ParticipantIndex(culprit)],
+        },
+        None => Rejection::new(Code::RelayMisbehaviour, format!("a message was changed on its way: {error}")),
+    }
+}

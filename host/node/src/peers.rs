@@ -1,0 +1,44 @@
+//! Who the other nodes are: what this node checks their messages against and seals its own to.
+
+use crate::error::NodeError;
+use gateway_seal::node_key::{Identities, NodeIdentity};
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+/// Identities that an operator, or whoever composes the nodes of one process, vouches for. Never the gateway's relay.
+#[derive(Debug, Default)]
+pub struct Peers(RwLock<BTreeMap<u16, NodeIdentity>>);
+
+/// Somebody else has this index.
+#[derive(Debug, thiserror::Error)]
+#[error("participant {index} is pinned with another identity")]
+pub struct PeerConflict {
+    /// Whose.
+    pub index: u16,
+}
+
+impl Peers {
+    /// Vouches for a node. The same again is fine.
+    ///
+    /// # Errors
+    /// [`PeerConflict`]: the first identity of a participant stays.
+    pub fn pin(&self, identity: &NodeIdentity) -> Result<(), PeerConflict> {
+        let mut pinned = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let index = identity.index();
+        if pinned.get(&index).is_some_and(|known| known != identity) {
+            return Err(PeerConflict { index });
+        }
+        pinned.insert(index, identity.clone());
+        Ok(())
+    }
+
+    /// All of them, this node among them.
+    pub(crate) fn identities(&self, me: &NodeIdentity) -> Result<Identities, NodeError> {
+        let pinned = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if pinned.get(&me.index()) != Some(me) {
+            return Err(NodeError::unavailable("the node is not pinned with the identity it has"));
+        }
+        Identities::new(pinned.values().cloned())
+            .map_err(|_| NodeError::unavailable("two participants are pinned with one identity"))
+    }
+}

@@ -1,0 +1,188 @@
+//! Secrets at rest: nothing of this node's is in its file but under the key it was started with.
+//!
+//! The store keeps the check value of that key, and opens under no other. A row says to which node, key and generation
+//! it belongs: one that was altered, or put in another's place, does not open.
+
+use crate::error::{NodeError, Stop, answer};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_seal::at_rest::{AtRestError, Kek, Place, open_share, rewrap, seal_share};
+use gateway_seal::node_key::NodeSecret;
+use gateway_sqlite::{Database, Job};
+use rand_core::{OsRng, RngCore as _};
+use sqlx::{Row as _, SqliteConnection};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The node's key-encryption key, and whose rows are sealed under it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealing {
+    kek: Arc<Kek>,
+    node: String,
+    index: u16,
+}
+
+/// Which row a secret belongs to, on this node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot<'a> {
+    pub(crate) key_id: &'a str,
+    pub(crate) epoch: &'a str,
+}
+
+/// Where the seed of the node's identity is. No key id is spelt like this.
+const IDENTITY: Slot<'static> = Slot { key_id: "identity", epoch: "" };
+
+impl Sealing {
+    pub(crate) fn new(kek: Arc<Kek>, participant: ParticipantIndex) -> Self {
+        Self { kek, node: format!("node-{participant}"), index: participant.0 }
+    }
+
+    fn place<'a>(&'a self, slot: Slot<'a>) -> Place<'a> {
+        Place { node: &self.node, key_id: slot.key_id, epoch: slot.epoch, index: self.index }
+    }
+
+    pub(crate) fn seal(&self, slot: Slot<'_>, secret: &[u8]) -> Result<Vec<u8>, NodeError> {
+        seal_share(&self.kek, &self.place(slot), secret).map_err(refused)
+    }
+
+    pub(crate) fn open(&self, slot: Slot<'_>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, NodeError> {
+        open_share(&self.kek, &self.place(slot), sealed).map_err(refused)
+    }
+
+    /// The store is sealed under this key and no other: asked in the transaction that is about to add a secret, since
+    /// [`Rewrap`] may have come first.
+    pub(crate) async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+        let kept = Kept::load(conn).await?.ok_or(NOT_FOUNDED)?;
+        Ok(kept.check(&self.kek)?)
+    }
+
+    fn identity(&self, kept: &Kept) -> Result<NodeSecret, NodeError> {
+        kept.check(&self.kek)?;
+        let opened = self.open(IDENTITY, &kept.identity_seed)?;
+        let mut seed = Zeroizing::new([0; 32]);
+        if opened.len() != seed.len() {
+            return Err(NodeError::unavailable("the node's store is damaged"));
+        }
+        seed.copy_from_slice(&opened);
+        Ok(NodeSecret::from_seed(self.index, &seed))
+    }
+}
+
+const NOT_FOUNDED: NodeError = NodeError::unavailable("the node's store is damaged: it names no key");
+
+/// In the words of a node. The reason names keys, never a secret.
+fn refused(error: AtRestError) -> NodeError {
+    let detail = match error {
+        AtRestError::OtherKek { .. } => "a secret of the node is sealed under another key",
+        AtRestError::Malformed | AtRestError::Version(_) | AtRestError::AlteredOrMoved => {
+            "a secret of the node was altered, or moved from another row"
+        }
+        AtRestError::Oversize(_) => "a secret of the node is too large",
+        AtRestError::NoRandomness(_) => "the operating system gave no randomness",
+    };
+    NodeError::Unavailable { detail, source: Some(Box::new(error)) }
+}
+
+/// What the store says of itself.
+pub(crate) struct Kept {
+    kek_check: Vec<u8>,
+    identity_seed: Vec<u8>,
+}
+
+impl Kept {
+    async fn load(conn: &mut SqliteConnection) -> Result<Option<Self>, Stop> {
+        let sql = "SELECT kek_check, identity_seed FROM node";
+        let Some(row) = sqlx::query(sql).fetch_optional(conn).await? else { return Ok(None) };
+        Ok(Some(Self { kek_check: row.try_get(0)?, identity_seed: row.try_get(1)? }))
+    }
+
+    fn check(&self, kek: &Kek) -> Result<(), NodeError> {
+        let check_value = self.kek_check.as_slice().try_into().map_err(NodeError::damaged)?;
+        kek.verify(check_value).map_err(|error| NodeError::Unavailable {
+            detail: "the node's store is sealed under another key",
+            source: Some(Box::new(error)),
+        })
+    }
+}
+
+/// Who the node is. A store that is opened for the first time is bound to the key, and to a new identity.
+pub(crate) async fn settle(database: &Database<()>, sealing: &Sealing) -> Result<NodeSecret, NodeError> {
+    let kept = Kept::load(&mut *database.reader().acquire().await?).await?;
+    let kept = match kept {
+        Some(kept) => kept,
+        None => database.write(Found(sealing.clone())).await??,
+    };
+    sealing.identity(&kept)
+}
+
+/// Binds an empty store to its key, with a fresh identity.
+pub(crate) struct Found(pub(crate) Sealing);
+
+impl Found {
+    pub(crate) async fn run(&self, conn: &mut SqliteConnection) -> Result<Kept, Stop> {
+        // With shares in it, the store was founded before, and that row was removed.
+        if sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM share)").fetch_one(&mut *conn).await? {
+            return Err(NOT_FOUNDED.into());
+        }
+        let mut seed = Zeroizing::new([0; 32]);
+        OsRng.try_fill_bytes(seed.as_mut_slice()).map_err(NodeError::no_randomness)?;
+        let kek_check = self.0.kek.check_value().to_vec();
+        let kept = Kept { kek_check, identity_seed: self.0.seal(IDENTITY, seed.as_slice())? };
+        sqlx::query("INSERT INTO node (kek_check, identity_seed) VALUES (?1, ?2)")
+            .bind(kept.kek_check.as_slice())
+            .bind(kept.identity_seed.as_slice())
+            .execute(conn)
+            .await?;
+        Ok(kept)
+    }
+}
+
+impl Job for Found {
+    type State = ();
+    type Output = Result<Kept, NodeError>;
+
+    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
+        answer(self.run(conn).await)
+    }
+}
+
+/// Puts every secret of the store under another key: all of them, or none.
+pub(crate) struct Rewrap {
+    pub(crate) old: Sealing,
+    pub(crate) new: Arc<Kek>,
+}
+
+impl Rewrap {
+    pub(crate) async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+        let under_new = |slot, sealed: &[u8]| {
+            rewrap(&self.old.kek, &self.new, &self.old.place(slot), sealed).map_err(refused)
+        };
+        let kept = Kept::load(&mut *conn).await?.ok_or(NOT_FOUNDED)?;
+        kept.check(&self.old.kek)?;
+        let identity_seed = under_new(IDENTITY, &kept.identity_seed)?;
+        let sql = "SELECT key_id, epoch, secret FROM share WHERE secret IS NOT NULL";
+        let mut shares: Vec<(String, String, Vec<u8>)> = sqlx::query_as(sql).fetch_all(&mut *conn).await?;
+        // Before anything is written: a row that does not open stops it.
+        for (key_id, epoch, secret) in &mut shares {
+            *secret = under_new(Slot { key_id, epoch }, secret)?;
+        }
+        sqlx::query("UPDATE node SET kek_check = ?1, identity_seed = ?2")
+            .bind(self.new.check_value().as_slice())
+            .bind(identity_seed)
+            .execute(&mut *conn)
+            .await?;
+        for (key_id, epoch, secret) in shares {
+            let sql = "UPDATE share SET secret = ?3 WHERE key_id = ?1 AND epoch = ?2";
+            sqlx::query(sql).bind(key_id).bind(epoch).bind(secret).execute(&mut *conn).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Job for Rewrap {
+    type State = ();
+    type Output = Result<(), NodeError>;
+
+    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
+        answer(self.run(conn).await)
+    }
+}

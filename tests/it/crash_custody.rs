@@ -1,0 +1,145 @@
+//! `kill -9` of the real process anywhere in the life of a key: made, refreshed, reshared, recovered, rotated, and
+//! signed with. Every change ends in the old generation or the new one.
+//!
+//! `SVC_TORTURE=1` kills at every commit and every effect; otherwise at some of them (`scripts/torture`).
+
+use crate::harness::custody::{export, key, on_key, recover, refresh, reshare, rotate, sign};
+use crate::harness::process::{Process, request};
+use crate::harness::samples::{approval, with};
+use crate::harness::verify;
+use serde_json::{Value, json};
+use std::thread;
+
+/// Commits of the whole life (counted by the test that runs to the end).
+const N_COMMITS: u32 = 68;
+
+/// Effects of each kind in the whole life, in order of the steps.
+const STEPS: [(&str, u32); 6] = [
+    ("decision", 7),
+    ("admission", 7),
+    ("policy-receipt", 7),
+    ("execute", 7),
+    ("commit-epoch", 5),
+    ("publish", 7),
+];
+
+type Answer = std::io::Result<(u16, Value)>;
+
+/// The life: paths to submit to, and bodies.
+fn life() -> [(String, Value); 7] {
+    let automatic = |body| with(body, "/publication_mode", json!("automatic"));
+    let recovery = with(recover("4"), "/recovering_participant", json!(1));
+    let recovery = with(recovery, "/helper_participants", json!([2, 3, 4]));
+    let signed = |id: &str, signers| with(sign(id), "/requested_participants", signers);
+    [
+        ("/v1/custody/keys".to_owned(), key("vault")),
+        (on_key("vault", "/refresh"), automatic(refresh("2"))),
+        (on_key("vault", "/reshare"), automatic(reshare("3"))),
+        (on_key("vault", "/recover"), automatic(recovery)),
+        (on_key("vault", "/sign"), automatic(signed("old", json!([1, 3, 4])))),
+        (on_key("vault", "/rotate"), automatic(rotate("vault-2"))),
+        (on_key("vault-2", "/sign"), automatic(signed("new", json!([2, 4])))),
+    ]
+}
+
+/// Sends all of it, in order, until a request is not answered; the views at the end.
+fn live(address: &str) -> std::io::Result<Vec<Value>> {
+    let call = |path: &str, body: Option<&Value>| -> std::io::Result<Value> {
+        let (status, view) = request(address, "POST", path, body)?;
+        assert_eq!(status, 200, "{path}: {view}");
+        Ok(view)
+    };
+    let mut views = vec![];
+    for (path, body) in life() {
+        let submitted = call(&path, Some(&body))?;
+        let path =
+            format!("/v1/custody/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+        call(&format!("{path}/approve"), Some(&approval("alice")))?;
+        call(&format!("{path}/approve"), Some(&approval("bob")))?;
+        call(&format!("{path}/execute"), None)?;
+        let answer: Answer = request(address, "GET", &path, None);
+        views.push(answer?.1);
+    }
+    Ok(views)
+}
+
+fn survives(point: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path(), Some(point), &[]);
+    let address = process.address.clone();
+    let client = thread::spawn(move || live(&address));
+    process.wait_for_line("failpoint ");
+    process.kill();
+    assert!(client.join().unwrap().is_err(), "{point}: the process must die under its client");
+
+    let process = Process::start(folder.path(), None, &[]);
+    let views = live(&process.address).unwrap();
+    for view in &views {
+        assert_eq!(view["state"], "published", "{point}: {view}");
+    }
+    let shown = |key_ref: &str| request(&process.address, "GET", &on_key(key_ref, ""), None).unwrap().1;
+    let (old, new) = (shown("vault"), shown("vault-2"));
+    assert_eq!((&old["state"], &new["state"]), (&json!("rotated"), &json!("active")), "{point}");
+    for (key, view) in [(&old, &views[4]), (&new, &views[6])] {
+        verify::signature(view);
+        let public_key = view["result"]["public_key_hex"].as_str().unwrap();
+        assert!(key["public_key_artifact_ref"].as_str().unwrap().ends_with(public_key), "{point}: {key}");
+    }
+    let path = format!("/v1/custody/operations/{}", views[6]["operation_id"].as_str().unwrap());
+    let receipt = &views[6]["runtime"]["publication_receipt"];
+    let settled = Some(export(receipt, "Settled"));
+    assert_eq!(
+        request(&process.address, "POST", &format!("{path}/external-export"), settled.as_ref()).unwrap().0,
+        200
+    );
+}
+
+fn every(short: usize) -> usize {
+    if std::env::var_os("SVC_TORTURE").is_some() { 1 } else { short }
+}
+
+#[test]
+fn killed_around_commits_of_a_key_s_life() {
+    for nth in (1..=N_COMMITS).skip(6).step_by(every(13)) {
+        survives(&format!("after-commit:{nth}"));
+        survives(&format!("before-commit:{nth}"));
+    }
+}
+
+#[test]
+fn killed_between_an_effect_and_its_record_in_a_key_s_life() {
+    for (number, (step, n_effects)) in STEPS.into_iter().enumerate() {
+        for nth in (1..=n_effects).skip(1 + number % 3).step_by(every(4)) {
+            survives(&format!("performed-{step}:{nth}"));
+        }
+    }
+}
+
+#[test]
+fn killed_in_the_middle_of_a_key_s_ceremonies() {
+    // A ceremony of n nodes passes the first two as often as messages go round, the others n times.
+    let points =
+        [("mid-ceremony-start", 13), ("mid-ceremony", 19), ("mid-execute", 17), ("mid-commit-epoch", 17)];
+    for (point, n_passes) in points {
+        for nth in (1..=n_passes).skip(3).step_by(every(6)) {
+            survives(&format!("{point}:{nth}"));
+        }
+    }
+}
+
+/// The constants above are the truth, so that no commit goes untested.
+#[test]
+fn a_key_s_whole_life_commits_as_often_as_the_tests_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path(), Some(&format!("after-commit:{N_COMMITS}")), &[]);
+    let address = process.address.clone();
+    let client = thread::spawn(move || live(&address));
+    process.wait_for_line("failpoint ");
+    process.kill();
+    assert!(client.join().unwrap().is_err());
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), Some(&format!("after-commit:{}", N_COMMITS + 1)), &[]);
+    let views = live(&process.address).unwrap();
+    let is_whole = views.iter().all(|view| view["state"] == "published");
+    assert!(is_whole, "there is a further commit: raise N_COMMITS");
+}

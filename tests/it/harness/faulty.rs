@@ -1,0 +1,51 @@
+//! The real nodes, behind a switch: away, or refusing.
+
+use async_trait::async_trait;
+use gateway_domain::admission::Derivation;
+use gateway_domain::intent::Bip32;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
+use gateway_engine::ports::DriveNodes;
+use gateway_engine::secret::Secrets;
+use gateway_engine::{Dependency, Unavailable};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Default)]
+pub(crate) struct Faults {
+    /// No ceremony ends, as when nodes are away: the operation stays in execution.
+    pub(crate) stalled: AtomicBool,
+    /// Every ceremony is refused for good.
+    pub(crate) refusing: AtomicBool,
+}
+
+pub(crate) struct FaultyNodes {
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) real: Arc<dyn DriveNodes>,
+}
+
+#[async_trait]
+impl DriveNodes for FaultyNodes {
+    async fn perform(
+        &self,
+        effect: &Effect,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+        secrets: &Secrets,
+    ) -> Result<Outcome, Unavailable> {
+        match &effect.action {
+            Action::RunCeremony(_) if self.faults.stalled.load(Ordering::SeqCst) => {
+                Err(Unavailable::new(Dependency::Runtime, "nodes are away"))
+            }
+            Action::RunCeremony(_) if self.faults.refusing.load(Ordering::SeqCst) => {
+                let failure = Failure { code: "refused".into(), detail: "a test".into(), culprits: vec![] };
+                Ok(Outcome::Rejected { failure, policy: None })
+            }
+            _ => self.real.perform(effect, operation, key, secrets).await,
+        }
+    }
+
+    fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {
+        self.real.derive(key, bip32)
+    }
+}
