@@ -157,7 +157,6 @@ impl Rewrap {
             rewrap(&self.old.kek, &self.new, &self.old.place(slot), sealed).map_err(refused)
         };
         let kept = Kept::load(&mut *conn).await?.ok_or(NOT_FOUNDED)?;
-        kept.check(&self.old.kek)?;
         let identity_seed = under_new(IDENTITY, &kept.identity_seed)?;
         let sql = "SELECT key_id, epoch, secret FROM share WHERE secret IS NOT NULL";
         let mut shares: Vec<(String, String, Vec<u8>)> = sqlx::query_as(sql).fetch_all(&mut *conn).await?;
