@@ -30,7 +30,7 @@ pub(crate) enum Part {
 /// The key as the ceremony finds it.
 struct Present {
     keys: Arc<PublicKeys>,
-    /// This node's share; none when it holds none.
+    /// This node's share; none when it holds none, or the ceremony does not ask for it.
     share: Option<KeyShare>,
 }
 
@@ -55,7 +55,8 @@ impl Node {
             let profile = create.signature_profile.parse().map_err(NodeError::damaged)?;
             return speaks(new_key(profile, me, participants, threshold.0, ceremony_id));
         }
-        let present = self.present(conn, decision, start).await?;
+        let gives = gives_share(&statement.request.intent, me, start);
+        let present = self.present(conn, decision, start, gives).await?;
         match &statement.request.intent {
             Intent::Rotate(_) => {
                 if vault::is_known(conn, target(decision)?.key_id).await? {
@@ -88,6 +89,7 @@ impl Node {
         conn: &mut SqliteConnection,
         decision: &AdmissionDecision,
         start: &CeremonyStart,
+        gives: bool,
     ) -> Result<Present, Stop> {
         let held = Held::new(decision.epoch.clone(), decision.epoch_root, start.package.clone());
         let keys = self.generations.keys(decision.epoch_root, || held.decode(decision.key_id));
@@ -99,12 +101,21 @@ impl Node {
             return Err(refused("the decision names other holders than the key has").into());
         }
         let share = match vault::active(conn, decision.key_id).await? {
-            Some(active) if active.root == decision.epoch_root => {
+            Some(active) if gives && active.root == decision.epoch_root => {
                 Some(vault::secret(conn, &self.sealing, decision.key_id, &active.epoch, &keys).await?)
             }
             Some(_) | None => None,
         };
         Ok(Present { keys, share })
+    }
+}
+
+/// Whether this node's share is asked for: one that can no longer be read must not stand in the way of a new one.
+fn gives_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> bool {
+    match intent {
+        Intent::Refresh(_) | Intent::Reshare(_) => start.dealers.contains(&me),
+        Intent::Recover(recover) => recover.recovering_participant != me,
+        Intent::Rotate(_) | Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => false,
     }
 }
 

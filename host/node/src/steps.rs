@@ -150,7 +150,9 @@ impl Step {
             // It leaves: whether it dealt or was away, what it holds is of no use from now on.
             let stages = &[Stage::Receipted, Stage::Executed, Stage::Committed];
             gate::in_order(&self.call, &standing, expected, stages)?;
-            vault::retire(conn, decision.key_id).await?;
+            if target.key_id == decision.key_id {
+                vault::retire(conn, decision.key_id, decision.epoch_root).await?;
+            }
             return Ok((Stage::Committed, self.chain.after_commit_epoch(commit.attempt)?));
         }
         gate::in_order(&self.call, &standing, expected, &[Stage::Executed, Stage::Committed])?;
@@ -164,8 +166,8 @@ impl Step {
             return Err(Rejection::new(Code::EpochConflict, "another generation is staged").into());
         };
         if standing.stage == Stage::Executed {
-            // A key that is rotated signs no more; any other has its new generation in place of the old one.
-            vault::retire(conn, decision.key_id).await?;
+            // Nothing came in between: two operations that were admitted for one generation can not both follow it.
+            gate::key_fits(&standing.statement, self.chain.participant, &standing.key)?;
             vault::promote(conn, target.key_id, &found.epoch).await?;
         }
         Ok((Stage::Committed, self.chain.after_commit_epoch(commit.attempt)?))
@@ -195,9 +197,12 @@ impl Step {
             | OperationType::Recover => {
                 let previous = self.chain.after_commit_epoch(attempt)?;
                 gate::in_order(&self.call, &standing, previous, &[Stage::Committed])?;
-                // A rotated key may still have to be swept: its shares are out of force, not gone.
-                if decision.operation_type != OperationType::Rotate {
-                    vault::erase_retired(conn, decision.key_id).await?;
+                // A rotated key signs until its successor does. It may still have to be swept: its shares are then out
+                // of force, not gone.
+                if decision.operation_type == OperationType::Rotate {
+                    vault::retire(conn, decision.key_id, decision.epoch_root).await?;
+                } else {
+                    vault::erase_retired(conn, decision.key_id, decision.epoch_root).await?;
                 }
                 previous
             }

@@ -167,13 +167,16 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh:
     Ok(())
 }
 
-/// Puts a staged generation in force; the one before it is retired and signs no more.
+/// Puts a staged generation in force; whichever was in force is retired and signs no more.
 pub(crate) async fn promote(
     conn: &mut SqliteConnection,
     key_id: KeyId,
     epoch: &EpochName,
 ) -> Result<(), Stop> {
-    retire(conn, key_id).await?;
+    sqlx::query("UPDATE share SET state = 'retired' WHERE key_id = ?1 AND state = 'active'")
+        .bind(key_id.to_string())
+        .execute(&mut *conn)
+        .await?;
     sqlx::query("UPDATE share SET state = 'active' WHERE key_id = ?1 AND epoch = ?2 AND state = 'staged'")
         .bind(key_id.to_string())
         .bind(&epoch.0)
@@ -182,21 +185,22 @@ pub(crate) async fn promote(
     Ok(())
 }
 
-/// The generation in force signs no more.
-pub(crate) async fn retire(conn: &mut SqliteConnection, key_id: KeyId) -> Result<(), Stop> {
-    sqlx::query("UPDATE share SET state = 'retired' WHERE key_id = ?1 AND state = 'active'")
-        .bind(key_id.to_string())
-        .execute(conn)
-        .await?;
+/// This generation signs no more. One that took its place is left alone: whoever asks may be late.
+pub(crate) async fn retire(conn: &mut SqliteConnection, key_id: KeyId, root: Hex32) -> Result<(), Stop> {
+    let sql = "UPDATE share SET state = 'retired' WHERE key_id = ?1 AND epoch_root = ?2 AND state = 'active'";
+    sqlx::query(sql).bind(key_id.to_string()).bind(root.to_string()).execute(conn).await?;
     Ok(())
 }
 
-/// Forgets the secrets of retired generations; that they were is kept.
-pub(crate) async fn erase_retired(conn: &mut SqliteConnection, key_id: KeyId) -> Result<(), Stop> {
-    sqlx::query("UPDATE share SET state = 'erased', secret = NULL WHERE key_id = ?1 AND state = 'retired'")
-        .bind(key_id.to_string())
-        .execute(conn)
-        .await?;
+/// Forgets the secret of this generation once it is retired; that there was one is kept.
+pub(crate) async fn erase_retired(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+    root: Hex32,
+) -> Result<(), Stop> {
+    let sql = "UPDATE share SET state = 'erased', secret = NULL \
+               WHERE key_id = ?1 AND epoch_root = ?2 AND state = 'retired'";
+    sqlx::query(sql).bind(key_id.to_string()).bind(root.to_string()).execute(conn).await?;
     Ok(())
 }
 

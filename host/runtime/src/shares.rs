@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 type Nodes = BTreeSet<ParticipantIndex>;
 
-/// Turns of relaying: three rounds, and one for nodes that had staged already. More means that nobody gets further.
+/// Turns of relaying, generously: the longest protocol has three. More means that nobody gets further.
 const TURNS_MAX: usize = 8;
 
 /// A ceremony, from the admission and the key.
@@ -146,6 +146,8 @@ impl EmbeddedFleet {
         answers: &Answers<CeremonyAnswer>,
     ) -> Result<Outcome, Unavailable> {
         if let Some(failure) = refused_for_good(answers, answers.len()) {
+            // Another operation should not begin with the one that spoilt this.
+            self.suspects.add(failure.culprits.iter().copied());
             return Ok(Outcome::Rejected { failure, policy: None });
         }
         let why = silent(answers);
@@ -160,6 +162,9 @@ impl EmbeddedFleet {
         {
             return Ok(Outcome::AttemptLost(why));
         }
+        // Nobody is left that did not fail: those who are not away now get another chance.
+        let holders = ceremony.decision.holders.iter().flat_map(|holders| holders.as_set());
+        self.suspects.clear(holders.filter(|holder| !absent.contains(holder)));
         Err(unavailable(&why))
     }
 
@@ -188,7 +193,8 @@ impl Ceremony<'_> {
         staged: BTreeMap<ParticipantIndex, Box<PublicKeys>>,
     ) -> Result<Outcome, Unavailable> {
         let Target { key_id, epoch, participants, threshold } = self.target;
-        let mut packages = staged.into_values();
+        let held = staged.into_iter().filter(|(node, _)| participants.as_set().contains(node));
+        let mut packages = held.map(|(_, keys)| keys);
         let keys = packages.next().ok_or_else(|| unavailable("nobody staged a share"))?;
         if packages.any(|other| other != keys) {
             return Ok(Outcome::AttemptLost("participants staged different keys".to_owned()));
@@ -215,7 +221,10 @@ fn sort(
     let mut sent = Vec::new();
     for (node, answer) in answers.iter_mut() {
         match answer {
-            Ok(CeremonyAnswer::Send(mail)) => sent.append(mail),
+            // Nobody speaks for another, whatever the envelope says.
+            Ok(CeremonyAnswer::Send(mail)) => {
+                sent.extend(mail.drain(..).filter(|envelope| envelope.header().from == node.0));
+            }
             Ok(CeremonyAnswer::Staged(keys)) => _ = staged.insert(*node, keys.clone()),
             Err(_) => {}
         }

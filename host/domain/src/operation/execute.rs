@@ -1,6 +1,7 @@
 //! Execution: asked for once, then driven.
 
 use super::{Change, Failure, Operation, Phase, Refusal};
+use crate::admission::AdmissionDecision;
 use crate::intent::OperationType;
 use crate::key::CustodyKey;
 use crate::time::EpochMs;
@@ -56,7 +57,7 @@ fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
         return Err(Refusal::EpochFenceMismatch { actual: key.epoch.root });
     }
     match operation.intent.operation_type() {
-        OperationType::Sign if key.state.can_sign() => Ok(()),
+        OperationType::Sign if key.state.can_sign() => check_generation(operation, key),
         OperationType::KeyCreate => Ok(()),
         OperationType::Sign => Err(Refusal::KeyNotActive { state: key.state.as_str() }),
         OperationType::Refresh | OperationType::Reshare | OperationType::Rotate | OperationType::Recover => {
@@ -73,14 +74,20 @@ fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> 
     if !key.state.can_sign() {
         return Err(Refusal::KeyNotActive { state: key.state.as_str() });
     }
-    let decision = operation.admission.as_ref().map(|admission| &admission.decision);
-    if let Some(decision) = decision.filter(|decision| decision.epoch_root != key.epoch.root) {
-        let (now, then) = (&key.epoch.name, &decision.epoch);
-        let why =
-            format!("the key is in epoch `{now}`, the operation was admitted in `{then}`; submit it anew");
-        return Err(Refusal::EpochConflict(why));
-    }
+    check_generation(operation, key)?;
     key.check_epoch(&operation.intent)
+}
+
+/// The shares that were admitted are still in force.
+fn check_generation(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
+    let decision = operation.admission.as_ref().map(|admission| &admission.decision);
+    match decision.filter(|decision| decision.epoch_root != key.epoch.root) {
+        None => Ok(()),
+        Some(AdmissionDecision { epoch: then, .. }) => Err(Refusal::EpochConflict(format!(
+            "the key is in epoch `{}`, the operation was admitted in `{then}`; submit it anew",
+            key.epoch.name
+        ))),
+    }
 }
 
 /// The record that precedes the first touch of the world.

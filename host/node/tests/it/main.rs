@@ -4,6 +4,7 @@
 mod admission;
 mod at_rest;
 mod keygen;
+mod lies;
 mod order;
 mod relay;
 mod restart;

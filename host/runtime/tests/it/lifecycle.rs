@@ -117,6 +117,42 @@ async fn a_lost_share_is_recovered_from_the_others() {
     }
 }
 
+/// A reshare that is published late, to a node that left and came back in the meantime.
+#[tokio::test]
+async fn a_late_publication_touches_only_the_generation_it_ended() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let executed = |operation: &Operation| operation.phase == Phase::Publishing;
+    let late = world.drive(operation(1, reshare("2", &[0, 1, 3], 2)), executed).await.unwrap();
+    let back = world.drive(operation(2, reshare("3", &[0, 1, 2], 3)), executed).await.unwrap();
+    assert_eq!(world.live(late).await.phase, Phase::Published);
+    assert_eq!(world.live(back).await.phase, Phase::Published);
+    assert_eq!(shares(&world, 2).await, [("1", "erased"), ("3", "active")].map(own));
+    world.signature(3, &[0, 1, 2]).await;
+}
+
+/// Until its successor is in force everywhere, a key that is rotated signs.
+#[tokio::test]
+async fn a_rotation_that_waits_for_a_node_does_not_stop_the_old_key() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let committing = |operation: &Operation| matches!(operation.phase, Phase::Committing { .. });
+    let rotating = world.drive(operation(1, rotate("r1", &[0, 1, 3], 2)), committing).await.unwrap();
+    let outcome = world.owed(&rotating).await.unwrap();
+    world.signature(2, &[0, 1, 2]).await;
+    let rotating = world.settle(rotating, outcome);
+    assert_eq!(world.live(rotating).await.phase, Phase::Published);
+    assert_eq!(shares(&world, 2).await, [("1", "retired")].map(own));
+}
+
+#[tokio::test]
+async fn a_share_that_no_longer_opens_is_recovered() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    world.fleet.close().await;
+    world.change(2, "UPDATE share SET secret = zeroblob(200)").await;
+    world.restart().await;
+    world.made(1, recover("2", 2, &[0, 1])).await;
+    world.signature(2, &[1, 2]).await;
+}
+
 #[tokio::test]
 async fn holders_that_leave_may_be_away() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
