@@ -46,7 +46,7 @@ CREATE TABLE consumed (
     PRIMARY KEY (operation_id, attempt)
 ) STRICT, WITHOUT ROWID;
 
--- The latest attempt at a key generation that this node took part in.
+-- The latest attempt at a ceremony that makes shares, by operation.
 CREATE TABLE ceremony (
     operation_id TEXT NOT NULL PRIMARY KEY,
     attempt INTEGER NOT NULL CHECK (attempt > 0)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sign        admission → policy-receipt → execute.k → publish
-//! key_create  admission → policy-receipt → execute.k → commit-epoch → publish
+//! other       admission → policy-receipt → execute.k → commit-epoch → publish
 //!             admission → discard
 //! ```
 //!

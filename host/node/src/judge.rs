@@ -9,14 +9,12 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{
     Intent, KeyCreate, Lifecycle, OperationType, Recover, Refresh, Reshare, Rotate, SigningTerms,
 };
+use gateway_domain::key::FIRST_EPOCH;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_threshold::derive::derive;
 use gateway_threshold::{PublicKeys, SignatureProfile};
-
-/// The epoch every key begins with (decisions.md 5).
-pub(crate) const FIRST_EPOCH: &str = "1";
 
 /// Everything that can be said of an admission without looking at this node's keys.
 pub(crate) fn judge(

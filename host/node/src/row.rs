@@ -19,7 +19,7 @@ use sqlx::{Row as _, SqliteConnection};
 pub(crate) enum Stage {
     Admitted,
     Receipted,
-    /// A share of a signature left the node, or a share of a key is staged.
+    /// A share of a signature left the node, or what it will hold of a key is staged.
     Executed,
     Committed,
     Published,
