@@ -29,8 +29,7 @@ impl Node {
             Err(refusal) => return self.admitted_before(request).await?.ok_or(refusal),
         };
         let Admission { decision, admission_hash, .. } = admission;
-        let operation_id = request.effect.operation;
-        let chain = Chain { admission_hash, operation_id, participant: self.participant() };
+        let chain = self.chain_of(request.effect.operation, admission_hash);
         let statement = Statement { request: request.clone(), decision };
         let keep = Keep {
             head: chain.after_admission()?,
@@ -51,8 +50,7 @@ impl Node {
         if stage == Stage::Discarded || statement.request != *request {
             return Ok(None);
         }
-        let operation_id = request.effect.operation;
-        let chain = Chain { admission_hash, operation_id, participant: self.participant() };
+        let chain = self.chain_of(request.effect.operation, admission_hash);
         Ok(Some(self.receipt(chain.after_admission()?)))
     }
 

@@ -99,15 +99,15 @@ impl Node {
         let view = View::load(&mut conn, call.effect, None).await?;
         let standing = gate::known(view, call, EffectStep::Execute)?;
         let made = target(&standing.statement.decision)?;
-        if let Some(staged) = vault::staged(&mut conn, id, attempt).await? {
-            return Ok(CeremonyAnswer::Staged(Box::new(staged.decode(made.key_id)?)));
+        if let Some(answer) = staged_before(&mut conn, call, made).await? {
+            return Ok(answer);
         }
         let previous = self.chain(call).after_receipt()?;
         gate::in_order(call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
         gate::in_force(&self.config, &standing)?;
         self.ceremonies.has_room(id, self.now())?;
         let ceremony_id = ceremony_id(call, start)?;
-        let part = self.take_part(&mut conn, ceremony_id, &standing.statement, start).await?;
+        let part = self.take_part(&mut conn, ceremony_id, &standing, start).await?;
         drop(conn);
         self.database.write(Begin { id, attempt }).await??;
         match part {
@@ -125,8 +125,9 @@ impl Node {
     /// Takes messages of other participants, as the relay carries them.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits, or with `RelayMisbehaviour`; [`NodeError::Lost`] when there is no such
-    /// ceremony or it failed without anybody to blame; [`NodeError::Unavailable`] when the share could not be staged.
+    /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits, or with `RelayMisbehaviour`;
+    /// [`NodeError::Lost`] when there is no such ceremony or it failed without anybody to blame;
+    /// [`NodeError::Unavailable`] when the share could not be staged.
     pub async fn ceremony_deliver(
         &self,
         call: &Call,
@@ -137,8 +138,8 @@ impl Node {
         let view = View::load(&mut conn, call.effect, None).await?;
         let statement = gate::known(view, call, EffectStep::Execute)?.statement;
         let made = target(&statement.decision)?;
-        if let Some(staged) = vault::staged(&mut conn, id, attempt).await? {
-            return Ok(CeremonyAnswer::Staged(Box::new(staged.decode(made.key_id)?)));
+        if let Some(answer) = staged_before(&mut conn, call, made).await? {
+            return Ok(answer);
         }
         drop(conn);
         let ceremony = self.ceremonies.find(id, attempt).ok_or(GONE)?;
@@ -207,6 +208,17 @@ impl Node {
         self.database.write(StageShare { effect: call.effect, chain, sealing, fresh }).await??;
         Ok(CeremonyAnswer::Staged(Box::new(keys)))
     }
+}
+
+/// The answer of an attempt that has ended.
+async fn staged_before(
+    conn: &mut SqliteConnection,
+    call: &Call,
+    made: &Target,
+) -> Result<Option<CeremonyAnswer>, NodeError> {
+    let staged = vault::staged(conn, call.effect.operation, call.effect.attempt).await?;
+    let keys = staged.map(|staged| staged.decode(made.key_id)).transpose()?;
+    Ok(keys.map(|keys| CeremonyAnswer::Staged(Box::new(keys))))
 }
 
 /// What a batch of messages led to.

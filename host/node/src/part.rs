@@ -2,10 +2,9 @@
 
 use crate::call::CeremonyStart;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::gate;
+use crate::gate::{self, Standing};
 use crate::judge::epoch_conflict;
 use crate::node::Node;
-use crate::row::Statement;
 use crate::vault::{self, Held};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::intent::{Intent, Recover};
@@ -45,9 +44,10 @@ impl Node {
         &self,
         conn: &mut SqliteConnection,
         ceremony_id: [u8; 32],
-        statement: &Statement,
+        standing: &Standing,
         start: &CeremonyStart,
     ) -> Result<Part, Stop> {
+        let Standing { statement, key, .. } = standing;
         let decision = &statement.decision;
         let Target { participants, threshold, .. } = target(decision)?;
         let me = self.participant();
@@ -56,7 +56,7 @@ impl Node {
             return speaks(new_key(profile, me, participants, threshold.0, ceremony_id));
         }
         let gives = gives_share(&statement.request.intent, me, start);
-        let present = self.present(conn, decision, start, gives).await?;
+        let present = self.present(conn, decision, start, key.active.as_ref().filter(|_| gives)).await?;
         match &statement.request.intent {
             Intent::Rotate(_) => {
                 if vault::is_known(conn, target(decision)?.key_id).await? {
@@ -89,7 +89,7 @@ impl Node {
         conn: &mut SqliteConnection,
         decision: &AdmissionDecision,
         start: &CeremonyStart,
-        gives: bool,
+        given: Option<&Held>,
     ) -> Result<Present, Stop> {
         let held = Held::new(decision.epoch.clone(), decision.epoch_root, start.package.clone());
         let keys = self.generations.keys(decision.epoch_root, || held.decode(decision.key_id));
@@ -100,8 +100,8 @@ impl Node {
         if !is_as_admitted {
             return Err(refused("the decision names other holders than the key has").into());
         }
-        let share = match vault::active(conn, decision.key_id).await? {
-            Some(active) if gives && active.root == decision.epoch_root => {
+        let share = match given {
+            Some(active) if active.root == decision.epoch_root => {
                 Some(vault::secret(conn, &self.sealing, decision.key_id, &active.epoch, &keys).await?)
             }
             Some(_) | None => None,

@@ -161,8 +161,11 @@ impl Node {
     }
 
     pub(crate) fn chain(&self, call: &Call) -> Chain {
-        let Call { effect, admission_hash, .. } = *call;
-        Chain { admission_hash, operation_id: effect.operation, participant: self.config.participant }
+        self.chain_of(call.effect.operation, call.admission_hash)
+    }
+
+    pub(crate) fn chain_of(&self, operation_id: OperationId, admission_hash: Hex32) -> Chain {
+        Chain { admission_hash, operation_id, participant: self.config.participant }
     }
 }
 

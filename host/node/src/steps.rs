@@ -75,10 +75,8 @@ impl Node {
     }
 
     async fn step(&self, call: &Call, body: Body, said: Hex32) -> Result<NodeReceipt, NodeError> {
-        let Call { effect, admission_hash, .. } = *call;
-        let chain = Chain { admission_hash, operation_id: effect.operation, participant: self.participant() };
         let (config, generations) = (Arc::clone(&self.config), Arc::clone(&self.generations));
-        let step = Step { call: *call, chain, said, body, config, generations };
+        let step = Step { call: *call, chain: self.chain(call), said, body, config, generations };
         let transition_hash = self.database.write(step).await??;
         Ok(self.receipt(transition_hash))
     }

@@ -67,13 +67,6 @@ impl fmt::Debug for Fresh {
     }
 }
 
-/// The generation that signs.
-pub(crate) async fn active(conn: &mut SqliteConnection, key_id: KeyId) -> Result<Option<Held>, Stop> {
-    let sql = "SELECT epoch, epoch_root, public_keys FROM share WHERE key_id = ?1 AND state = 'active'";
-    let row = sqlx::query(sql).bind(key_id.to_string()).fetch_optional(conn).await?;
-    row.map_or(Ok(None), |row| Held::read(&row))
-}
-
 /// What this attempt staged and nobody has promoted yet.
 pub(crate) async fn staged(
     conn: &mut SqliteConnection,

@@ -29,16 +29,13 @@ impl<'a> Calls<'a> {
         self.named(effect.id, participant).map_err(|error| unavailable(&error.to_string()))
     }
 
-    /// The step that a node must have done before the ceremony, for one that missed it.
-    pub(crate) fn missed_receipt(&self, participant: ParticipantIndex) -> Result<Call, Unavailable> {
-        self.named(self.effect(EffectStep::PolicyReceipt), participant)
-            .map_err(|error| unavailable(&error.to_string()))
-    }
-
-    /// The promotion that a node which leaves must have made before the publication, for one that missed it.
-    pub(crate) fn missed_commit(&self, participant: ParticipantIndex) -> Result<Call, Unavailable> {
-        self.named(self.effect(EffectStep::CommitEpoch), participant)
-            .map_err(|error| unavailable(&error.to_string()))
+    /// An earlier step, for a node that missed it.
+    pub(crate) fn missed(
+        &self,
+        step: EffectStep,
+        participant: ParticipantIndex,
+    ) -> Result<Call, Unavailable> {
+        self.named(self.effect(step), participant).map_err(|error| unavailable(&error.to_string()))
     }
 
     /// The admission, with everything it rests on.

@@ -4,7 +4,7 @@ use crate::acks::{acked, acked_forward};
 use crate::calls::{Calls, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
-use gateway_domain::operation::{Effect, NodeReceipt, Outcome, Plan};
+use gateway_domain::operation::{Effect, EffectStep, NodeReceipt, Outcome, Plan};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Node, NodeError, Publication};
@@ -34,14 +34,14 @@ impl Before<'_> {
 
     /// What a node may have missed before the ceremony.
     pub(crate) fn ceremony(&self, node: ParticipantIndex) -> Result<Missed, Unavailable> {
-        let receipt = Some(self.calls.missed_receipt(node)?);
+        let receipt = Some(self.calls.missed(EffectStep::PolicyReceipt, node)?);
         Ok(Missed { admit: Arc::clone(&self.admit), receipt, commit: None })
     }
 
     /// What a node may have missed before the publication: one that leaves was not waited for.
     pub(crate) fn publication(&self, node: ParticipantIndex) -> Result<Missed, Unavailable> {
         let commit = match commit_epoch(self.calls) {
-            Some(commit) => Some((self.calls.missed_commit(node)?, commit)),
+            Some(commit) => Some((self.calls.missed(EffectStep::CommitEpoch, node)?, commit)),
             None => None,
         };
         Ok(Missed { commit, ..self.ceremony(node)? })

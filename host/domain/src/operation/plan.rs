@@ -30,6 +30,13 @@ impl Plan {
             && self.holders.intersection(confirmed).count() >= self.n_holders_required
     }
 
+    /// Whether these confirmations make a publication: once new shares are in force, nobody waits for those that held
+    /// the old ones and left.
+    #[must_use]
+    pub fn is_published(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
+        self.is_enough(confirmed) || (self.stages_epoch() && self.receivers.is_subset(confirmed))
+    }
+
     /// Whether the ceremony makes new shares, so that they are staged, decided and promoted.
     #[must_use]
     pub fn stages_epoch(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::effect::{Action, EffectId, EffectStep, Failure, NodeReceipt, Outcome};
 use super::publish::SIGNATURE_SCOPE;
-use super::{Change, Operation, Phase, Plan, Step, next};
+use super::{Change, Operation, Phase, Step, next};
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
 use crate::roster::ParticipantIndex;
@@ -71,7 +71,7 @@ fn acked(operation: &Operation, action: &Action, receipts: &[NodeReceipt], root:
             }]
         }
         Action::CommitEpoch(unacked) => epoch_acked(operation, unacked, receipts),
-        Action::Publish(_) if published(operation, receipts) => {
+        Action::Publish(_) if is_published(operation, receipts) => {
             vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
         }
         // Who was to get no share has staged none.
@@ -152,10 +152,8 @@ fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
         && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
 }
 
-/// As [`enough`]; after new shares are in force, nobody waits for those that held the old ones and left.
-fn published(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
-    let all_hold = |plan: &Plan| plan.stages_epoch() && plan.receivers.is_subset(&participants(receipts));
-    enough(operation, receipts) || operation.plan().as_ref().is_some_and(all_hold)
+fn is_published(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
+    operation.plan().is_some_and(|plan| plan.is_published(&participants(receipts)))
 }
 
 fn enough(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
