@@ -10,12 +10,14 @@ pub mod pack;
 mod strict;
 mod trust;
 mod vectors;
+mod world;
 
 pub use error::BundleError;
 pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE};
-pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WORLD};
+pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
 pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};
+pub use world::World;
 
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;

@@ -11,7 +11,7 @@ pub enum EvaluationFault {
     OutOfFuel,
     /// The backstop clock stopped it.
     Deadline,
-    /// It asked for more memory, or a larger table, than it may have.
+    /// It asked for more memory, a larger table, or more random bytes, than it may have.
     Memory,
     /// It recursed too deeply.
     Stack,
@@ -24,6 +24,8 @@ pub enum EvaluationFault {
     OutputTooLarge,
     /// It asked for too many facts, or for one with an overlong name.
     TooManyFacts,
+    /// It called a function of WASI that is there only in name.
+    NotGiven,
     /// All instances are in use.
     PoolExhausted,
     /// The host panicked.
@@ -46,6 +48,7 @@ impl EvaluationFault {
             Self::UndeclaredCode => "undeclared_code",
             Self::OutputTooLarge => "output_too_large",
             Self::TooManyFacts => "too_many_facts",
+            Self::NotGiven => "not_given",
             Self::PoolExhausted => "pool_exhausted",
             Self::Panicked => "panicked",
             Self::NoActiveBundle => "no_active_bundle",

@@ -24,6 +24,12 @@ pub const TABLE_BYTES_KEPT: usize = 8 << 10;
 /// Elements of one table of a guest: function pointers, of which a policy has few.
 pub const TABLE_ELEMENTS_MAX: usize = 1_024;
 
+/// Handles to resources that one evaluation may hold: the host keeps a slot for each.
+pub const HANDLES_MAX: usize = 1_024;
+
+/// Random bytes that one evaluation in the WASI world may ask for: making them is the host's work, which fuel does not count.
+pub const RANDOM_BYTES_MAX: usize = 64 << 10;
+
 /// Native stack a guest may use; runtime threads have 2 MiB.
 pub const STACK_BYTES_MAX: usize = 256 << 10;
 

@@ -3,6 +3,8 @@
 use crate::bindings::svc::policy::facts::Host;
 use crate::fault::{EvaluationFault, Stopped};
 use crate::limits::{FACT_NAME_BYTES_MAX, FACTS_READ_MAX};
+use crate::wasi::Randomness;
+use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts};
 use wasmtime::ResourceLimiter;
 
@@ -10,11 +12,27 @@ pub(crate) struct State {
     facts: Facts,
     read: Vec<FactRead>,
     memory_bytes_max: usize,
+    randomness: Randomness,
 }
 
 impl State {
     pub(crate) const fn new(facts: Facts, memory_bytes_max: usize) -> Self {
-        Self { facts, read: Vec::new(), memory_bytes_max }
+        Self { facts, read: Vec::new(), memory_bytes_max, randomness: Randomness::seeded(Hex32::ZERO) }
+    }
+
+    /// For the world that has randomness: it follows from `seed` alone.
+    pub(crate) const fn seed(&mut self, seed: Hex32) {
+        self.randomness = Randomness::seeded(seed);
+    }
+
+    pub(crate) const fn randomness(&mut self) -> &mut Randomness {
+        &mut self.randomness
+    }
+
+    /// The fact `time.now_ms`, read as the guest itself would read it; 0 when there is none.
+    pub(crate) fn now_ms(&mut self) -> wasmtime::Result<u64> {
+        let now_ms = self.get("time.now_ms".to_owned())?;
+        Ok(now_ms.and_then(|now_ms| now_ms.parse().ok()).unwrap_or(0))
     }
 
     /// What was asked, each name once, in the order of asking.

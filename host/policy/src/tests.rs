@@ -5,3 +5,4 @@ mod default_policy;
 mod host;
 mod hostile;
 mod support;
+mod wasi;

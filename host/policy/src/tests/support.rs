@@ -108,13 +108,19 @@ pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
 }
 
 /// Wraps a core module as a component of the contract's world, with more imports if any are given.
-pub(super) fn component(mut module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
+pub(super) fn component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
+    component_in(module, "policy", more_imports)
+}
+
+/// As [`component`], in a named world of the contract, with WASI to import from.
+pub(super) fn component_in(mut module: Vec<u8>, world: &str, more_imports: &[&str]) -> Vec<u8> {
     let contract = include_str!("../../../../wit/policy.wit");
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
-    let contract = contract.replace("import facts;", &format!("import facts;\n{imports}"));
+    let head = format!("world {world} {{");
+    let contract = contract.replace(&head, &format!("{head}\n{imports}")) + include_str!("wasi.wit");
     let mut resolve = wit_parser::Resolve::default();
     let package = resolve.push_str("policy.wit", &contract).unwrap();
-    let world = resolve.select_world(&[package], Some("policy")).unwrap();
+    let world = resolve.select_world(&[package], Some(world)).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
 }
