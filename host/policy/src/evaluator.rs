@@ -4,17 +4,17 @@ use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
 use crate::bundle::{Bundle, BundleError, Declaration};
 use crate::convert::{self, Owned};
-use crate::fault::EvaluationFault;
-use crate::limits::{DEADLINE_TICKS, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
 use crate::data::Data;
 use crate::fact_names::FactNames;
+use crate::fault::EvaluationFault;
+use crate::limits::{DEADLINE_TICKS, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts, Outcome, Request};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use wasmtime::Store;
 
 /// What one evaluation gave.
@@ -156,7 +156,10 @@ impl Evaluator {
 
     /// Limits are set before anything of the guest runs: a start function is held to them too.
     fn store(&self, facts: Facts, fuel: u64) -> Store<State> {
-        let mut store = Store::new(self.engine.wasmtime(), State::new(facts, Arc::clone(&self.contents), self.memory_bytes_max));
+        let mut store = Store::new(
+            self.engine.wasmtime(),
+            State::new(facts, Arc::clone(&self.contents), self.memory_bytes_max),
+        );
         store.limiter(|state| state);
         // Fuel is on in the engine's configuration; without it the store has none, and the guest traps at once.
         let _ = store.set_fuel(fuel.min(self.fuel_max));

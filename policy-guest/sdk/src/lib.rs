@@ -115,8 +115,11 @@ macro_rules! export {
                 }
 
                 fn evaluate(request: $crate::Request) -> $crate::Verdict {
-                    let verdict =
-                        <$policy as $crate::Policy>::evaluate(&request, &$crate::HostFacts, &$crate::HostData);
+                    let verdict = <$policy as $crate::Policy>::evaluate(
+                        &request,
+                        &$crate::HostFacts,
+                        &$crate::HostData,
+                    );
                     // The instance ends with this call, and its memory with it.
                     ::core::mem::forget(request);
                     verdict

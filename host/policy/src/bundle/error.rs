@@ -41,7 +41,9 @@ pub enum BundleError {
     Code(String),
     #[error("code `{0}` is declared twice")]
     DuplicateCode(String),
-    #[error("fact name `{0}` is not allowed: words of lower case letters, digits and `_`, joined by dots, the last may be `*`")]
+    #[error(
+        "fact name `{0}` is not allowed: words of lower case letters, digits and `_`, joined by dots, the last may be `*`"
+    )]
     FactName(String),
     #[error("fact `{0}` is out of order: the manifest lists each fact once, in ascending order")]
     FactOrder(String),

@@ -51,8 +51,24 @@ fn the_host_and_the_sdks_tests_find_the_same() {
         assert_eq!(both("a.json", pointer).as_deref(), Some(expected), "`{pointer}`");
     }
     for pointer in [
-        "foo", "/foo/", "/foo/2", "/foo/-", "/foo/00", "/foo/01", "/foo/+1", "/foo/ 1", "/foo/-0", "/foo/0/0",
-        "/m~n", "/m~2n", "/~", "/a/b", "//", "/z/list/0/0", "/z/text/0", "#/foo",
+        "foo",
+        "/foo/",
+        "/foo/2",
+        "/foo/-",
+        "/foo/00",
+        "/foo/01",
+        "/foo/+1",
+        "/foo/ 1",
+        "/foo/-0",
+        "/foo/0/0",
+        "/m~n",
+        "/m~2n",
+        "/~",
+        "/a/b",
+        "//",
+        "/z/list/0/0",
+        "/z/text/0",
+        "#/foo",
     ] {
         assert_eq!(both("a.json", pointer), None, "`{pointer}`");
     }
@@ -100,8 +116,7 @@ fn a_component_reads_its_bundles_data_and_only_so_much_of_it() {
     let engine = engine();
     let asked = payment("acct-2", &[]);
     let evaluate = |n: u32, data: &[(&str, &[u8])]| {
-        let evaluator =
-            Evaluator::load(&engine, &bundle_with(&engine, &look_up(n), data, |_| ())).unwrap();
+        let evaluator = Evaluator::load(&engine, &bundle_with(&engine, &look_up(n), data, |_| ())).unwrap();
         let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
         assert!(evaluation.outcome.facts.is_empty(), "what a bundle reads of itself is not recorded");
         (evaluation.outcome.decision, evaluation.fault)
@@ -147,14 +162,21 @@ fn declared_facts_are_names_in_order() {
         manifest.facts = declared.iter().map(|name| (*name).to_owned()).collect();
         Manifest::parse(&serde_json::to_vec(&manifest).unwrap()).err()
     };
-    for declared in [&[][..], &["time.now_ms"], &["a", "a.b", "b.*"], &["velocity.account.*", "velocity.recipient.*"]] {
+    for declared in
+        [&[][..], &["time.now_ms"], &["a", "a.b", "b.*"], &["velocity.account.*", "velocity.recipient.*"]]
+    {
         assert!(refused(declared).is_none(), "{declared:?}");
     }
-    for name in ["", "*", ".*", "a*", "a..b", ".a", "a.", "a.*.b", "a.**", "A", "a b", "a-b", &"a".repeat(257)] {
+    for name in
+        ["", "*", ".*", "a*", "a..b", ".a", "a.", "a.*.b", "a.**", "A", "a b", "a-b", &"a".repeat(257)]
+    {
         assert!(matches!(refused(&[name]), Some(BundleError::FactName(found)) if found == name), "{name}");
     }
     for declared in [&["b", "a"], &["a", "a"]] {
-        assert!(matches!(refused(declared), Some(BundleError::FactOrder(found)) if found == "a"), "{declared:?}");
+        assert!(
+            matches!(refused(declared), Some(BundleError::FactOrder(found)) if found == "a"),
+            "{declared:?}"
+        );
     }
     let many: Vec<String> = (0..129).map(|n| format!("a{n:03}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
