@@ -22,6 +22,7 @@ pub use world::World;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
+use std::collections::BTreeMap;
 
 /// A bundle whose signatures, pins, validity and file hashes held at the time of [`Bundle::verify`].
 #[derive(Clone, Debug)]
@@ -87,6 +88,25 @@ impl Bundle {
     /// [`BundleError::Json`] for a file that is not a list of vectors.
     pub fn vectors(&self) -> Result<Vec<(String, Vector)>, BundleError> {
         vectors::parse(&self.files)
+    }
+
+    /// The policy's own data, by file name without the folder. A `.cedar` file is one string.
+    ///
+    /// # Errors
+    /// [`BundleError::Json`], [`BundleError::DuplicateKey`] for a file that has not one reading,
+    /// [`BundleError::NotText`].
+    pub fn data(&self) -> Result<BTreeMap<String, serde_json::Value>, BundleError> {
+        let parsed = |(file, bytes): (&str, &[u8])| {
+            let name = format!("data/{file}");
+            let value = if file.ends_with(files::TEXT) {
+                let text = str::from_utf8(bytes).map_err(|_| BundleError::NotText(name))?;
+                Ok(text.into())
+            } else {
+                strict::parse_unique(&name, bytes)
+            };
+            value.map(|value| (file.to_owned(), value))
+        };
+        self.files.data().map(parsed).collect()
     }
 
     /// Every file, for the store: verified again when it is read back.

@@ -11,8 +11,10 @@
 mod bindings;
 pub mod bundle;
 mod convert;
+mod data;
 mod engine;
 mod evaluator;
+mod fact_names;
 mod fault;
 mod host;
 pub mod limits;

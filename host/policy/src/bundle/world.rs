@@ -32,7 +32,7 @@ impl World {
 
     /// Whether a component of this world is given the import.
     pub(crate) fn gives(self, import: &str) -> bool {
-        let ours = ["svc:policy/facts@1.", "svc:policy/types@1."];
+        let ours = ["svc:policy/data@1.", "svc:policy/facts@1.", "svc:policy/types@1."];
         ours.iter().any(|interface| import.starts_with(interface))
             || (self == Self::Wasi && crate::wasi::is_given(import))
     }

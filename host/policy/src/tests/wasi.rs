@@ -1,6 +1,6 @@
 //! Guests of the WASI world that look for a way out. Each finds nothing, and finds it the same way every time.
 
-use super::support::{NOW, bundle_of, committed, component_in, engine, facts, guest, payment};
+use super::support::{NOW, bundle_of, committed, engine, facts, guest, payment, wasi_component};
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
 use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
 use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
@@ -58,7 +58,7 @@ fn wasi_guest(used: &[&str], body: &str) -> Vec<u8> {
     );
     let interfaces = used_interfaces(used);
     let interfaces: Vec<_> = interfaces.iter().map(String::as_str).collect();
-    component_in(wat::parse_str(text).unwrap(), "policy-wasi", &interfaces)
+    wasi_component(wat::parse_str(text).unwrap(), &interfaces)
 }
 
 fn used_interfaces(used: &[&str]) -> Vec<String> {
@@ -72,7 +72,11 @@ fn used_interfaces(used: &[&str]) -> Vec<String> {
 
 fn load(wasm: &[u8], world: &str) -> Result<Evaluator, BundleError> {
     let engine = engine();
-    Evaluator::load(&engine, &bundle_of(&engine, wasm, |manifest| manifest.world = world.to_owned()))
+    let bundle = bundle_of(&engine, wasm, |manifest| {
+        manifest.world = world.to_owned();
+        manifest.facts = vec!["time.now_ms".into()];
+    });
+    Evaluator::load(&engine, &bundle)
 }
 
 fn evaluate_with(used: &[&str], body: &str, to: &str, facts: &Facts) -> Evaluation {
@@ -159,6 +163,18 @@ fn the_clock_is_the_fact_and_asking_it_is_recorded() {
 
     let without = evaluate_with(&[now], &body, "acct-2", &Facts::default());
     assert_eq!((without.outcome.quorum.required, without.outcome.facts[0].value.clone()), (0, None));
+}
+
+#[test]
+fn the_clock_is_for_bundles_that_declare_it() {
+    let engine = engine();
+    let now = "$clocks/wall-clock.now";
+    let wasm = wasi_guest(&[now], &format!("(call {now} (i32.const 512)) i32.const 0"));
+    let bundle = bundle_of(&engine, &wasm, |manifest| manifest.world = WASI_WORLD.to_owned());
+    let evaluator = Evaluator::load(&engine, &bundle).unwrap();
+    let asked = payment("acct-2", &[]);
+    let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
+    assert_eq!(evaluation.fault, Some(EvaluationFault::UndeclaredFact));
 }
 
 #[test]
