@@ -35,7 +35,11 @@ pub enum BundleError {
     NotStrict { file: String },
     #[error("`{file}` has no canonical form")]
     Canonical { file: String, source: CanonicalError },
-    #[error("the manifest is for world `{found}`, this gateway runs `{}` and `{}`", super::WORLD, super::WASI_WORLD)]
+    #[error(
+        "the manifest is for world `{found}`, this gateway runs `{}` and `{}`",
+        super::WORLD,
+        super::WASI_WORLD
+    )]
     World { found: String },
     #[error("bundle id or version `{0}` is not allowed")]
     Name(String),

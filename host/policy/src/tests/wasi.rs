@@ -37,7 +37,8 @@ fn wasi_guest(used: &[&str], body: &str) -> Vec<u8> {
     for (interface, function, signature) in IMPORTS {
         let id = format!("${interface}.{}", function.replace("[method]", ""));
         if used.contains(&id.as_str()) {
-            imports += &format!("(import \"wasi:{interface}@0.2.9\" \"{function}\" (func {id} {signature}))\n");
+            imports +=
+                &format!("(import \"wasi:{interface}@0.2.9\" \"{function}\" (func {id} {signature}))\n");
         }
     }
     let text = format!(
@@ -102,7 +103,8 @@ fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
     let lists = ["$cli/environment.get-environment", "$cli/environment.get-arguments"];
     let lists = lists.into_iter().chain(["$filesystem/preopens.get-directories"]);
     for list in lists {
-        let body = format!("(call {list} (i32.const 512)) (call $expect (i32.const 516) (i32.const 0)) i32.const 0");
+        let body =
+            format!("(call {list} (i32.const 512)) (call $expect (i32.const 516) (i32.const 0)) i32.const 0");
         allowed(&evaluate(&[list], &body));
     }
     for option in ["$cli/environment.initial-cwd", "$cli/terminal-stdout.get-terminal-stdout"] {
@@ -154,7 +156,9 @@ fn a_flood_of_output_goes_nowhere_and_ends_with_the_fuel() {
 #[test]
 fn the_clock_is_the_fact_and_asking_it_is_recorded() {
     let now = "$clocks/wall-clock.now";
-    let body = format!("(call {now} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0");
+    let body = format!(
+        "(call {now} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
+    );
     let evaluation = evaluate(&[now], &body);
     allowed(&evaluation);
     assert_eq!(u64::from(evaluation.outcome.quorum.required), NOW.0 / 1_000);
@@ -207,7 +211,9 @@ fn randomness_follows_from_the_request_alone() {
     assert_ne!(second, drawn("acct-2", &facts("2")), "each number is the next");
 
     let seed = "$random/insecure-seed.insecure-seed";
-    let seeded = format!("(call {seed} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0");
+    let seeded = format!(
+        "(call {seed} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
+    );
     assert_eq!(evaluate(&[seed], &seeded).outcome.quorum.required, drawn("acct-2", &facts("2")));
 }
 
@@ -227,7 +233,8 @@ fn random_bytes_have_a_limit() {
 #[test]
 fn leaving_is_no_verdict() {
     for status in [0, 1] {
-        let evaluation = evaluate(&["$cli/exit.exit"], &format!("(call $cli/exit.exit (i32.const {status})) i32.const 0"));
+        let evaluation =
+            evaluate(&["$cli/exit.exit"], &format!("(call $cli/exit.exit (i32.const {status})) i32.const 0"));
         assert_eq!(evaluation.fault, Some(EvaluationFault::Trap));
     }
 }
@@ -236,13 +243,15 @@ fn leaving_is_no_verdict() {
 fn what_is_there_in_name_only_stops_the_guest() {
     let splice = "$io/streams.output-stream.splice";
     let stdin = "$cli/stdin.get-stdin";
-    let body = format!("(call {splice} (call {STDOUT}) (call {stdin}) (i64.const 1) (i32.const 512)) i32.const 0");
+    let body =
+        format!("(call {splice} (call {STDOUT}) (call {stdin}) (i64.const 1) (i32.const 512)) i32.const 0");
     assert_eq!(evaluate(&[splice, STDOUT, stdin], &body).fault, Some(EvaluationFault::NotGiven));
 }
 
 #[test]
 fn a_handle_made_up_is_refused_and_handles_have_a_limit() {
-    let body = format!("(call {WRITE} (i32.const 7) (i32.const 0) (i32.const 1) (i32.const 512)) i32.const 0");
+    let body =
+        format!("(call {WRITE} (i32.const 7) (i32.const 0) (i32.const 1) (i32.const 512)) i32.const 0");
     let fault = evaluate(&[STDOUT, WRITE], &body).fault;
     assert!(fault.is_some(), "{fault:?}");
     let hoard = |n: usize| {
@@ -270,11 +279,16 @@ fn a_network_is_refused_when_it_is_loaded() {
 
 #[test]
 fn the_pure_world_gives_none_of_it() {
-    for used in ["$cli/environment.get-environment", "$clocks/wall-clock.now", "$random/insecure-seed.insecure-seed"] {
+    for used in
+        ["$cli/environment.get-environment", "$clocks/wall-clock.now", "$random/insecure-seed.insecure-seed"]
+    {
         let wasm = wasi_guest(&[used], &format!("(call {used} (i32.const 512)) i32.const 0"));
         assert!(load(&wasm, WASI_WORLD).is_ok());
         let refused = load(&wasm, WORLD).unwrap_err();
-        assert!(matches!(&refused, BundleError::UnknownCapability(name) if name.starts_with("wasi:")), "{refused}");
+        assert!(
+            matches!(&refused, BundleError::UnknownCapability(name) if name.starts_with("wasi:")),
+            "{refused}"
+        );
     }
 }
 

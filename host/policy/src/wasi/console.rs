@@ -7,7 +7,9 @@ use wasmtime::component::Resource;
 
 pub(super) fn environment(instance: &mut Instance<'_>, function: &str) -> wasmtime::Result<Answered> {
     match function {
-        "get-environment" => instance.func_wrap(function, |_, (): ()| Ok((Vec::<(String, String)>::new(),)))?,
+        "get-environment" => {
+            instance.func_wrap(function, |_, (): ()| Ok((Vec::<(String, String)>::new(),)))?
+        }
         "get-arguments" => instance.func_wrap(function, |_, (): ()| Ok((Vec::<String>::new(),)))?,
         "initial-cwd" => instance.func_wrap(function, |_, (): ()| Ok((None::<String>,)))?,
         _ => return Ok(Answered::No),

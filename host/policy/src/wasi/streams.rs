@@ -60,10 +60,12 @@ fn input(instance: &mut Instance<'_>, function: &str, method: &str) -> wasmtime:
         "read" | "blocking-read" => instance
             .func_wrap(function, |_, (_, _): Read| Ok((Streamed::<Vec<u8>>::Err(StreamError::Closed),)))?,
         "skip" | "blocking-skip" => {
-            instance.func_wrap(function, |_, (_, _): Read| Ok((Streamed::<u64>::Err(StreamError::Closed),)))?;
+            instance
+                .func_wrap(function, |_, (_, _): Read| Ok((Streamed::<u64>::Err(StreamError::Closed),)))?;
         }
-        "subscribe" => instance
-            .func_wrap(function, |_, (_,): (Resource<InputStream>,)| Ok((Resource::<Pollable>::new_own(0),)))?,
+        "subscribe" => instance.func_wrap(function, |_, (_,): (Resource<InputStream>,)| {
+            Ok((Resource::<Pollable>::new_own(0),))
+        })?,
         _ => return Ok(Answered::No),
     }
     Ok(Answered::Yes)
@@ -72,17 +74,17 @@ fn input(instance: &mut Instance<'_>, function: &str, method: &str) -> wasmtime:
 /// What is written is not even copied out of the guest, so a flood of it costs the guest its fuel, and the host nothing.
 fn output(instance: &mut Instance<'_>, function: &str, method: &str) -> wasmtime::Result<Answered> {
     match method {
-        "check-write" => instance.func_wrap(function, |_, (_,): (Resource<OutputStream>,)| {
-            Ok((Streamed::Ok(WRITE_BYTES_MAX),))
-        })?,
+        "check-write" => instance
+            .func_wrap(function, |_, (_,): (Resource<OutputStream>,)| Ok((Streamed::Ok(WRITE_BYTES_MAX),)))?,
         "write" | "blocking-write-and-flush" => instance
             .func_wrap(function, |_, (_, _): (Resource<OutputStream>, WasmList<u8>)| {
                 Ok((Streamed::Ok(()),))
             })?,
         "write-zeroes" | "blocking-write-zeroes-and-flush" => instance
             .func_wrap(function, |_, (_, _): (Resource<OutputStream>, u64)| Ok((Streamed::Ok(()),)))?,
-        "flush" | "blocking-flush" => instance
-            .func_wrap(function, |_, (_,): (Resource<OutputStream>,)| Ok((Streamed::Ok(()),)))?,
+        "flush" | "blocking-flush" => {
+            instance.func_wrap(function, |_, (_,): (Resource<OutputStream>,)| Ok((Streamed::Ok(()),)))?
+        }
         "subscribe" => instance.func_wrap(function, |_, (_,): (Resource<OutputStream>,)| {
             Ok((Resource::<Pollable>::new_own(0),))
         })?,
