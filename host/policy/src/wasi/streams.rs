@@ -1,7 +1,7 @@
 //! Handles that stand for nothing: an input at its end, outputs that nobody reads, waits that are over.
 
 use super::{Answered, Instance};
-use wasmtime::component::{ComponentType, Lower, Resource, ResourceType, WasmList};
+use wasmtime::component::{ComponentType, Lift, Lower, Resource, ResourceType, WasmList};
 
 /// Handles carry no number that means anything: there is nothing behind one to tell apart.
 pub(super) struct InputStream;
@@ -12,10 +12,9 @@ pub(super) struct Descriptor;
 pub(super) struct DirectoryEntries;
 pub(super) struct Terminal<const INPUT: bool>;
 
-/// `wasi:io/streams.stream-error`. Nothing here fails, so there is only the end.
-#[derive(ComponentType, Lower)]
+/// `wasi:io/streams.stream-error`, in its whole shape. Nothing here fails, so only the end is ever said.
+#[derive(ComponentType, Lift, Lower)]
 #[component(variant)]
-#[expect(dead_code, reason = "part of the type's shape")]
 enum StreamError {
     #[component(name = "last-operation-failed")]
     LastOperationFailed(Resource<Failure>),
