@@ -39,6 +39,24 @@ pub enum EvaluationFault {
 }
 
 impl EvaluationFault {
+    const ALL: [Self; 15] = [
+        Self::Trap,
+        Self::OutOfFuel,
+        Self::Deadline,
+        Self::Memory,
+        Self::Stack,
+        Self::BadOutput,
+        Self::UndeclaredCode,
+        Self::OutputTooLarge,
+        Self::TooManyFacts,
+        Self::UndeclaredFact,
+        Self::TooMuchData,
+        Self::NotGiven,
+        Self::PoolExhausted,
+        Self::Panicked,
+        Self::NoActiveBundle,
+    ];
+
     /// The word in `policy_fault:<kind>`, in metrics and in the decision record.
     #[must_use]
     pub const fn kind(self) -> &'static str {
@@ -58,6 +76,31 @@ impl EvaluationFault {
             Self::PoolExhausted => "pool_exhausted",
             Self::Panicked => "panicked",
             Self::NoActiveBundle => "no_active_bundle",
+        }
+    }
+
+    /// The fault of this kind.
+    #[must_use]
+    pub fn from_kind(kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.kind() == kind)
+    }
+
+    /// Whether the bundle fails alike when it is asked the same again. The others are the machine's doing.
+    #[must_use]
+    pub const fn is_repeatable(self) -> bool {
+        match self {
+            Self::Trap
+            | Self::OutOfFuel
+            | Self::Memory
+            | Self::Stack
+            | Self::BadOutput
+            | Self::UndeclaredCode
+            | Self::OutputTooLarge
+            | Self::TooManyFacts
+            | Self::UndeclaredFact
+            | Self::TooMuchData
+            | Self::NotGiven => true,
+            Self::Deadline | Self::PoolExhausted | Self::Panicked | Self::NoActiveBundle => false,
         }
     }
 

@@ -5,11 +5,7 @@ use crate::fault::EvaluationFault;
 use crate::limits::{FUEL_INLINE, HEAVY_EVALUATIONS_MAX};
 use crate::outcome;
 use async_trait::async_trait;
-use gateway_domain::approval::Approval;
-use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{Hex32, KeyRef, Tenant};
-use gateway_domain::intent::Intent;
-use gateway_domain::policy::{Facts, Moment, Outcome, Request};
+use gateway_domain::policy::{Facts, Input, Outcome, Request};
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -56,27 +52,22 @@ impl PolicyHost {
         let Some(evaluator) = self.active() else { return outcome::without_bundle(request) };
         let first = evaluator.judge(request, facts, FUEL_INLINE);
         if first.fault() == Some(EvaluationFault::OutOfFuel) && evaluator.fuel_max() > FUEL_INLINE {
-            return self.judge_apart(evaluator, OwnedRequest::of(request), facts.clone()).await;
+            return self.judge_apart(evaluator, request.to_input(), facts.clone()).await;
         }
         outcome::complete(request, evaluator.bundle_id(), evaluator.bundle_hash(), first)
     }
 
-    async fn judge_apart(
-        &self,
-        evaluator: Arc<Evaluator>,
-        request: OwnedRequest,
-        facts: Facts,
-    ) -> Evaluation {
+    async fn judge_apart(&self, evaluator: Arc<Evaluator>, request: Input, facts: Facts) -> Evaluation {
         // The semaphore is never closed; without a permit the evaluation would only be less orderly.
         let permit = Arc::clone(&self.heavy).acquire_owned().await;
         let spare = request.clone();
         let judged = task::spawn_blocking(move || {
             let _permit = permit;
-            evaluator.evaluate(&request.borrow(), &facts, evaluator.fuel_max())
+            evaluator.evaluate(&request.request(), &facts, evaluator.fuel_max())
         });
         match judged.await {
             Ok(evaluation) => evaluation,
-            Err(_) => outcome::failed(&spare.borrow(), EvaluationFault::Panicked),
+            Err(_) => outcome::failed(&spare.request(), EvaluationFault::Panicked),
         }
     }
 }
@@ -89,43 +80,5 @@ impl EvaluatePolicy for PolicyHost {
             tracing::error!(bundle_id = outcome.bundle_id, kind = fault.kind(), "policy fault");
         }
         outcome
-    }
-}
-
-/// A request that outlives its caller's borrow.
-#[derive(Clone)]
-struct OwnedRequest {
-    moment: Moment,
-    intent_hash: Hex32,
-    tenant: Tenant,
-    key_ref: KeyRef,
-    submitter: ClientBinding,
-    intent: Intent,
-    approvals: Vec<Approval>,
-}
-
-impl OwnedRequest {
-    fn of(request: &Request<'_>) -> Self {
-        Self {
-            moment: request.moment,
-            intent_hash: request.intent_hash,
-            tenant: request.tenant.clone(),
-            key_ref: request.key_ref.clone(),
-            submitter: request.submitter.clone(),
-            intent: request.intent.clone(),
-            approvals: request.approvals.to_vec(),
-        }
-    }
-
-    fn borrow(&self) -> Request<'_> {
-        Request {
-            moment: self.moment,
-            intent_hash: self.intent_hash,
-            tenant: &self.tenant,
-            key_ref: &self.key_ref,
-            submitter: &self.submitter,
-            intent: &self.intent,
-            approvals: &self.approvals,
-        }
     }
 }
