@@ -1,8 +1,11 @@
 //! Asking the policy: the one place that puts a request together and holds the answer to the deployment's minimum.
 
 use crate::engine::Inner;
+use crate::error::Unavailable;
+use crate::ports::DecisionRecord;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
@@ -34,16 +37,20 @@ impl Inner {
         approvals: &[Approval],
         key: Option<&CustodyKey>,
     ) -> policy::Outcome {
-        let request = policy::Request {
-            moment,
-            intent_hash: operation.intent_hash,
-            tenant: &operation.tenant,
-            key_ref: &operation.key.key_ref,
-            submitter: &operation.submitter,
-            intent: &operation.intent,
-            approvals,
-        };
-        self.judge(request, key).await
+        self.judge(operation.request(moment, approvals), key).await
+    }
+
+    /// Keeps a decision that moves nothing. Until that is durable it is not answered either.
+    pub(crate) async fn record_decision(
+        &self,
+        operation_id: OperationId,
+        request: &policy::Request<'_>,
+        outcome: policy::Outcome,
+    ) -> Result<(), Unavailable> {
+        let at_ms = self.ports.clock.now();
+        let input = request.to_input();
+        let record = DecisionRecord { at_ms, operation_id, input, outcome };
+        self.ports.commits.decision_record(record).await
     }
 
     /// A development key needs no approvals: it holds nothing, and production does not make any.

@@ -57,7 +57,11 @@ impl Inner {
             return Ok(misfit);
         }
         let policy = self.judge_operation(Moment::Admission, operation, &operation.approvals, key).await;
-        judged(&policy)?;
+        if let Err(fault) = judged(&policy) {
+            let request = operation.request(Moment::Admission, &operation.approvals);
+            self.record_decision(operation.id, &request, policy).await?;
+            return Err(fault.into());
+        }
         if !policy.is_allowed() || !policy.quorum.satisfied {
             return Ok(rejected("policy_rejected", policy.reason_texts().join("; "), Some(policy)));
         }

@@ -32,7 +32,7 @@ impl StartError {
 }
 
 /// An error and what is behind it, on one line.
-fn chain(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
     texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }
@@ -135,6 +135,7 @@ pub fn rules(settings: &Settings) -> Rules {
         auto_provision_keys: settings.auto_provision_keys,
         n_nodes: settings.node_count,
         admission_rate: Rate { per_second: settings.admission_rate, burst: settings.admission_burst },
+        preview_records_max: settings.preview_records_max,
         answer_within: settings.answer_within,
     }
 }

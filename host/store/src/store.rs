@@ -8,7 +8,9 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, CommitOperations, Committed, DecisionRecord, ReadOperations, Record};
+use gateway_engine::ports::{
+    Commit, CommitOperations, Committed, DecisionRecord, PreviewRecord, ReadOperations, Record,
+};
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
 #[derive(Debug)]
@@ -71,6 +73,12 @@ impl CommitOperations for Store {
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.decision_record(&record).await,
+        }
+    }
+
+    async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.preview_record(&record, n_kept).await,
         }
     }
 }

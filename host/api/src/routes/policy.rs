@@ -12,7 +12,7 @@ use gateway_domain::approval::Approval;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Preview;
 
-/// Evaluates the policy without creating an operation.
+/// Evaluates the policy without creating an operation. The answer is on record before it is given.
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
@@ -37,7 +37,7 @@ pub async fn preview(
     let approvals = approvals.into_iter().map(|approval| Ok(claimed(approval.vote()?)));
     let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
     let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };
-    let outcome = app.engine().preview(&preview).await?;
+    let outcome = app.engine().preview(preview).await?;
     Ok((warn_unknown(&body.unknown), Json(PolicyPreview::from(&outcome))))
 }
 
