@@ -11,5 +11,6 @@ mod flows;
 mod harness;
 mod hostile;
 mod race;
+mod records;
 mod routes;
 mod start;

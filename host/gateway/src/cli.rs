@@ -1,5 +1,6 @@
 //! The command line, made from the table of settings.
 
+use crate::records::{self, Records};
 use crate::settings::{Resolved, SETTINGS, resolve};
 use clap::{Arg, ArgMatches, Command};
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ pub(crate) enum Invocation {
     Serve(Resolved),
     /// Print every setting and where it came from.
     PrintSettings(Resolved),
+    /// Look back at decisions.
+    Records(Records, Resolved),
 }
 
 /// Why nothing can be done with the command line; each line for a person.
@@ -31,13 +34,16 @@ pub(crate) fn invocation(
     let environment: Vec<_> = environment.into_iter().collect();
     let matches =
         command().try_get_matches_from(arguments).map_err(|error| CliError::Clap(Box::new(error)))?;
-    let (leaf, prints) = match matches.subcommand() {
-        Some(("config", leaf)) => (leaf, true),
-        Some((_, leaf)) => (leaf, false),
-        None => (&matches, false),
-    };
+    let mut leaf = &matches;
+    while let Some((_, inner)) = leaf.subcommand() {
+        leaf = inner;
+    }
     let file = settings_file(leaf, &environment).map_err(|fault| CliError::Settings(vec![fault]))?;
     let resolved = resolve(&flags(leaf), environment, file.as_deref()).map_err(CliError::Settings)?;
+    if let Some(records) = records::parsed(&matches) {
+        return Ok(Invocation::Records(records, resolved));
+    }
+    let prints = matches.subcommand_name() == Some("config");
     Ok(if prints { Invocation::PrintSettings(resolved) } else { Invocation::Serve(resolved) })
 }
 
@@ -70,6 +76,7 @@ fn command() -> Command {
         .args(SETTINGS.iter().map(argument))
         .subcommand(Command::new("serve").about("Serve the API (also without a command)"))
         .subcommand(Command::new("config").about("Print every setting and where its value came from"))
+        .subcommands(records::commands())
 }
 
 fn argument(setting: &'static crate::settings::Setting) -> Arg {
