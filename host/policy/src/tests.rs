@@ -1,7 +1,10 @@
 //! Signed bundles of real and of hostile guests.
 
+mod activation;
 mod bundles;
 mod default_policy;
 mod host;
 mod hostile;
+mod lifecycle;
+mod shadow;
 mod support;

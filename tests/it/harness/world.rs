@@ -119,18 +119,22 @@ impl World {
         let settings = parsed(folder.path(), given);
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
         let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
+        let clock: Arc<dyn TellTime> = Arc::new(Clock);
+        let policy = compose::open_policy(&settings).unwrap();
+        let policies =
+            compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
         let authority = EmbeddedAuthority::new(&Zeroizing::new([7; 32]));
         let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
         let ports = Ports {
             commits: store.clone(),
             reads: Arc::new(Overtaken { store, next: held_up.clone() }),
-            policy: Arc::new(compose::open_policy(&settings).unwrap()),
+            policy: policies.host(),
+            policies,
             authority: Arc::new(authority),
             nodes: Arc::new(FaultyNodes { faults, real }),
-            clock: Arc::new(Clock),
+            clock,
         };
-        let engine = Engine::new(ports, compose::rules(&settings));
-        Self::of(App::new(engine, compose::options(&settings)), held_up, folder)
+        Self::of(compose::app(&settings, ports), held_up, folder)
     }
 
     fn of(app: App, held_up: Arc<Mutex<Option<HeldUp>>>, folder: TempDir) -> Self {
