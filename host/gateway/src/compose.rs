@@ -57,6 +57,7 @@ pub struct Gateway {
 /// [`StartError`] naming what is wrong with the trust roots, or with the bundle where there is no store that could have
 /// a better one.
 pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
+    counting::start();
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
     let exists = Store::exists(&settings.database_url).map_err(|error| StartError::new("database", error))?;
     let prepared = prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.or_nothing() });
@@ -126,7 +127,6 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
 /// The application on these adapters.
 #[must_use]
 pub fn app(settings: &Settings, ports: Ports) -> App {
-    counting::start();
     App::new(Engine::new(ports, rules(settings)), options(settings), counting::text)
 }
 

@@ -65,6 +65,12 @@ pub enum Cause {
     Asked,
 }
 
+impl std::fmt::Debug for Lifecycle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lifecycle").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
 impl Lifecycle {
     /// What judges.
     #[must_use]
@@ -92,7 +98,10 @@ impl Lifecycle {
         }
         match offers.activation {
             Some(offer) => self.take_activation(memory, offer, &offers.bundle, now, again).await,
-            None => self.refusals.settle(Offered::Activation),
+            None => {
+                memory.seen.activation.forget();
+                self.refusals.settle(Offered::Activation);
+            }
         }
         self.take_bundle(memory, offers.bundle, now, again).await;
         self.follow_mark(memory, now, again).await;

@@ -56,7 +56,7 @@ impl Deployment for Folder {
 
 crate::contract::contract_cases!(Folder::new());
 
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 7] = [
     "operations",
     "events",
     "ledger_nodes",
@@ -64,9 +64,6 @@ const TABLES: [&str; 10] = [
     "custody_keys",
     "policy_decisions",
     "key_operations",
-    "policy_bundles",
-    "policy_bundle_files",
-    "policy_activations",
 ];
 
 async fn n_rows(folder: &Folder) -> Vec<i64> {
