@@ -2,6 +2,7 @@
 
 mod activation;
 mod bundles;
+mod data;
 mod default_policy;
 mod host;
 mod hostile;

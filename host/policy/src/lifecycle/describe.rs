@@ -63,7 +63,7 @@ fn description(manifest: &Manifest, bundle_hash: Hex32) -> BundleDescription {
         sequence: manifest.sequence,
         bundle_hash,
         capabilities: manifest.capabilities.clone(),
-        facts: Vec::new(),
+        facts: manifest.facts.clone(),
         fuel: manifest.limits.fuel,
         memory_bytes: manifest.limits.memory_bytes,
         not_before_ms: manifest.not_before_ms.map(EpochMs),
