@@ -91,3 +91,17 @@ async fn within<T>(
     let late = || Unavailable::new(dependency, format!("no answer within {} ms", ANSWER_WITHIN.as_millis()));
     timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_| Err(late()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_nodes_sign_something_and_nodes_never_needed_are_not_missed() {
+        for (n_open, n_known, is_enough) in
+            [(0, 0, true), (1, 1, true), (2, 16, true), (16, 16, true), (1, 2, false), (0, 3, false)]
+        {
+            assert_eq!(enough(NodeCount { n_open, n_known }).is_ok(), is_enough, "{n_open} of {n_known}");
+        }
+    }
+}
