@@ -26,6 +26,7 @@ mod owned;
 mod self_test;
 mod shadow;
 mod state;
+mod wasi;
 
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::{EngineError, PolicyEngine};

@@ -9,3 +9,4 @@ mod hostile;
 mod lifecycle;
 mod shadow;
 mod support;
+mod wasi;
