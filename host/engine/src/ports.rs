@@ -1,5 +1,7 @@
 //! What the engine needs of the world. Adapters implement these; none of them sees another.
 
+mod policies;
+
 use crate::error::Unavailable;
 use crate::secret::Secrets;
 use async_trait::async_trait;
@@ -10,6 +12,11 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
 use gateway_domain::policy::{self, Facts};
 use gateway_domain::time::EpochMs;
+
+pub use policies::{
+    Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
+    DescribePolicies, KeepPolicies, KeptBundle, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts,
+};
 
 /// An operation as stored, with the roots its evidence had after its last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +100,9 @@ pub trait CommitOperations: Send + Sync {
 
     /// Keeps a preview, and of all previews the `n_kept` newest. Returns after the write is on disk.
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;
+
+    /// Writes something that nobody reads, to know that the next commit can be written. Returns after it is on disk.
+    async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
 }
 
 /// Reads what is durable.
@@ -162,6 +172,18 @@ pub struct AdmissionRequest<'a> {
 pub trait SignAdmission: Send + Sync {
     /// The signed decision.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable>;
+
+    /// Whether it could, without signing anything.
+    async fn check(&self) -> Result<(), Unavailable>;
+}
+
+/// How many nodes there are to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeCount {
+    /// Those that answer.
+    pub n_open: u16,
+    /// Those that hold something.
+    pub n_known: u16,
 }
 
 /// Drives the runtime nodes.
@@ -175,6 +197,9 @@ pub trait DriveNodes: Send + Sync {
         key: Option<&CustodyKey>,
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable>;
+
+    /// How many nodes answer.
+    async fn count(&self) -> Result<NodeCount, Unavailable>;
 
     /// The child key of a path. `Err` says, for people, why this key has none.
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;

@@ -5,6 +5,7 @@
 mod cli;
 mod clock;
 pub mod compose;
+mod counting;
 mod node_key;
 mod records;
 pub mod serve;

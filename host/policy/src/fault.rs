@@ -36,10 +36,14 @@ pub enum EvaluationFault {
     Panicked,
     /// No bundle is active.
     NoActiveBundle,
+    /// The active bundle's last instant of validity has passed.
+    ExpiredBundle,
+    /// The active bundle's signatures do not count any more: a key was revoked.
+    UntrustedBundle,
 }
 
 impl EvaluationFault {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::Trap,
         Self::OutOfFuel,
         Self::Deadline,
@@ -55,6 +59,8 @@ impl EvaluationFault {
         Self::PoolExhausted,
         Self::Panicked,
         Self::NoActiveBundle,
+        Self::ExpiredBundle,
+        Self::UntrustedBundle,
     ];
 
     /// The word in `policy_fault:<kind>`, in metrics and in the decision record.
@@ -76,6 +82,8 @@ impl EvaluationFault {
             Self::PoolExhausted => "pool_exhausted",
             Self::Panicked => "panicked",
             Self::NoActiveBundle => "no_active_bundle",
+            Self::ExpiredBundle => "expired_bundle",
+            Self::UntrustedBundle => "untrusted_bundle",
         }
     }
 
@@ -85,7 +93,7 @@ impl EvaluationFault {
         Self::ALL.into_iter().find(|fault| fault.kind() == kind)
     }
 
-    /// Whether the bundle fails alike when it is asked the same again. The others are the machine's doing.
+    /// Whether the bundle fails alike when it is asked the same again. The others are the host's doing.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         match self {
@@ -100,7 +108,12 @@ impl EvaluationFault {
             | Self::UndeclaredFact
             | Self::TooMuchData
             | Self::NotGiven => true,
-            Self::Deadline | Self::PoolExhausted | Self::Panicked | Self::NoActiveBundle => false,
+            Self::Deadline
+            | Self::PoolExhausted
+            | Self::Panicked
+            | Self::NoActiveBundle
+            | Self::ExpiredBundle
+            | Self::UntrustedBundle => false,
         }
     }
 

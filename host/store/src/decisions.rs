@@ -5,10 +5,11 @@
 
 use crate::error::OpenError;
 use crate::sqlite::SqliteReader;
-use gateway_domain::ids::OperationId;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
+use gateway_engine::ports::KeptBundle;
 use std::fmt;
 use std::str::FromStr;
 
@@ -154,6 +155,14 @@ impl Decisions {
     pub async fn preview(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
         let found = self.backend.previews_after(index.saturating_sub(1), 1).await?;
         Ok(found.into_iter().find(|decision| decision.place == Place::Preview(index)))
+    }
+
+    /// The files of a bundle that was active once. Nothing about them is believed yet.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store does not answer.
+    pub async fn bundle(&self, hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+        self.backend.bundle(hash).await
     }
 
     /// Closes the connection.

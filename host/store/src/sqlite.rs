@@ -3,6 +3,7 @@
 mod commit;
 mod decision;
 mod decisions;
+mod policies;
 mod previews;
 mod read;
 mod right_edge;
@@ -41,8 +42,13 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 3,
+        name: "policy_bundles",
+        sql: include_str!("../migrations/sqlite/0003_policy_bundles.sql"),
+    },
+    Migration {
+        version: 4,
         name: "decision_inputs",
-        sql: include_str!("../migrations/sqlite/0003_decision_inputs.sql"),
+        sql: include_str!("../migrations/sqlite/0004_decision_inputs.sql"),
     },
 ];
 
@@ -65,6 +71,10 @@ impl Sqlite {
             operations: Recent::new(),
             keys: Recent::new(),
         })
+    }
+
+    pub(crate) fn exists(location: &str) -> Result<bool, OpenError> {
+        Ok(Options::at(location, OURS, MIGRATIONS)?.exists())
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {

@@ -1,6 +1,6 @@
 //! Decision records, read on a connection of their own.
 
-use super::{MIGRATIONS, OURS, read};
+use super::{MIGRATIONS, OURS, policies, read};
 use crate::decisions::{Place, Recorded};
 use crate::decode::{self, StoredDecision};
 use crate::error::failed;
@@ -8,6 +8,7 @@ use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
+use gateway_engine::ports::KeptBundle;
 use gateway_sqlite::{OpenError, Options, Reader};
 use std::collections::BTreeMap;
 
@@ -105,6 +106,10 @@ impl SqliteReader {
 
     pub(crate) async fn previews_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
         self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await
+    }
+
+    pub(crate) async fn bundle(&self, hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+        policies::bundle(self.reader.pool(), hash).await
     }
 
     async fn events(&self, sql: &'static str, bound: i64) -> Result<Vec<Placed>, Unavailable> {
