@@ -58,8 +58,13 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// works; this is for the one that does not.
 pub const DEADLINE_TICKS: u64 = 200;
 
-/// Evaluations that may run at once beside the async runtime's own threads.
-pub const HEAVY_EVALUATIONS_MAX: usize = 4;
+/// The same for the attempt on the caller's own thread. Fuel does not see everything: filling all of a guest's memory
+/// is one instruction and takes milliseconds.
+pub const DEADLINE_TICKS_INLINE: u64 = 2;
+
+/// Evaluations that may wait for a thread of their own. The longest takes some 50 ms, so the last of them waits a few
+/// seconds, which is less than a caller does.
+pub const HEAVY_EVALUATIONS_WAITING_MAX: usize = 64;
 
 /// One file of a bundle.
 pub const BUNDLE_FILE_BYTES_MAX: u64 = 32 << 20;

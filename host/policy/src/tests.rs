@@ -2,6 +2,7 @@
 
 mod bundles;
 mod default_policy;
+mod fuzz;
 mod host;
 mod hostile;
 mod support;

@@ -1,9 +1,12 @@
 //! The engine's port: inline, apart, and without a bundle.
 
-use super::support::{engine, facts, guest, load, payment};
-use crate::limits::FUEL_INLINE;
-use crate::{EvaluationFault, PolicyHost};
+use super::support::{bundle_of, engine, facts, guest, load, payment};
+use crate::limits::{FUEL_INLINE, TICK};
+use crate::{EvaluationFault, Evaluator, PolicyHost};
 use gateway_domain::policy::{Decision, Moment};
+use std::future::Future;
+use std::task::Poll;
+use std::time::Instant;
 
 #[tokio::test]
 async fn without_a_bundle_everything_is_denied() {
@@ -43,6 +46,34 @@ async fn a_new_bundle_takes_over_in_one_step() {
     assert_eq!(fault().await, Some(EvaluationFault::Trap));
     host.activate(load(&engine, &guest(1, "", "i32.const 0")).unwrap());
     assert_eq!(fault().await, None);
+}
+
+/// Clears 16 MiB again and again: few instructions, and much time.
+const FILL: &str = "(loop $l
+    (memory.fill (i32.const 65536) (local.get $i) (i32.const 16000000))
+    (local.set $i (i32.add (local.get $i) (i32.const 1)))
+    (br $l))
+    unreachable";
+
+#[tokio::test]
+async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
+    let (host, engine) = (PolicyHost::new(), engine());
+    let wasm = guest(250, "", FILL);
+    let bundle = bundle_of(&engine, &wasm, |manifest| manifest.limits.memory_bytes = 16 << 20);
+    host.activate(Evaluator::load(&engine, &bundle).unwrap());
+    let asked = payment("acct-2", &["bob"]);
+    let request = asked.request(Moment::Submit);
+    let evaluator = host.active().unwrap();
+    for _ in 0..2 {
+        // Everything up to the first wait runs here; what waits is done elsewhere.
+        let started = Instant::now();
+        let facts = facts("2");
+        let mut judging = Box::pin(host.judge(&request, &facts));
+        let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
+        assert!(first.is_pending() && started.elapsed() < TICK * 50, "{:?}", started.elapsed());
+        assert_eq!(judging.await.fault, Some(EvaluationFault::Deadline));
+        assert!(evaluator.is_heavy());
+    }
 }
 
 #[test]

@@ -130,6 +130,25 @@ pub(super) fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(
     verify(files, &author()).unwrap()
 }
 
+/// The manifest of a working component, to be signed over whatever takes its place.
+pub(super) struct Signed(BundleFiles);
+
+impl Signed {
+    pub(super) fn of(engine: &PolicyEngine, wasm: &[u8]) -> Self {
+        Self(bundle_of(engine, wasm, |_| ()).files().clone())
+    }
+
+    /// A bundle in which everything holds but, perhaps, the component.
+    pub(super) fn around(&self, wasm: &[u8]) -> Bundle {
+        let files = with(&self.0, &[(COMPONENT_FILE, wasm)]).unwrap();
+        let hash = gateway_domain::canonical::digest_bytes("", wasm);
+        let files = signed(&files, &[&key(1)], |manifest| {
+            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
+        });
+        verify(files, &author()).unwrap()
+    }
+}
+
 pub(super) fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, BundleError> {
     Evaluator::load(engine, &bundle_of(engine, wasm, |_| ()))
 }
