@@ -68,11 +68,12 @@ fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Fac
     let mut columns: [Vec<u64>; 4] = Default::default();
     for _ in 0..ROUNDS {
         let recording = Recording::of(facts);
+        let data = gateway_policy_sdk::testing::data(&[]);
         let times = [
-            timed(|| PaymentGuard::evaluate(black_box(&prepared), &recording)),
+            timed(|| PaymentGuard::evaluate(black_box(&prepared), &recording, &data)),
             timed(|| {
                 let recording = Recording::of(&black_box(facts).clone());
-                let verdict = PaymentGuard::evaluate(&native_request(black_box(request)), &recording);
+                let verdict = PaymentGuard::evaluate(&native_request(black_box(request)), &recording, &data);
                 (verdict, recording.read)
             }),
             timed(|| evaluator.judge(black_box(request), facts, u64::MAX)),

@@ -20,6 +20,7 @@ pub use vectors::{Expectation, Vector, VectorInput};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
+use std::collections::BTreeMap;
 
 /// A bundle whose signatures, pins, validity and file hashes held at the time of [`Bundle::verify`].
 #[derive(Clone, Debug)]
@@ -85,6 +86,17 @@ impl Bundle {
     /// [`BundleError::Json`] for a file that is not a list of vectors.
     pub fn vectors(&self) -> Result<Vec<(String, Vector)>, BundleError> {
         vectors::parse(&self.files)
+    }
+
+    /// The policy's own data, by file name without the folder.
+    ///
+    /// # Errors
+    /// [`BundleError::Json`], [`BundleError::DuplicateKey`] for a file that has not one reading.
+    pub fn data(&self) -> Result<BTreeMap<String, serde_json::Value>, BundleError> {
+        let parsed = |(file, bytes): (&str, &[u8])| {
+            strict::parse_unique(&format!("data/{file}"), bytes).map(|value| (file.to_owned(), value))
+        };
+        self.files.data().map(parsed).collect()
     }
 
     /// Every file, for the store: verified again when it is read back.

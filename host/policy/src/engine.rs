@@ -1,12 +1,14 @@
 //! The wasm engine: what a policy can do at all is decided here.
 //!
 //! Deterministic by construction: no clock, no randomness, no threads, no relaxed SIMD, one pattern for NaN, and fuel
-//! as the limit. Isolated by construction: the only import there is to link is `svc:policy/facts`.
+//! as the limit. Isolated by construction: the only imports there are to link are `svc:policy/facts` and
+//! `svc:policy/data`.
 //!
 //! Components are compiled when a bundle is loaded, never on the request path. Compiled code is not cached on disk:
 //! the default policy compiles in about 35 ms, loading foreign machine code is the one thing that would need
 //! `unsafe` here, and whoever could write such a cache could run anything in this process.
 
+use crate::bindings::svc::policy::{data, facts};
 use crate::bundle::BundleError;
 use crate::limits::{
     CORE_INSTANCES_PER_COMPONENT_MAX, INSTANCES_MIN, MEMORY_BYTES_KEPT, MEMORY_BYTES_MAX, STACK_BYTES_MAX,
@@ -54,10 +56,9 @@ impl PolicyEngine {
         let engine = Engine::new(&config(instances)).map_err(EngineError::Wasmtime)?;
         start_clock(engine.weak()).map_err(EngineError::Clock)?;
         let mut linker = Linker::new(&engine);
-        crate::bindings::svc::policy::facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| {
-            state
-        })
-        .map_err(EngineError::Wasmtime)?;
+        facts::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
+            .and_then(|()| data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state))
+            .map_err(EngineError::Wasmtime)?;
         Ok(Self { engine, linker })
     }
 

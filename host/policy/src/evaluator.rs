@@ -4,16 +4,19 @@ use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
 use crate::bundle::{Bundle, BundleError, Declaration};
 use crate::convert::{self, Owned};
+use crate::data::Data;
+use crate::fact_names::FactNames;
 use crate::fault::EvaluationFault;
 use crate::limits::{
     DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
-use crate::state::State;
+use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts, Outcome, Request};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::Store;
 
@@ -35,6 +38,7 @@ pub struct Evaluator {
     sequence: u64,
     reasons: BTreeSet<String>,
     obligations: BTreeSet<String>,
+    contents: Arc<Contents>,
     fuel_max: u64,
     memory_bytes_max: usize,
     /// Whether the last evaluation with all its fuel needed more than the first attempt has.
@@ -49,11 +53,11 @@ impl std::fmt::Debug for Evaluator {
 }
 
 impl Evaluator {
-    /// Compiles and links a verified bundle, holds its imports to its manifest, and runs its own vectors under the
+    /// Compiles and links a verified bundle, holds its imports to its manifest, parses its data, and runs its own vectors under the
     /// limits of production.
     ///
     /// # Errors
-    /// [`BundleError`]: the component, an import, or the first vector that does not hold.
+    /// [`BundleError`]: the component, an import, a data file, or the first vector that does not hold.
     pub fn load(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let component = engine.compile(bundle.component()?)?;
         check_imports(&engine.imports(&component), &bundle.manifest().capabilities)?;
@@ -67,6 +71,10 @@ impl Evaluator {
             sequence: bundle.manifest().sequence,
             reasons: codes(&bundle.manifest().reasons),
             obligations: codes(&bundle.manifest().obligations),
+            contents: Arc::new(Contents {
+                data: Data::of(bundle)?,
+                fact_names: FactNames::new(bundle.manifest().facts.clone()),
+            }),
             fuel_max: limits.fuel,
             memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
             heavy: AtomicBool::new(false),
@@ -92,6 +100,16 @@ impl Evaluator {
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// Whether its policy may ask for any fact whose name begins so.
+    #[must_use]
+    pub fn asks_for(&self, beginning: &str) -> bool {
+        self.contents.fact_names.has_any_of(beginning)
+    }
+
+    pub(crate) fn fact_names(&self) -> &FactNames {
+        &self.contents.fact_names
     }
 
     /// The fuel its manifest asks for: what an evaluation has when nothing shorter is asked.
@@ -167,7 +185,10 @@ impl Evaluator {
 
     /// Limits are set before anything of the guest runs: a start function is held to them too.
     fn store(&self, facts: Facts, fuel: u64, ticks: u64) -> Store<State> {
-        let mut store = Store::new(self.engine.wasmtime(), State::new(facts, self.memory_bytes_max));
+        let mut store = Store::new(
+            self.engine.wasmtime(),
+            State::new(facts, Arc::clone(&self.contents), self.memory_bytes_max),
+        );
         store.limiter(|state| state);
         // Fuel is on in the engine's configuration; without it the store has none, and the guest traps at once.
         let _ = store.set_fuel(fuel.min(self.fuel_max));
@@ -232,7 +253,9 @@ fn check_imports(imports: &[String], declared: &[String]) -> Result<(), BundleEr
         return Err(BundleError::UnusedCapability(capability.clone()));
     }
     let given = |import: &&String| {
-        ["svc:policy/facts@1.", "svc:policy/types@1."].iter().any(|interface| import.starts_with(interface))
+        ["svc:policy/data@1.", "svc:policy/facts@1.", "svc:policy/types@1."]
+            .iter()
+            .any(|interface| import.starts_with(interface))
     };
     match imports.iter().find(|import| !given(import)) {
         Some(import) => Err(BundleError::UnknownCapability(import.clone())),

@@ -24,6 +24,10 @@ pub enum EvaluationFault {
     OutputTooLarge,
     /// It asked for too many facts, or for one with an overlong name.
     TooManyFacts,
+    /// It asked for a fact that the manifest does not declare: the last of those recorded.
+    UndeclaredFact,
+    /// It looked up more of its data than [`crate::limits::DATA_BYTES_READ_MAX`].
+    TooMuchData,
     /// All instances are in use.
     PoolExhausted,
     /// The host panicked.
@@ -46,6 +50,8 @@ impl EvaluationFault {
             Self::UndeclaredCode => "undeclared_code",
             Self::OutputTooLarge => "output_too_large",
             Self::TooManyFacts => "too_many_facts",
+            Self::UndeclaredFact => "undeclared_fact",
+            Self::TooMuchData => "too_much_data",
             Self::PoolExhausted => "pool_exhausted",
             Self::Panicked => "panicked",
             Self::NoActiveBundle => "no_active_bundle",

@@ -51,6 +51,16 @@ pub const FACTS_READ_MAX: usize = 128;
 /// Length of the name of a fact.
 pub const FACT_NAME_BYTES_MAX: usize = 256;
 
+/// Names of facts in one manifest.
+pub const FACT_NAMES_MAX: usize = FACTS_READ_MAX;
+
+/// Bytes of its own data that one evaluation may look up. Lookups run outside of the guest's fuel, so they have a budget
+/// of their own; a policy text of a megabyte can still be read whole.
+pub const DATA_BYTES_READ_MAX: usize = 4 << 20;
+
+/// What the shortest lookup takes from [`DATA_BYTES_READ_MAX`]: walking a pointer costs about as much as copying this.
+pub const DATA_LOOKUP_BYTES: usize = 256;
+
 /// Time between two ticks of the backstop clock.
 pub const TICK: Duration = Duration::from_millis(10);
 

@@ -33,7 +33,8 @@ fn answer(evaluator: &Evaluator, file: &str, vector: &Vector) -> Result<Expectat
         intent: &input.intent,
         approvals: &input.approvals,
     };
-    let evaluation = evaluator.evaluate(&request, &vector.facts(file)?, evaluator.fuel_max());
+    let evaluation =
+        evaluator.evaluate(&request, &vector.facts(file, evaluator.fact_names())?, evaluator.fuel_max());
     Ok(summary(evaluation.outcome))
 }
 

@@ -1,20 +1,33 @@
-//! What the host keeps for one evaluation: the facts, what was asked of them, and the guest's limits.
+//! What the host keeps for one evaluation: the facts, what was asked of them, the bundle's data, and the guest's limits.
 
-use crate::bindings::svc::policy::facts::Host;
+use crate::bindings::svc::policy::{data, facts};
+use crate::data::Data;
+use crate::fact_names::FactNames;
 use crate::fault::{EvaluationFault, Stopped};
-use crate::limits::{FACT_NAME_BYTES_MAX, FACTS_READ_MAX};
+use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES, FACT_NAME_BYTES_MAX, FACTS_READ_MAX};
 use gateway_domain::policy::{FactRead, Facts};
+use std::borrow::Cow;
+use std::sync::Arc;
 use wasmtime::ResourceLimiter;
+
+/// What a bundle brings besides its code, the same for every evaluation.
+pub(crate) struct Contents {
+    pub(crate) data: Data,
+    pub(crate) fact_names: FactNames,
+}
 
 pub(crate) struct State {
     facts: Facts,
     read: Vec<FactRead>,
+    contents: Arc<Contents>,
+    data_bytes_left: usize,
     memory_bytes_max: usize,
 }
 
 impl State {
-    pub(crate) const fn new(facts: Facts, memory_bytes_max: usize) -> Self {
-        Self { facts, read: Vec::new(), memory_bytes_max }
+    pub(crate) const fn new(facts: Facts, contents: Arc<Contents>, memory_bytes_max: usize) -> Self {
+        let data_bytes_left = DATA_BYTES_READ_MAX;
+        Self { facts, read: Vec::new(), contents, data_bytes_left, memory_bytes_max }
     }
 
     /// What was asked, each name once, in the order of asking.
@@ -23,16 +36,37 @@ impl State {
     }
 }
 
-impl Host for State {
+impl facts::Host for State {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
-        let value = self.facts.get(&name).map(str::to_owned);
-        if self.read.iter().all(|read| read.name != name) {
-            if self.read.len() >= FACTS_READ_MAX || name.len() > FACT_NAME_BYTES_MAX {
-                return Err(Stopped(EvaluationFault::TooManyFacts).into());
-            }
-            self.read.push(FactRead { name, value: value.clone() });
+        let known = self.read.iter().find(|read| read.name == name);
+        if let Some(read) = known {
+            return Ok(read.value.clone());
         }
+        if self.read.len() >= FACTS_READ_MAX || name.len() > FACT_NAME_BYTES_MAX {
+            return Err(Stopped(EvaluationFault::TooManyFacts).into());
+        }
+        if !self.contents.fact_names.contains(&name) {
+            // Recorded all the same: whoever looks into the fault needs the name.
+            self.read.push(FactRead { name, value: None });
+            return Err(Stopped(EvaluationFault::UndeclaredFact).into());
+        }
+        let value = self.facts.get(&name).map(str::to_owned);
+        self.read.push(FactRead { name, value: value.clone() });
         Ok(value)
+    }
+}
+
+impl data::Host for State {
+    fn get(&mut self, file: String, pointer: String) -> wasmtime::Result<Option<String>> {
+        let value = self.contents.data.get(&file, &pointer);
+        let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(DATA_LOOKUP_BYTES);
+        match self.data_bytes_left.checked_sub(n_bytes) {
+            None => Err(Stopped(EvaluationFault::TooMuchData).into()),
+            Some(left) => {
+                self.data_bytes_left = left;
+                Ok(value.map(Cow::into_owned))
+            }
+        }
     }
 }
 

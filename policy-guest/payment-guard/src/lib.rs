@@ -13,7 +13,7 @@
 mod conditions;
 mod quorum;
 
-use gateway_policy_sdk::{Answer, Facts, Intent, Moment, Policy, Request, Verdict};
+use gateway_policy_sdk::{Answer, Data, Facts, Intent, Moment, Policy, Request, Verdict};
 
 /// See the crate's documentation.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct PaymentGuard;
 impl Policy for PaymentGuard {
     const DESCRIPTION: &'static str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
 
-    fn evaluate(request: &Request, facts: &dyn Facts) -> Verdict {
+    fn evaluate(request: &Request, facts: &dyn Facts, _data: &dyn Data) -> Verdict {
         let mut answer = Answer::new();
         match &request.intent {
             Intent::Payment(payment) => {

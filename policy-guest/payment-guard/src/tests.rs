@@ -1,5 +1,5 @@
 use crate::PaymentGuard;
-use gateway_policy_sdk::testing::{approved, asset_action, facts, key_change, payment};
+use gateway_policy_sdk::testing::{approved, asset_action, data, facts, key_change, payment};
 use gateway_policy_sdk::{Decision, Moment, Policy, Request, Statement, Verdict};
 
 const RECIPIENTS: (&str, &str) = ("deployment.permitted_recipients", "acct-2, acct-3");
@@ -8,7 +8,7 @@ const ALONE: (&str, &str) = ("deployment.separation_of_duties", "false");
 const SEPARATED: (&str, &str) = ("deployment.separation_of_duties", "true");
 
 fn judge(request: &Request, pairs: &[(&str, &str)]) -> Verdict {
-    PaymentGuard::evaluate(request, &facts(pairs))
+    PaymentGuard::evaluate(request, &facts(pairs), &data(&[]))
 }
 
 fn codes(statements: &[Statement]) -> Vec<&str> {

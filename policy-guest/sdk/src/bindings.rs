@@ -1023,6 +1023,9 @@ pub mod svc {
             }
         }
         /// What the deployment knows. The host records each name asked for with the value it gave.
+        ///
+        /// The bundle's manifest declares in `facts` which names its policy may ask for; asking for another ends the evaluation
+        /// as a denial with the fault `undeclared_fact`.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod facts {
             #[used]
@@ -1037,6 +1040,10 @@ pub mod svc {
             /// - `deployment.separation_of_duties`: `true` or `false`
             /// - `key.state`, `key.epoch`, `key.threshold`, `key.roster`: absent while the key does not exist
             /// - `time.now_ms`: decimal, the gateway's clock
+            /// - `velocity.account.hour_minor`, `velocity.account.day_minor`: decimal, for payments: what was admitted from the
+            ///   payment's account in its currency in the last hour or 24 hours and did not fail since, without this payment
+            /// - `velocity.recipient.hour_minor`, `velocity.recipient.day_minor`: the same, to the payment's recipient
+            /// - `velocity.account.day_count`: decimal, the number of payments in `velocity.account.day_minor`
             pub fn get(name: &str) -> Option<_rt::String> {
                 unsafe {
                     #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
@@ -1055,7 +1062,7 @@ pub mod svc {
                     let len0 = vec0.len();
                     let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "svc:policy/facts@1.0.0")]
+                    #[link(wasm_import_module = "svc:policy/facts@1.1.0")]
                     unsafe extern "C" {
                         #[link_name = "get"]
                         fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
@@ -1089,6 +1096,89 @@ pub mod svc {
                         _ => _rt::invalid_enum_discriminant(),
                     };
                     result7
+                }
+            }
+        }
+        /// The signed files of the bundle itself, under `data/`. What is read here is not recorded: `bundle_hash` pins it.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod data {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            #[allow(unused_unsafe, clippy::all)]
+            /// The value at a JSON pointer (RFC 6901) in `data/<file>`: a string as its text, anything else as JSON without white
+            /// space, members sorted by name. None when there is no such file or no such value. The empty pointer is the whole
+            /// document.
+            pub fn get(file: &str, pointer: &str) -> Option<_rt::String> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 3 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 3
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = file;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let vec1 = pointer;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "svc:policy/data@1.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "get"]
+                        fn wit_import3(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    unsafe {
+                        wit_import3(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2)
+                    };
+                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+                    let result8 = match l4 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l5 = *ptr2
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l6 = *ptr2
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len7 = l6;
+                                let bytes7 = _rt::Vec::from_raw_parts(
+                                    l5.cast(),
+                                    len7,
+                                    len7,
+                                );
+                                _rt::string_lift(bytes7)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result8
                 }
             }
         }
@@ -1209,12 +1299,12 @@ macro_rules! __export_policy_impl {
         $($path_to_types_root)*:: __export_world_policy_cabi!($ty with_types_in
         $($path_to_types_root)*); const _ : () = { #[cfg(target_arch = "wasm32")]
         #[unsafe (link_section =
-        "component-type:wit-bindgen:0.41.0:svc:policy@1.0.0:policy:imports and exports")]
+        "component-type:wit-bindgen:0.41.0:svc:policy@1.1.0:policy:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1142] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1202] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xf9\x07\x01A\x02\x01\
-A\x0c\x01B\x20\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06m\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb5\x08\x01A\x02\x01\
+A\x0e\x01B\x20\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06m\
 oment\x03\0\0\x01ps\x01r\x03\x09client-ids\x0asubject-ids\x05roles\x02\x04\0\x09\
 submitter\x03\0\x03\x01r\x03\x0asubject-ids\x05roles\x02\x0eapproved-at-msw\x04\0\
 \x08approval\x03\0\x05\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camount-\
@@ -1230,13 +1320,15 @@ old\x0e\x0abip32-path\x07\x09approvals\x14\x04\0\x07request\x03\0\x15\x01m\x02\x
 allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04codes\x06details\x04\0\x09\
 statement\x03\0\x19\x01r\x03\x08subjects\x02\x08requiredy\x09satisfied\x7f\x04\0\
 \x06quorum\x03\0\x1b\x01p\x1a\x01r\x04\x08decision\x18\x07reasons\x1d\x0bobligat\
-ions\x1d\x06quorum\x1c\x04\0\x07verdict\x03\0\x1e\x03\0\x16svc:policy/types@1.0.\
+ions\x1d\x06quorum\x1c\x04\0\x07verdict\x03\0\x1e\x03\0\x16svc:policy/types@1.1.\
 0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07verdict\
 \x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03get\x01\
-\x01\x03\0\x16svc:policy/facts@1.0.0\x05\x05\x01@\0\0s\x04\0\x08describe\x01\x06\
-\x01@\x01\x07request\x02\0\x04\x04\0\x08evaluate\x01\x07\x04\0\x17svc:policy/pol\
-icy@1.0.0\x04\0\x0b\x0c\x01\0\x06policy\x03\0\0\0G\x09producers\x01\x0cprocessed\
--by\x02\x0dwit-component\x070.227.1\x10wit-bindgen-rust\x060.41.0";
+\x01\x03\0\x16svc:policy/facts@1.1.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04files\x07\
+pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:policy/data@1.1.0\x05\x06\x01@\0\0\
+s\x04\0\x08describe\x01\x07\x01@\x01\x07request\x02\0\x04\x04\0\x08evaluate\x01\x08\
+\x04\0\x17svc:policy/policy@1.1.0\x04\0\x0b\x0c\x01\0\x06policy\x03\0\0\0G\x09pr\
+oducers\x01\x0cprocessed-by\x02\x0dwit-component\x070.227.1\x10wit-bindgen-rust\x06\
+0.41.0";
         };
     };
 }
@@ -1244,13 +1336,13 @@ icy@1.0.0\x04\0\x0b\x0c\x01\0\x06policy\x03\0\0\0G\x09producers\x01\x0cprocessed
 pub use __export_policy_impl as export_world;
 #[cfg(target_arch = "wasm32")]
 #[unsafe(
-    link_section = "component-type:wit-bindgen:0.41.0:svc:policy@1.0.0:policy-with-all-of-its-exports-removed:encoded world"
+    link_section = "component-type:wit-bindgen:0.41.0:svc:policy@1.1.0:policy-with-all-of-its-exports-removed:encoded world"
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1161] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xec\x07\x01A\x02\x01\
-A\x08\x01B\x20\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06m\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1221] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xa8\x08\x01A\x02\x01\
+A\x0a\x01B\x20\x01m\x04\x06submit\x08approval\x09admission\x07preview\x04\0\x06m\
 oment\x03\0\0\x01ps\x01r\x03\x09client-ids\x0asubject-ids\x05roles\x02\x04\0\x09\
 submitter\x03\0\x03\x01r\x03\x0asubject-ids\x05roles\x02\x0eapproved-at-msw\x04\0\
 \x08approval\x03\0\x05\x01ks\x01r\x05\x0cfrom-accounts\x0ato-accounts\x0camount-\
@@ -1266,13 +1358,14 @@ old\x0e\x0abip32-path\x07\x09approvals\x14\x04\0\x07request\x03\0\x15\x01m\x02\x
 allow\x04deny\x04\0\x08decision\x03\0\x17\x01r\x02\x04codes\x06details\x04\0\x09\
 statement\x03\0\x19\x01r\x03\x08subjects\x02\x08requiredy\x09satisfied\x7f\x04\0\
 \x06quorum\x03\0\x1b\x01p\x1a\x01r\x04\x08decision\x18\x07reasons\x1d\x0bobligat\
-ions\x1d\x06quorum\x1c\x04\0\x07verdict\x03\0\x1e\x03\0\x16svc:policy/types@1.0.\
+ions\x1d\x06quorum\x1c\x04\0\x07verdict\x03\0\x1e\x03\0\x16svc:policy/types@1.1.\
 0\x05\0\x02\x03\0\0\x07request\x03\0\x07request\x03\0\x01\x02\x03\0\0\x07verdict\
 \x03\0\x07verdict\x03\0\x03\x01B\x03\x01ks\x01@\x01\x04names\0\0\x04\0\x03get\x01\
-\x01\x03\0\x16svc:policy/facts@1.0.0\x05\x05\x04\07svc:policy/policy-with-all-of\
--its-exports-removed@1.0.0\x04\0\x0b,\x01\0&policy-with-all-of-its-exports-remov\
-ed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.227.1\x10\
-wit-bindgen-rust\x060.41.0";
+\x01\x03\0\x16svc:policy/facts@1.1.0\x05\x05\x01B\x03\x01ks\x01@\x02\x04files\x07\
+pointers\0\0\x04\0\x03get\x01\x01\x03\0\x15svc:policy/data@1.1.0\x05\x06\x04\07s\
+vc:policy/policy-with-all-of-its-exports-removed@1.1.0\x04\0\x0b,\x01\0&policy-w\
+ith-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0d\
+wit-component\x070.227.1\x10wit-bindgen-rust\x060.41.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -5,14 +5,14 @@
 //! randomness, no file and no network, so every past decision can be run again and gives the same bytes.
 //!
 //! ```
-//! use gateway_policy_sdk::{Answer, Facts, Policy, Quorum, Request, Verdict};
+//! use gateway_policy_sdk::{Answer, Data, Facts, Policy, Quorum, Request, Verdict};
 //!
 //! pub struct DenyWeekends;
 //!
 //! impl Policy for DenyWeekends {
 //!     const DESCRIPTION: &'static str = "deny-weekends 1.0.0";
 //!
-//!     fn evaluate(_request: &Request, facts: &dyn Facts) -> Verdict {
+//!     fn evaluate(_request: &Request, facts: &dyn Facts, _data: &dyn Data) -> Verdict {
 //!         let mut answer = Answer::new();
 //!         match facts.integer("time.now_ms") {
 //!             // 1970-01-01 was a Thursday.
@@ -29,6 +29,7 @@
 //! let verdict = DenyWeekends::evaluate(
 //!     &gateway_policy_sdk::testing::payment("acct-1", "acct-2", 100),
 //!     &gateway_policy_sdk::testing::facts(&[("time.now_ms", "0")]),
+//!     &gateway_policy_sdk::testing::data(&[]),
 //! );
 //! assert_eq!(verdict.reasons[0].code, "weekday");
 //! ```
@@ -52,8 +53,10 @@ mod allocator;
 )]
 pub mod bindings;
 mod answer;
+mod data;
 mod facts;
 mod quorum;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 
 pub use answer::Answer;
@@ -61,6 +64,7 @@ pub use bindings::svc::policy::types::{
     Approval, AssetAction, Decision, Intent, KeyChange, Moment, Payment, Quorum, Request, Statement,
     Submitter, Verdict,
 };
+pub use data::{Data, UnreadableData, step};
 pub use facts::{Facts, Unreadable};
 pub use quorum::count;
 
@@ -70,7 +74,7 @@ pub trait Policy {
     const DESCRIPTION: &'static str;
 
     /// The verdict on `request`. Called with the same arguments it must always answer the same.
-    fn evaluate(request: &Request, facts: &dyn Facts) -> Verdict;
+    fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data) -> Verdict;
 }
 
 /// The facts of the gateway that runs this component. The gateway records each name asked for and what it answered.
@@ -82,6 +86,18 @@ pub struct HostFacts;
 impl Facts for HostFacts {
     fn get(&self, name: &str) -> Option<String> {
         bindings::svc::policy::facts::get(name)
+    }
+}
+
+/// The data of the bundle that this component is in.
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub struct HostData;
+
+#[cfg(target_arch = "wasm32")]
+impl Data for HostData {
+    fn get(&self, file: &str, pointer: &str) -> Option<String> {
+        bindings::svc::policy::data::get(file, pointer)
     }
 }
 
@@ -99,7 +115,11 @@ macro_rules! export {
                 }
 
                 fn evaluate(request: $crate::Request) -> $crate::Verdict {
-                    let verdict = <$policy as $crate::Policy>::evaluate(&request, &$crate::HostFacts);
+                    let verdict = <$policy as $crate::Policy>::evaluate(
+                        &request,
+                        &$crate::HostFacts,
+                        &$crate::HostData,
+                    );
                     // The instance ends with this call, and its memory with it.
                     ::core::mem::forget(request);
                     verdict

@@ -1,8 +1,9 @@
-//! Requests and facts to test a policy with.
+//! Requests, facts and data to test a policy with.
 
 use std::collections::BTreeMap;
 
-use crate::{Approval, AssetAction, Intent, KeyChange, Moment, Payment, Request, Submitter};
+use crate::{Approval, AssetAction, Data, Intent, KeyChange, Moment, Payment, Request, Submitter};
+use serde_json::Value;
 
 /// A payment just submitted by `alice`, without approvals.
 #[must_use]
@@ -62,6 +63,41 @@ pub fn approved(mut request: Request, moment: Moment, subjects: &[&str]) -> Requ
 #[must_use]
 pub fn facts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+/// The bundle's data, by file name and JSON text: `data(&[("limits.json", "{}")])`.
+///
+/// It answers as the gateway does. The gateway also refuses a bundle whose files name a member twice or have a
+/// floating-point number.
+///
+/// # Panics
+/// When a text is not JSON.
+#[must_use]
+#[expect(clippy::panic, reason = "a test's own mistake")]
+pub fn data(files: &[(&str, &str)]) -> TestData {
+    let parse = |text: &str| match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(fault) => panic!("`{text}` is not JSON: {fault}"),
+    };
+    TestData(files.iter().map(|(file, text)| ((*file).into(), parse(text))).collect())
+}
+
+/// See [`data`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestData(BTreeMap<String, Value>);
+
+impl Data for TestData {
+    fn get(&self, file: &str, pointer: &str) -> Option<String> {
+        // `serde_json` reads a stray `~` as itself; by RFC 6901 it names nothing.
+        let is_escaped = |rest: &str| rest.starts_with(['0', '1']);
+        if !pointer.split('~').skip(1).all(is_escaped) {
+            return None;
+        }
+        match self.0.get(file)?.pointer(pointer)? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
 }
 
 fn request(intent: Intent) -> Request {

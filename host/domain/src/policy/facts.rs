@@ -2,6 +2,7 @@
 
 use crate::key::CustodyKey;
 use crate::time::EpochMs;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub struct Rules {
 
 /// Facts by name. A policy asks for them one by one; what it asked is recorded. A clone is the same facts again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts(Arc<BTreeMap<&'static str, String>>);
+pub struct Facts(Arc<BTreeMap<Cow<'static, str>, String>>);
 
 impl Facts {
     /// The value of a fact, or none when there is no such fact.
@@ -29,27 +30,29 @@ impl Facts {
 
     /// Facts as given, for tests and replay.
     #[must_use]
-    pub fn from_pairs(pairs: impl IntoIterator<Item = (&'static str, String)>) -> Self {
-        Self(Arc::new(pairs.into_iter().collect()))
+    pub fn from_pairs<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, String)>) -> Self {
+        Self(Arc::new(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()))
     }
 }
 
 /// Every fact there is, for one evaluation.
 #[must_use]
 pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, now: EpochMs) -> Facts {
-    let mut facts = BTreeMap::from([
+    let deployment = [
         ("deployment.permitted_recipients", rules.permitted_recipients.clone()),
         ("deployment.required_approvals", rules.required_approvals.to_string()),
         ("deployment.separation_of_duties", rules.separation_of_duties.to_string()),
         ("time.now_ms", now.0.to_string()),
-    ]);
-    if let Some(key) = key {
-        facts.insert("key.state", key.state.as_str().to_owned());
-        facts.insert("key.epoch", key.epoch.name.0.clone());
-        facts.insert("key.threshold", key.threshold.0.to_string());
-        facts.insert("key.roster", roster_text(key));
-    }
-    Facts(Arc::new(facts))
+    ];
+    let key = key.map(|key| {
+        [
+            ("key.state", key.state.as_str().to_owned()),
+            ("key.epoch", key.epoch.name.0.clone()),
+            ("key.threshold", key.threshold.0.to_string()),
+            ("key.roster", roster_text(key)),
+        ]
+    });
+    Facts::from_pairs(deployment.into_iter().chain(key.into_iter().flatten()))
 }
 
 /// Indices separated by commas, ascending.

@@ -41,6 +41,14 @@ pub enum BundleError {
     Code(String),
     #[error("code `{0}` is declared twice")]
     DuplicateCode(String),
+    #[error(
+        "fact name `{0}` is not allowed: words of lower case letters, digits and `_`, joined by dots, the last may be `*`"
+    )]
+    FactName(String),
+    #[error("fact `{0}` is out of order: the manifest lists each fact once, in ascending order")]
+    FactOrder(String),
+    #[error("the manifest lists more than {0} facts")]
+    TooManyFacts(usize),
     #[error("the manifest asks for {asked} {what}, at least 1 and at most {max} is allowed")]
     Limit { what: &'static str, asked: u64, max: u64 },
 

@@ -14,6 +14,7 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 /// What runs.
 pub const COMPONENT_FILE: &str = "policy.wasm";
 const SIGNATURES: &str = "signatures/";
+const DATA: &str = "data/";
 const FOLDERS: [&str; 3] = ["data", "signatures", "tests"];
 
 /// A bundle's files by name, whether from a folder or from a store. Nothing about them is believed yet, but each
@@ -70,6 +71,11 @@ impl BundleFiles {
     /// Name and bytes, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// The policy's own data, by name without the folder.
+    pub(super) fn data(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.iter().filter_map(|(name, bytes)| Some((name.strip_prefix(DATA)?, bytes)))
     }
 
     pub(super) fn signatures(&self) -> impl Iterator<Item = (&str, &[u8])> {

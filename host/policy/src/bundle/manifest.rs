@@ -2,6 +2,7 @@
 
 use super::files::{is_allowed, is_plain};
 use super::{BundleError, MANIFEST_FILE, strict};
+use crate::fact_names;
 use crate::limits::{FUEL_MAX, MEMORY_BYTES_MAX};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -37,6 +38,8 @@ pub struct Manifest {
     pub limits: Limits,
     /// Every import of the component, sorted.
     pub capabilities: Vec<String>,
+    /// Every fact that the policy may ask for, ascending; an entry that ends in `.*` is all that begin so.
+    pub facts: Vec<String>,
     /// Every code a reason may have.
     pub reasons: Vec<Declaration>,
     /// Every code an obligation may have.
@@ -89,6 +92,7 @@ impl Manifest {
         manifest.check_names()?;
         check_codes(&manifest.reasons)?;
         check_codes(&manifest.obligations)?;
+        fact_names::check(&manifest.facts)?;
         let memory_bytes_max = u64::try_from(MEMORY_BYTES_MAX).unwrap_or(u64::MAX);
         check_limit("units of fuel", manifest.limits.fuel, FUEL_MAX)?;
         check_limit("bytes of memory", manifest.limits.memory_bytes, memory_bytes_max)?;

@@ -28,7 +28,11 @@ pub(super) fn parse<T: DeserializeOwned + Serialize>(file: &str, bytes: &[u8]) -
     Ok(typed)
 }
 
-fn parse_unique(file: &str, bytes: &[u8]) -> Result<Value, BundleError> {
+/// `bytes` as a value in which every object names a key once, and no number is a floating-point one.
+///
+/// # Errors
+/// [`BundleError::Json`], [`BundleError::DuplicateKey`], each naming `file`.
+pub(super) fn parse_unique(file: &str, bytes: &[u8]) -> Result<Value, BundleError> {
     let duplicate = RefCell::new(None);
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = Unique(&duplicate).deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));

@@ -1,6 +1,7 @@
 //! A bundle's own tests: requests with the answers its authors promise. They run when it is loaded.
 
 use super::{BundleError, BundleFiles, strict};
+use crate::fact_names::FactNames;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
@@ -8,18 +9,6 @@ use gateway_domain::intent::Intent;
 use gateway_domain::policy::{Decision, Facts, Moment};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The facts a vector may set: those of `wit/policy.wit`.
-const FACT_NAMES: [&str; 8] = [
-    "deployment.permitted_recipients",
-    "deployment.required_approvals",
-    "deployment.separation_of_duties",
-    "key.epoch",
-    "key.roster",
-    "key.state",
-    "key.threshold",
-    "time.now_ms",
-];
 
 /// One request and the answer promised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,17 +51,15 @@ pub struct Expectation {
 }
 
 impl Vector {
-    /// The facts by the names the contract gives them.
-    pub(crate) fn facts(&self, file: &str) -> Result<Facts, BundleError> {
-        let known = |name: &String| FACT_NAMES.into_iter().find(|known| known == name);
-        let unknown = |name: &String| BundleError::Json {
-            file: file.to_owned(),
-            fault: format!("vector `{}` sets `{name}`, which is no fact", self.name),
-        };
-        let pair = |(name, value): (&String, &String)| {
-            known(name).map(|known| (known, value.clone())).ok_or_else(|| unknown(name))
-        };
-        self.facts.iter().map(pair).collect::<Result<Vec<_>, _>>().map(Facts::from_pairs)
+    /// The facts it sets, each of them one that the policy may ask for.
+    pub(crate) fn facts(&self, file: &str, declared: &FactNames) -> Result<Facts, BundleError> {
+        match self.facts.keys().find(|name| !declared.contains(name)) {
+            None => Ok(Facts::from_pairs(self.facts.clone())),
+            Some(name) => Err(BundleError::Json {
+                file: file.to_owned(),
+                fault: format!("vector `{}` sets `{name}`, which the manifest does not declare", self.name),
+            }),
+        }
     }
 }
 

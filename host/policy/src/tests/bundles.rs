@@ -94,14 +94,17 @@ fn a_manifest_has_one_reading() {
     let parse = |text: &str| Manifest::parse(text.as_bytes());
     let manifest = text(MANIFEST_FILE);
     let with = |from: &str, to: &str| manifest.replacen(from, to, 1);
-    assert!(parse(&manifest).is_ok());
-    let unknown = parse(&with("\"sequence\": 1", "\"sequence\": 1, \"debug\": true")).unwrap_err();
+    let sequence = format!("\"sequence\": {}", parse(&manifest).unwrap().sequence);
+    let beside_sequence = |member: &str| with(&sequence, &format!("{sequence}, {member}"));
+    let unknown = parse(&beside_sequence("\"debug\": true")).unwrap_err();
     assert!(matches!(&unknown, BundleError::Json { fault, .. } if fault.contains("debug")), "{unknown}");
-    let twice = parse(&with("\"sequence\": 1", "\"sequence\": 9, \"sequence\": 1")).unwrap_err();
+    let missing = parse(&with("\"facts\"", "\"fact_names\"")).unwrap_err();
+    assert!(matches!(&missing, BundleError::Json { .. }), "{missing}");
+    let twice = parse(&beside_sequence("\"sequence\": 9")).unwrap_err();
     assert!(matches!(&twice, BundleError::DuplicateKey { key, .. } if key == "sequence"), "{twice}");
     let hidden = parse(&with("\"files\": {", "\"files\": {\"policy.wasm\": \"00\",")).unwrap_err();
     assert!(matches!(&hidden, BundleError::DuplicateKey { key, .. } if key == "policy.wasm"), "{hidden}");
-    let null = parse(&with("\"sequence\": 1", "\"sequence\": 1, \"not_after_ms\": null")).unwrap_err();
+    let null = parse(&beside_sequence("\"not_after_ms\": null")).unwrap_err();
     assert!(matches!(null, BundleError::NotStrict { .. }), "{null}");
     let list = parse(
         &with("\"fuel\": 2000000,", "").replacen("\"limits\": {", "\"limits\": [2000000,", 1).replacen(
@@ -158,7 +161,7 @@ fn unknown_and_revoked_keys_do_not_count_and_are_named() {
 
 #[test]
 fn a_signature_of_another_manifest_is_no_signature_of_this_one() {
-    let theirs = signed(&committed(), &[&key(1)], |manifest| manifest.sequence = 7);
+    let theirs = signed(&committed(), &[&key(1)], |manifest| manifest.sequence += 1);
     let (name, bytes) = theirs.iter().find(|(name, _)| name.starts_with("signatures/")).unwrap();
     let ours = signed(&committed(), &[], |_| ());
     let refused = verify(with(&ours, &[(name, bytes)]).unwrap(), &author()).unwrap_err();
@@ -212,9 +215,10 @@ fn a_bundle_is_valid_from_its_first_to_its_last_instant() {
 #[test]
 fn an_older_bundle_does_not_follow_a_newer_one() {
     let bundle = verify(committed(), &committed_trust()).unwrap();
-    assert!(bundle.check_follows(0, public(&key(1))).is_ok());
-    assert!(bundle.check_follows(1, bundle.hash()).is_ok());
-    for (sequence, hash) in [(1, public(&key(1))), (2, bundle.hash())] {
+    let ours = bundle.manifest().sequence;
+    assert!(bundle.check_follows(ours - 1, public(&key(1))).is_ok());
+    assert!(bundle.check_follows(ours, bundle.hash()).is_ok());
+    for (sequence, hash) in [(ours, public(&key(1))), (ours + 1, bundle.hash())] {
         assert!(matches!(bundle.check_follows(sequence, hash), Err(BundleError::Rollback { .. })));
     }
 }

@@ -12,8 +12,8 @@ fn load(engine: &PolicyEngine) -> Evaluator {
 fn the_committed_bundle_loads_under_the_development_roots_and_describes_itself() {
     assert!(committed_trust().trusts_development());
     let evaluator = load(&engine());
-    assert_eq!(evaluator.describe().unwrap(), "payment-guard 1.0.0");
-    assert_eq!((evaluator.bundle_id(), evaluator.sequence()), ("payment-guard", 1));
+    assert_eq!(evaluator.describe().unwrap(), "payment-guard 1.1.0");
+    assert_eq!(evaluator.bundle_id(), "payment-guard");
     let component = committed();
     let component = component.get("policy.wasm").unwrap();
     for path in ["/root", "/home", "/work", ".cargo/registry"] {

@@ -24,7 +24,7 @@ async fn work_beyond_the_first_slice_is_started_over_and_gives_what_one_run_give
         (call $get (i32.const 1024) (i32.const 3) (i32.const 512))
         i32.const 0";
     let (host, engine) = (PolicyHost::new(), engine());
-    host.activate(load(&engine, &guest(1, "", count)).unwrap());
+    host.activate(load(&engine, &guest(1, r#"(data (i32.const 1024) "x.a")"#, count)).unwrap());
     let asked = payment("acct-2", &["bob"]);
     let request = asked.request(Moment::Admission);
     let apart = host.judge(&request, &facts("2")).await;

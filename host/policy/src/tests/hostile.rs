@@ -141,10 +141,13 @@ fn a_quorum_of_people_who_did_not_approve_is_no_verdict() {
     assert_eq!(fault(&quorum((256, 3), 1, 2, 0)), None);
 }
 
-/// Asks for a fact whose two-letter name is the counter `$i`.
-const ASK_NTH: &str = "(i32.store8 (i32.const 1024) (i32.and (local.get $i) (i32.const 127)))
-    (i32.store8 (i32.const 1025) (i32.shr_u (local.get $i) (i32.const 7)))
-    (call $get (i32.const 1024) (i32.const 2) (i32.const 512))";
+/// Where the names of the facts asked for begin, and what each begins with.
+const DECLARED_FACT: &str = r#"(data (i32.const 1024) "x.")"#;
+
+/// Asks for a declared fact whose name ends in the counter `$i`.
+const ASK_NTH: &str = "(i32.store8 (i32.const 1026) (i32.and (local.get $i) (i32.const 127)))
+    (i32.store8 (i32.const 1027) (i32.shr_u (local.get $i) (i32.const 7)))
+    (call $get (i32.const 1024) (i32.const 4) (i32.const 512))";
 
 #[test]
 fn a_fact_is_recorded_once_and_no_more_than_a_decision_can_hold() {
@@ -155,7 +158,7 @@ fn a_fact_is_recorded_once_and_no_more_than_a_decision_can_hold() {
                 (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const {n}))))
             i32.const 0"
         );
-        let evaluation = evaluate(&engine(), &guest(1, "", &format!("(local $n i32) {body}")));
+        let evaluation = evaluate(&engine(), &guest(1, DECLARED_FACT, &format!("(local $n i32) {body}")));
         (evaluation.fault, evaluation.outcome.facts.len())
     };
     assert_eq!(ask(0, 1_000), (None, 1));
@@ -165,15 +168,15 @@ fn a_fact_is_recorded_once_and_no_more_than_a_decision_can_hold() {
 
 #[test]
 fn asking_for_facts_has_a_limit() {
-    let ask = "(loop $l
+    let ask = "(local.set $i (i32.const 2)) (loop $l
         (call $get (i32.const 1024) (local.get $i) (i32.const 512))
         (local.set $i (i32.add (local.get $i) (i32.const 1)))
         (br $l))
         unreachable";
-    check(1, "", ask, EvaluationFault::TooManyFacts);
+    check(1, DECLARED_FACT, ask, EvaluationFault::TooManyFacts);
     check(
         1,
-        "",
+        DECLARED_FACT,
         "(call $get (i32.const 1024) (i32.const 257) (i32.const 512)) i32.const 0",
         EvaluationFault::TooManyFacts,
     );

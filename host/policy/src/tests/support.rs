@@ -89,9 +89,23 @@ pub(super) fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, 
 
 /// A guest of the contract's world. `body` is the function `evaluate`; `0` is a verdict that allows, for no reason.
 pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
+    let imports = r#"
+        (import "svc:policy/facts@1.1.0" "get" (func $get (param i32 i32 i32)))
+        (import "svc:policy/data@1.1.0" "get" (func $look_up (param i32 i32 i32 i32 i32)))"#;
+    component(module(imports, pages, extra, body), &[])
+}
+
+/// A guest as it was made for the first version of the contract.
+pub(super) fn guest_of_1_0(body: &str) -> Vec<u8> {
+    let imports = r#"(import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))"#;
+    let contract = CONTRACT.replace("@1.1.0", "@1.0.0").replace("import data;", "");
+    encode(module(imports, 1, "", body), &contract)
+}
+
+fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
-            (import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))
+            {imports}
             (memory (export "memory") {pages})
             (global $next (mut i32) (i32.const 32768))
             (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
@@ -104,30 +118,48 @@ pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
             (func (export "evaluate") (param i32) (result i32) (local $i i32)
                 {body}))"#
     );
-    component(wat::parse_str(text).unwrap(), &[])
+    wat::parse_str(text).unwrap()
 }
 
+const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
+
 /// Wraps a core module as a component of the contract's world, with more imports if any are given.
-pub(super) fn component(mut module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
-    let contract = include_str!("../../../../wit/policy.wit");
+pub(super) fn component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
-    let contract = contract.replace("import facts;", &format!("import facts;\n{imports}"));
+    encode(module, &CONTRACT.replace("import facts;", &format!("import facts;\n{imports}")))
+}
+
+fn encode(mut module: Vec<u8>, contract: &str) -> Vec<u8> {
     let mut resolve = wit_parser::Resolve::default();
-    let package = resolve.push_str("policy.wit", &contract).unwrap();
+    let package = resolve.push_str("policy.wit", contract).unwrap();
     let world = resolve.select_world(&[package], Some("policy")).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
 }
 
-/// A signed bundle around a component; the codes of payment-guard are its own.
+/// A signed bundle around a component, without data or vectors; the codes of payment-guard are its own, and it may ask
+/// for the facts `x.*`.
 pub(super) fn bundle_of(engine: &PolicyEngine, wasm: &[u8], change: impl FnOnce(&mut Manifest)) -> Bundle {
-    let files = without(
-        &without(&without(&committed(), "tests/payments.json"), "tests/quorum.json"),
-        "tests/custody.json",
-    );
-    let files = pack::complete(engine, &with(&files, &[(COMPONENT_FILE, wasm)]).unwrap()).unwrap();
-    let files = signed(&files, &[&key(1)], change);
-    verify(files, &author()).unwrap()
+    bundle_with(engine, wasm, &[], change)
+}
+
+/// As [`bundle_of`], with data files by their whole names.
+pub(super) fn bundle_with(
+    engine: &PolicyEngine,
+    wasm: &[u8],
+    data: &[(&str, &[u8])],
+    change: impl FnOnce(&mut Manifest),
+) -> Bundle {
+    let bare = committed();
+    let bare = bare.iter().filter(|(name, _)| [MANIFEST_FILE, COMPONENT_FILE].contains(name));
+    let bare = BundleFiles::new(bare.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))).unwrap();
+    let files = with(&with(&bare, data).unwrap(), &[(COMPONENT_FILE, wasm)]).unwrap();
+    let files = pack::complete(engine, &files).unwrap();
+    let change = |manifest: &mut Manifest| {
+        manifest.facts = vec!["x.*".into()];
+        change(manifest);
+    };
+    verify(signed(&files, &[&key(1)], change), &author()).unwrap()
 }
 
 /// The manifest of a working component, to be signed over whatever takes its place.

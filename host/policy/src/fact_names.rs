@@ -1,0 +1,57 @@
+//! Which facts a policy may ask for: what its manifest declares, and nobody else.
+
+use crate::bundle::BundleError;
+use crate::limits::{FACT_NAME_BYTES_MAX, FACT_NAMES_MAX};
+
+/// Names, and prefixes written `prefix.*`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FactNames(Vec<String>);
+
+impl FactNames {
+    pub(crate) const fn new(declared: Vec<String>) -> Self {
+        Self(declared)
+    }
+
+    /// Whether a policy may ask for this fact.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|declared| match declared.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == declared,
+        })
+    }
+
+    /// Whether a policy may ask for any fact whose name begins so.
+    pub(crate) fn has_any_of(&self, beginning: &str) -> bool {
+        self.0.iter().any(|declared| match declared.strip_suffix('*') {
+            Some(prefix) => prefix.starts_with(beginning) || beginning.starts_with(prefix),
+            None => declared.starts_with(beginning),
+        })
+    }
+}
+
+/// Ascending, each once, and each a name that a fact may have.
+///
+/// # Errors
+/// [`BundleError::FactName`], [`BundleError::FactOrder`], [`BundleError::TooManyFacts`].
+pub(crate) fn check(declared: &[String]) -> Result<(), BundleError> {
+    if declared.len() > FACT_NAMES_MAX {
+        return Err(BundleError::TooManyFacts(FACT_NAMES_MAX));
+    }
+    if let Some(name) = declared.iter().find(|name| !is_allowed(name)) {
+        return Err(BundleError::FactName(name.clone()));
+    }
+    match declared.iter().zip(declared.iter().skip(1)).find(|(before, after)| before >= after) {
+        Some((_, after)) => Err(BundleError::FactOrder(after.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Words of lower case letters, digits and `_`, joined by dots; the last may be `*`, but not the only one.
+fn is_allowed(name: &str) -> bool {
+    let words = name.strip_suffix(".*").unwrap_or(name);
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    name.len() <= FACT_NAME_BYTES_MAX && words.split('.').all(is_word)
+}

@@ -1,0 +1,203 @@
+//! The bundle's own data, the facts it declares, and guests of the contract's first version.
+
+use super::support::{bundle_with, engine, facts, guest, guest_of_1_0, load, payment};
+use crate::bundle::Manifest;
+use crate::data::Data;
+use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES};
+use crate::{BundleError, EvaluationFault, Evaluator};
+use gateway_domain::policy::{Decision, Moment};
+use gateway_policy_sdk::Data as _;
+
+const ALLOW: &str = "i32.const 0";
+
+fn bundle(data: &[(&str, &[u8])], change: impl FnOnce(&mut Manifest)) -> crate::Bundle {
+    bundle_with(&engine(), &guest(1, "", ALLOW), data, change)
+}
+
+/// Cases of RFC 6901 section 5, and those that trip its readers.
+#[test]
+fn the_host_and_the_sdks_tests_find_the_same() {
+    let document = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"k\"l":6," ":7,"m~n":8,"~1":9,"01":10,
+        "z":{"list":[[],{"b":true,"a":null}],"text":"a \"quoted\" text\n","big":18446744073709551615,"low":-9223372036854775808}}"#;
+    let bundle = bundle(&[("data/a.json", document.as_bytes()), ("data/text.json", b"\"text\"")], |_| ());
+    let (ours, sdks) = (
+        Data::of(&bundle).unwrap(),
+        gateway_policy_sdk::testing::data(&[("a.json", document), ("text.json", "\"text\"")]),
+    );
+    let both = |file: &str, pointer: &str| {
+        let found = ours.get(file, pointer).map(std::borrow::Cow::into_owned);
+        assert_eq!(found, sdks.get(file, pointer), "{file} `{pointer}`");
+        found
+    };
+    for (pointer, expected) in [
+        ("/foo", r#"["bar","baz"]"#),
+        ("/foo/0", "bar"),
+        ("/foo/1", "baz"),
+        ("/", "0"),
+        ("/a~1b", "1"),
+        ("/c%d", "2"),
+        ("/e^f", "3"),
+        ("/k\"l", "6"),
+        ("/ ", "7"),
+        ("/m~0n", "8"),
+        ("/~01", "9"),
+        ("/01", "10"),
+        ("/z/list", r#"[[],{"a":null,"b":true}]"#),
+        ("/z/list/1/a", "null"),
+        ("/z/text", "a \"quoted\" text\n"),
+        ("/z/big", "18446744073709551615"),
+        ("/z/low", "-9223372036854775808"),
+    ] {
+        assert_eq!(both("a.json", pointer).as_deref(), Some(expected), "`{pointer}`");
+    }
+    for pointer in [
+        "foo",
+        "/foo/",
+        "/foo/2",
+        "/foo/-",
+        "/foo/00",
+        "/foo/01",
+        "/foo/+1",
+        "/foo/ 1",
+        "/foo/-0",
+        "/foo/0/0",
+        "/m~n",
+        "/m~2n",
+        "/~",
+        "/a/b",
+        "//",
+        "/z/list/0/0",
+        "/z/text/0",
+        "#/foo",
+    ] {
+        assert_eq!(both("a.json", pointer), None, "`{pointer}`");
+    }
+    assert_eq!(both("text.json", "").as_deref(), Some("text"));
+    assert!(both("a.json", "").unwrap().starts_with(r#"{"":0," ":7,"01":10,"a/b":1,"#));
+    for file in ["", "data/a.json", "../a.json", "b.json", "a", "A.json"] {
+        assert_eq!(both(file, ""), None, "`{file}`");
+    }
+}
+
+#[test]
+fn data_with_more_than_one_reading_refuses_the_bundle() {
+    let refused = |text: &str| {
+        Evaluator::load(&engine(), &bundle(&[("data/a.json", text.as_bytes())], |_| ())).unwrap_err()
+    };
+    let twice = refused(r#"{"a": {"b": 1, "b": 2}}"#);
+    assert!(
+        matches!(&twice, BundleError::DuplicateKey { file, key } if file == "data/a.json" && key == "b"),
+        "{twice}"
+    );
+    for text in ["", "{", "{} {}", "1.5", "[1e3]", "18446744073709551616", "// a comment\n{}", "{'a': 1}"] {
+        let refused = refused(text);
+        assert!(matches!(&refused, BundleError::Json { file, .. } if file == "data/a.json"), "{refused}");
+    }
+    assert!(Evaluator::load(&engine(), &bundle(&[("data/a.json", b"null")], |_| ())).is_ok());
+}
+
+/// Looks `n` times for the 8 bytes of `text` in `a.json`, and says how the last lookup ended: 1 when it was there.
+fn look_up(n: u32) -> Vec<u8> {
+    let names = r#"(data (i32.const 1024) "a.json") (data (i32.const 1040) "/text")"#;
+    let body = format!(
+        "(loop $l
+            (call $look_up (i32.const 1024) (i32.const 6) (i32.const 1040) (i32.const 5) (i32.const 512))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (global.set $next (i32.const 32768))
+            (br_if $l (i32.lt_u (local.get $i) (i32.const {n}))))
+        (i32.store8 (i32.const 0) (i32.eqz (i32.load8_u (i32.const 512))))
+        i32.const 0"
+    );
+    guest(1, names, &body)
+}
+
+#[test]
+fn a_component_reads_its_bundles_data_and_only_so_much_of_it() {
+    let engine = engine();
+    let asked = payment("acct-2", &[]);
+    let evaluate = |n: u32, data: &[(&str, &[u8])]| {
+        let evaluator = Evaluator::load(&engine, &bundle_with(&engine, &look_up(n), data, |_| ())).unwrap();
+        let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
+        assert!(evaluation.outcome.facts.is_empty(), "what a bundle reads of itself is not recorded");
+        (evaluation.outcome.decision, evaluation.fault)
+    };
+    let text = format!(r#"{{"text": "{}"}}"#, "x".repeat(DATA_LOOKUP_BYTES));
+    let data: &[(&str, &[u8])] = &[("data/a.json", text.as_bytes())];
+    assert_eq!(evaluate(1, data), (Decision::Allow, None));
+    assert_eq!(evaluate(1, &[]), (Decision::Deny, None), "there is no such file");
+    let n_max = u32::try_from(DATA_BYTES_READ_MAX / (2 * DATA_LOOKUP_BYTES)).unwrap();
+    assert_eq!(evaluate(n_max, data), (Decision::Allow, None));
+    assert_eq!(evaluate(n_max + 1, data), (Decision::Deny, Some(EvaluationFault::TooMuchData)));
+    assert_eq!(evaluate(n_max * 2, &[]).1, None, "the least that a lookup takes");
+    assert_eq!(evaluate(n_max * 2 + 1, &[]).1, Some(EvaluationFault::TooMuchData));
+}
+
+#[test]
+fn only_declared_facts_may_be_asked_for() {
+    let engine = engine();
+    let names = r#"(data (i32.const 1024) "time.now_ms")"#;
+    let wasm = guest(1, names, "(call $get (i32.const 1024) (i32.const 11) (i32.const 512)) i32.const 0");
+    let ask = |declared: &[&str]| {
+        let declared: Vec<String> = declared.iter().map(|name| (*name).to_owned()).collect();
+        let bundle = bundle_with(&engine, &wasm, &[], |manifest| manifest.facts = declared);
+        let evaluator = Evaluator::load(&engine, &bundle).unwrap();
+        evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"), u64::MAX)
+    };
+    for declared in [&["time.now_ms"][..], &["key.state", "time.*"]] {
+        let evaluation = ask(declared);
+        assert_eq!((evaluation.fault, evaluation.outcome.facts.len()), (None, 1), "{declared:?}");
+        assert!(evaluation.outcome.facts[0].value.is_some());
+    }
+    for declared in [&[][..], &["time.now"], &["time.now_ms_"], &["deployment.*", "time_.*"]] {
+        let evaluation = ask(declared);
+        assert_eq!(evaluation.fault, Some(EvaluationFault::UndeclaredFact), "{declared:?}");
+        assert_eq!(evaluation.outcome.facts[0].to_string(), "time.now_ms=(none)", "named, without its value");
+    }
+}
+
+#[test]
+fn declared_facts_are_names_in_order() {
+    let refused = |declared: &[&str]| {
+        let mut manifest = bundle(&[], |_| ()).manifest().clone();
+        manifest.facts = declared.iter().map(|name| (*name).to_owned()).collect();
+        Manifest::parse(&serde_json::to_vec(&manifest).unwrap()).err()
+    };
+    for declared in
+        [&[][..], &["time.now_ms"], &["a", "a.b", "b.*"], &["velocity.account.*", "velocity.recipient.*"]]
+    {
+        assert!(refused(declared).is_none(), "{declared:?}");
+    }
+    for name in
+        ["", "*", ".*", "a*", "a..b", ".a", "a.", "a.*.b", "a.**", "A", "a b", "a-b", &"a".repeat(257)]
+    {
+        assert!(matches!(refused(&[name]), Some(BundleError::FactName(found)) if found == name), "{name}");
+    }
+    for declared in [&["b", "a"], &["a", "a"]] {
+        assert!(
+            matches!(refused(declared), Some(BundleError::FactOrder(found)) if found == "a"),
+            "{declared:?}"
+        );
+    }
+    let many: Vec<String> = (0..129).map(|n| format!("a{n:03}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(refused(&many[..128]).is_none());
+    assert!(matches!(refused(&many), Some(BundleError::TooManyFacts(128))));
+}
+
+#[test]
+fn what_costs_a_read_is_looked_for_by_its_beginning() {
+    let asks = |declared: &str| {
+        let bundle = bundle(&[], |manifest| manifest.facts = vec![declared.to_owned()]);
+        Evaluator::load(&engine(), &bundle).unwrap().asks_for("velocity.")
+    };
+    assert!(asks("velocity.account.day_minor") && asks("velocity.*") && asks("velocity.account.*"));
+    assert!(!asks("velocity") && !asks("time.now_ms") && !asks("velocity_.*"));
+}
+
+#[test]
+fn a_component_made_for_the_first_contract_still_runs() {
+    let evaluator = load(&engine(), &guest_of_1_0(ALLOW)).unwrap();
+    let evaluation =
+        evaluator.evaluate(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"), u64::MAX);
+    assert_eq!((evaluation.outcome.decision, evaluation.fault), (Decision::Allow, None));
+}
