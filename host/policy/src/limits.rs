@@ -68,8 +68,8 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// works; this is for the one that does not.
 pub const DEADLINE_TICKS: u64 = 200;
 
-/// The same for the attempt on the caller's own thread. Fuel does not see everything: filling all of a guest's memory
-/// is one instruction and takes milliseconds.
+/// The same for the attempt on the caller's own thread. Fuel does not see everything: a long fact is copied again
+/// each time it is asked for.
 pub const DEADLINE_TICKS_INLINE: u64 = 2;
 
 /// Evaluations that may wait for a thread of their own. The longest takes some 50 ms, so the last of them waits a few

@@ -1,9 +1,9 @@
 //! The engine's port: inline, apart, and without a bundle.
 
 use super::support::{bundle_of, engine, facts, guest, load, payment};
-use crate::limits::{FUEL_INLINE, TICK};
+use crate::limits::{FUEL_INLINE, FUEL_MAX, TICK};
 use crate::{EvaluationFault, Evaluator, PolicyHost};
-use gateway_domain::policy::{Decision, Moment};
+use gateway_domain::policy::{Decision, Facts, Moment};
 use std::future::Future;
 use std::task::Poll;
 use std::time::Instant;
@@ -48,26 +48,29 @@ async fn a_new_bundle_takes_over_in_one_step() {
     assert_eq!(fault().await, None);
 }
 
-/// Clears 16 MiB again and again: few instructions, and much time.
-const FILL: &str = "(loop $l
-    (memory.fill (i32.const 65536) (local.get $i) (i32.const 16000000))
-    (local.set $i (i32.add (local.get $i) (i32.const 1)))
+/// Asks for a long fact again and again: few instructions, and much copying.
+const ASK: &str = "(loop $l
+    (global.set $next (i32.const 65536))
+    (call $get (i32.const 256) (i32.const 11) (i32.const 512))
     (br $l))
     unreachable";
 
 #[tokio::test]
 async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
     let (host, engine) = (PolicyHost::new(), engine());
-    let wasm = guest(250, "", FILL);
-    let bundle = bundle_of(&engine, &wasm, |manifest| manifest.limits.memory_bytes = 16 << 20);
+    let wasm = guest(32, r#"(data (i32.const 256) "time.now_ms")"#, ASK);
+    let bundle = bundle_of(&engine, &wasm, |manifest| {
+        manifest.facts = vec!["time.now_ms".to_owned()];
+        (manifest.limits.fuel, manifest.limits.memory_bytes) = (FUEL_MAX, 2 << 20);
+    });
     host.activate(Evaluator::load(&engine, &bundle).unwrap());
+    let facts = Facts::from_pairs([("time.now_ms", "7".repeat(1 << 20))]);
     let asked = payment("acct-2", &["bob"]);
     let request = asked.request(Moment::Submit);
     let evaluator = host.active().unwrap();
     for _ in 0..2 {
         // Everything up to the first wait runs here; what waits is done elsewhere.
         let started = Instant::now();
-        let facts = facts("2");
         let mut judging = Box::pin(host.judge(&request, &facts));
         let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
         assert!(first.is_pending() && started.elapsed() < TICK * 50, "{:?}", started.elapsed());

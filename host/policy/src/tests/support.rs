@@ -166,8 +166,9 @@ pub(super) fn bundle_with(
 pub(super) struct Signed(BundleFiles);
 
 impl Signed {
-    pub(super) fn of(engine: &PolicyEngine, wasm: &[u8]) -> Self {
-        Self(bundle_of(engine, wasm, |_| ()).files().clone())
+    pub(super) fn of(engine: &PolicyEngine, wasm: &[u8], facts: &[&str]) -> Self {
+        let declare = |manifest: &mut Manifest| manifest.facts = facts.iter().map(ToString::to_string).collect();
+        Self(bundle_of(engine, wasm, declare).files().clone())
     }
 
     /// A bundle in which everything holds but, perhaps, the component.
