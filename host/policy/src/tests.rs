@@ -7,3 +7,4 @@ mod fuzz;
 mod host;
 mod hostile;
 mod support;
+mod wasi;
