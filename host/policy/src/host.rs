@@ -38,11 +38,7 @@ impl PolicyHost {
     /// Without a bundle: every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            active: RwLock::new(None),
-            apart: Apart::new(),
-            shadow: Shadow::default(),
-        }
+        Self { active: RwLock::new(None), apart: Apart::new(), shadow: Shadow::default() }
     }
 
     /// Makes a loaded bundle the one that judges from now on; evaluations under way end with the one they began with.

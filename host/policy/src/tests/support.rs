@@ -174,7 +174,8 @@ pub(super) struct Signed(BundleFiles);
 
 impl Signed {
     pub(super) fn of(engine: &PolicyEngine, wasm: &[u8], facts: &[&str]) -> Self {
-        let declare = |manifest: &mut Manifest| manifest.facts = facts.iter().map(ToString::to_string).collect();
+        let declare =
+            |manifest: &mut Manifest| manifest.facts = facts.iter().map(ToString::to_string).collect();
         Self(bundle_of(engine, wasm, declare).files().clone())
     }
 
