@@ -27,3 +27,14 @@ pub(super) fn line(decision: &Recorded, cursor: Cursor) -> Value {
         "intact": decision.is_intact,
     })
 }
+
+/// `operation <id> event 3, approval` and the like.
+pub(super) fn title(decision: &Recorded) -> String {
+    let moment = decision.input.moment.as_str();
+    let operation = || decision.operation_id.map(|id| format!(" of operation {id}")).unwrap_or_default();
+    match decision.place {
+        Place::Event { seq, .. } => format!("event {seq}{}, {moment}", operation()),
+        Place::Refusal(index) => format!("decision {index}{}, {moment}", operation()),
+        Place::Preview(index) => format!("preview {index}"),
+    }
+}
