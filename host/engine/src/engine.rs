@@ -5,6 +5,7 @@ use crate::error::EngineError;
 use crate::locks::OperationLocks;
 use crate::ports::{CommitOperations, DriveNodes, EvaluatePolicy, ReadOperations, SignAdmission, TellTime};
 use crate::rate::{Budgets, Rate};
+use crate::spending::SpendingLocks;
 use gateway_domain::ids::Tenant;
 use gateway_domain::policy::facts;
 use std::future::Future;
@@ -76,6 +77,7 @@ pub(crate) struct Inner {
     pub(crate) rules: Rules,
     pub(crate) budgets: Budgets,
     pub(crate) locks: OperationLocks,
+    pub(crate) spending: SpendingLocks,
     /// Key generations on behalf of submissions: each is much work for the nodes.
     pub(crate) ceremonies: Semaphore,
     pub(crate) backoff: Backoff,
@@ -92,6 +94,7 @@ impl Engine {
             rules,
             budgets,
             locks: OperationLocks::default(),
+            spending: SpendingLocks::default(),
             ceremonies: Semaphore::new(PROVISIONING_MAX),
             backoff: Backoff::default(),
             tasks: TaskTracker::new(),

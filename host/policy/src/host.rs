@@ -90,6 +90,10 @@ impl EvaluatePolicy for PolicyHost {
         }
         outcome
     }
+
+    fn asks_for(&self, beginning: &str) -> bool {
+        self.active().is_some_and(|evaluator| evaluator.asks_for(beginning))
+    }
 }
 
 /// A request that outlives its caller's borrow.

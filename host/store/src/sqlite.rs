@@ -4,6 +4,7 @@ mod commit;
 mod decision;
 mod read;
 mod right_edge;
+mod spending;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 2,
         name: "key_operations",
         sql: include_str!("../migrations/sqlite/0002_key_operations.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "spending",
+        sql: include_str!("../migrations/sqlite/0003_spending.sql"),
     },
 ];
 
