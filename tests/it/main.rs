@@ -10,6 +10,8 @@ mod custody;
 mod flows;
 mod harness;
 mod hostile;
+mod policy;
 mod race;
 mod routes;
 mod start;
+mod velocity;

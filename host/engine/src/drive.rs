@@ -36,7 +36,8 @@ impl Inner {
                 Step::Perform(effect) => {
                     draft.commit(self).await?;
                     tracing::debug!(effect_id = %effect.id, "performing");
-                    let Performed { outcome, turn } = self.perform(&effect, &draft.operation, secrets).await?;
+                    let Performed { outcome, turn } =
+                        self.perform(&effect, &draft.operation, secrets).await?;
                     failpoint(performed(&effect));
                     self.settle(draft, &effect, outcome)?;
                     if turn.is_some() {

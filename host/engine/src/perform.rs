@@ -64,7 +64,9 @@ impl Inner {
                 return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
             }
             Some(_) | None => {
-                return Ok(rejected("custody_key_not_active", "the key does not sign".to_owned(), None).into());
+                return Ok(
+                    rejected("custody_key_not_active", "the key does not sign".to_owned(), None).into()
+                );
             }
         };
         if let Some(misfit) = key.and_then(|key| misfit(&operation.intent, key)) {

@@ -36,11 +36,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "key_operations",
         sql: include_str!("../migrations/sqlite/0002_key_operations.sql"),
     },
-    Migration {
-        version: 3,
-        name: "spending",
-        sql: include_str!("../migrations/sqlite/0003_spending.sql"),
-    },
+    Migration { version: 3, name: "spending", sql: include_str!("../migrations/sqlite/0003_spending.sql") },
 ];
 
 #[derive(Debug)]

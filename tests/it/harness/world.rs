@@ -2,6 +2,7 @@
 
 use super::faulty::{Faults, FaultyNodes};
 use super::overtaken::{HeldUp, Overtaken};
+use super::recording::{Asked, Recording};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -27,6 +28,8 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     /// Who is held up after reading a key; only where there are faults.
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
+    /// What the policy was asked; only where there are faults.
+    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
     _folder: TempDir,
 }
 
@@ -105,7 +108,7 @@ impl World {
         let settings = parsed(folder.path(), given);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self::of(gateway.app, Arc::default(), folder)
+        Self::of(gateway.app, Arc::default(), Arc::default(), folder)
     }
 
     /// Everything real; the instant of every event differs.
@@ -119,25 +122,33 @@ impl World {
         let settings = parsed(folder.path(), given);
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
         let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let host = Arc::new(compose::open_policy(&settings).unwrap());
         let authority = EmbeddedAuthority::new(&Zeroizing::new([7; 32]));
         let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
         let ports = Ports {
             commits: store.clone(),
             reads: Arc::new(Overtaken { store, next: held_up.clone() }),
-            policy: Arc::new(compose::open_policy(&settings).unwrap()),
+            policy: Arc::new(Recording { host, asked: asked.clone() }),
             authority: Arc::new(authority),
             nodes: Arc::new(FaultyNodes { faults, real }),
             clock: Arc::new(Clock),
         };
         let engine = Engine::new(ports, compose::rules(&settings));
-        Self::of(App::new(engine, compose::options(&settings)), held_up, folder)
+        Self::of(App::new(engine, compose::options(&settings)), held_up, asked, folder)
     }
 
-    fn of(app: App, held_up: Arc<Mutex<Option<HeldUp>>>, folder: TempDir) -> Self {
+    fn of(
+        app: App,
+        held_up: Arc<Mutex<Option<HeldUp>>>,
+        asked: Arc<Mutex<Vec<Asked>>>,
+        folder: TempDir,
+    ) -> Self {
         Self {
             router: gateway_api::router(app.clone()),
             engine: app.engine().clone(),
             held_up,
+            asked,
             _folder: folder,
         }
     }

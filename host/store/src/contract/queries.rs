@@ -2,8 +2,8 @@
 
 use super::Deployment;
 use super::samples::{
-    decision, failed, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment, refresh,
-    rotate, submission, written,
+    decision, failed, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment,
+    refresh, rotate, submission, written,
 };
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::operation::Change;

@@ -104,8 +104,9 @@ pub(crate) async fn no_amount_makes_room_and_no_sum_wraps(deployment: &impl Depl
     let max = u64::try_from(i64::MAX).unwrap();
     for (byte, total) in [(4, max), (5, 2 * max), (6, u64::MAX), (7, u64::MAX)] {
         decided(&*store, byte, "default", payment("a", "x", i64::MAX), AT).await;
-        let Spent { account_hour_minor, account_day_minor, recipient_hour_minor, recipient_day_minor, .. } =
-            spent(&*store, "a", "x", AT.0).await;
+        let Spent {
+            account_hour_minor, account_day_minor, recipient_hour_minor, recipient_day_minor, ..
+        } = spent(&*store, "a", "x", AT.0).await;
         let all = [account_hour_minor, account_day_minor, recipient_hour_minor, recipient_day_minor];
         assert_eq!(all, [total; 4]);
     }

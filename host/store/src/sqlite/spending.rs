@@ -39,8 +39,17 @@ impl Sqlite {
         let query = query.bind(payment.currency.as_str()).bind(since(DAY_MS)).bind(since(HOUR_MS));
         let row = query.fetch_one(self.database.reader()).await;
         let row = row.map_err(|error| failed("what was spent could not be read", &error))?;
-        let (day_high, day_low, hour_high, hour_low, count, to_day_high, to_day_low, to_hour_high, to_hour_low) =
-            row;
+        let (
+            day_high,
+            day_low,
+            hour_high,
+            hour_low,
+            count,
+            to_day_high,
+            to_day_low,
+            to_hour_high,
+            to_hour_low,
+        ) = row;
         Ok(Spent {
             account_hour_minor: sum(hour_high, hour_low),
             account_day_minor: sum(day_high, day_low),

@@ -124,7 +124,8 @@ async fn what_was_decided_before_the_table_was_is_in_it() {
             }
         }
     }
-    let rows = async || -> Vec<(Vec<u8>, String, String, String, String, i64, i64)> {
+    type Row = (Vec<u8>, String, String, String, String, i64, i64);
+    let rows = async || -> Vec<Row> {
         sqlx::query_as("SELECT * FROM spending").fetch_all(&mut folder.connection().await).await.unwrap()
     };
     let written = rows().await;
@@ -284,7 +285,8 @@ async fn searches_use_their_indexes() {
         sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
     for index in ["spending_of_account", "spending_to_recipient"] {
         let uses = |row: &(i64, i64, i64, String)| {
-            row.3.contains(&format!("USING COVERING INDEX {index} (tenant=? AND")) && row.3.contains("at_ms>?")
+            row.3.contains(&format!("USING COVERING INDEX {index} (tenant=? AND"))
+                && row.3.contains("at_ms>?")
         };
         assert!(rows.iter().any(uses), "{rows:?}");
     }
