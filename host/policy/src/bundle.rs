@@ -3,6 +3,7 @@
 //! [`Bundle::verify`] turns a bag of files into a [`Bundle`], or says in one line why not. There is no way to a
 //! [`Bundle`] around it, and no switch that makes it skip a step.
 
+mod activation;
 mod error;
 mod files;
 mod manifest;
@@ -10,12 +11,15 @@ pub mod pack;
 mod strict;
 mod trust;
 mod vectors;
+mod world;
 
+pub use activation::{ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation};
 pub use error::BundleError;
 pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE};
-pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WORLD};
+pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
 pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};
+pub use world::World;
 
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -47,11 +51,20 @@ impl Bundle {
         let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;
         let canonical = manifest.canonical_bytes()?;
         let hash = canonical::digest_bytes("", &canonical);
-        let signers = trust.check(&canonical, files.signatures())?;
+        let signers = trust.check(PAYLOAD_TYPE, &canonical, files.signatures())?;
         pins.check(hash)?;
         manifest.check_validity(now)?;
         files.check_against(&manifest.files)?;
         Ok(Self { manifest, hash, files, signers })
+    }
+
+    /// Whether the same bundle would still be let in by its signatures and pins; its bytes did not change.
+    ///
+    /// # Errors
+    /// [`BundleError`]: the first thing that does not hold any more.
+    pub fn check_trust(&self, trust: &TrustPolicy, pins: &Pins) -> Result<(), BundleError> {
+        trust.check(PAYLOAD_TYPE, &self.manifest.canonical_bytes()?, self.files.signatures())?;
+        pins.check(self.hash)
     }
 
     /// What the authors declared.
@@ -88,13 +101,21 @@ impl Bundle {
         vectors::parse(&self.files)
     }
 
-    /// The policy's own data, by file name without the folder.
+    /// The policy's own data, by file name without the folder. A `.cedar` file is one string.
     ///
     /// # Errors
-    /// [`BundleError::Json`], [`BundleError::DuplicateKey`] for a file that has not one reading.
+    /// [`BundleError::Json`], [`BundleError::DuplicateKey`] for a file that has not one reading,
+    /// [`BundleError::NotText`].
     pub fn data(&self) -> Result<BTreeMap<String, serde_json::Value>, BundleError> {
         let parsed = |(file, bytes): (&str, &[u8])| {
-            strict::parse_unique(&format!("data/{file}"), bytes).map(|value| (file.to_owned(), value))
+            let name = format!("data/{file}");
+            let value = if file.ends_with(files::TEXT) {
+                let text = str::from_utf8(bytes).map_err(|_| BundleError::NotText(name))?;
+                Ok(text.into())
+            } else {
+                strict::parse_unique(&name, bytes)
+            };
+            value.map(|value| (file.to_owned(), value))
         };
         self.files.data().map(parsed).collect()
     }

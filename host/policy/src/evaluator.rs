@@ -2,16 +2,17 @@
 
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
-use crate::bundle::{Bundle, BundleError, Declaration};
+use crate::bundle::{Bundle, BundleError, Declaration, World};
 use crate::convert::{self, Owned};
 use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::EvaluationFault;
-use crate::limits::{DEADLINE_TICKS, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
+use crate::limits::{DEADLINE_TICKS, HANDLES_MAX, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts, Outcome, Request};
+use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub struct Evaluation {
 /// A bundle's component, compiled and linked.
 pub struct Evaluator {
     engine: PolicyEngine,
+    world: World,
     pre: PolicyPre<State>,
     bundle_id: String,
     bundle_hash: Hex32,
@@ -38,6 +40,7 @@ pub struct Evaluator {
     contents: Arc<Contents>,
     fuel_max: u64,
     memory_bytes_max: usize,
+    not_after: Option<EpochMs>,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -55,11 +58,13 @@ impl Evaluator {
     /// [`BundleError`]: the component, an import, a data file, or the first vector that does not hold.
     pub fn load(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let component = engine.compile(bundle.component()?)?;
-        check_imports(&engine.imports(&component), &bundle.manifest().capabilities)?;
-        let linked = engine.linker().instantiate_pre(&component).map_err(BundleError::Component)?;
+        let world = World::named(&bundle.manifest().world)?;
+        check_imports(&engine.imports(&component), &bundle.manifest().capabilities, world)?;
+        let linked = engine.link(&component, world).map_err(BundleError::Component)?;
         let limits = bundle.manifest().limits;
         let loaded = Self {
             engine: engine.clone(),
+            world,
             pre: PolicyPre::new(linked).map_err(BundleError::Component)?,
             bundle_id: bundle.manifest().bundle_id.clone(),
             bundle_hash: bundle.hash(),
@@ -72,6 +77,7 @@ impl Evaluator {
             }),
             fuel_max: limits.fuel,
             memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+            not_after: bundle.manifest().not_after_ms.map(EpochMs),
         };
         loaded.describe().map_err(BundleError::Describe)?;
         crate::self_test::run(&loaded, bundle)?;
@@ -94,6 +100,12 @@ impl Evaluator {
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// Whether its last instant of validity has passed. A bundle that can expire has, when nobody knows the time.
+    #[must_use]
+    pub fn is_expired(&self, now: Option<EpochMs>) -> bool {
+        self.not_after.is_some_and(|not_after| now.is_none_or(|now| now > not_after))
     }
 
     /// Whether its policy may ask for any fact whose name begins so.
@@ -126,6 +138,9 @@ impl Evaluator {
     pub fn judge(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Judged {
         let run = || {
             let mut store = self.store(facts.clone(), fuel);
+            if self.world == World::Wasi {
+                store.data_mut().seed(outcome::input_hash(request));
+            }
             let verdict = self.call(&mut store, request);
             let fuel_used = fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
             (verdict, fuel_used, store.into_data().into_read())
@@ -165,6 +180,7 @@ impl Evaluator {
         let _ = store.set_fuel(fuel.min(self.fuel_max));
         store.set_epoch_deadline(DEADLINE_TICKS);
         store.set_hostcall_fuel(HOSTCALL_BYTES_MAX);
+        store.set_max_component_handles(HANDLES_MAX);
         store
     }
 
@@ -216,19 +232,14 @@ fn codes(declarations: &[Declaration]) -> BTreeSet<String> {
 }
 
 /// Capabilities are the component's type: exactly the imports declared, and each one that a policy is given.
-fn check_imports(imports: &[String], declared: &[String]) -> Result<(), BundleError> {
+fn check_imports(imports: &[String], declared: &[String], world: World) -> Result<(), BundleError> {
     if let Some(import) = imports.iter().find(|import| !declared.contains(import)) {
         return Err(BundleError::UndeclaredImport(import.clone()));
     }
     if let Some(capability) = declared.iter().find(|capability| !imports.contains(capability)) {
         return Err(BundleError::UnusedCapability(capability.clone()));
     }
-    let given = |import: &&String| {
-        ["svc:policy/data@1.", "svc:policy/facts@1.", "svc:policy/types@1."]
-            .iter()
-            .any(|interface| import.starts_with(interface))
-    };
-    match imports.iter().find(|import| !given(import)) {
+    match imports.iter().find(|import| !world.gives(import)) {
         Some(import) => Err(BundleError::UnknownCapability(import.clone())),
         None => Ok(()),
     }

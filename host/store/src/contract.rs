@@ -5,17 +5,18 @@
 pub(crate) mod commits;
 pub(crate) mod evidence;
 pub(crate) mod keys;
+pub(crate) mod policies;
 pub(crate) mod queries;
 pub(crate) mod samples;
 pub(crate) mod spending;
 
-use gateway_engine::ports::{CommitOperations, ReadOperations};
+use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadOperations};
 use std::sync::Arc;
 
-/// Both ports at once.
-pub(crate) trait Ports: CommitOperations + ReadOperations + 'static {}
+/// All ports at once.
+pub(crate) trait Ports: CommitOperations + ReadOperations + KeepPolicies + 'static {}
 
-impl<T: CommitOperations + ReadOperations + 'static> Ports for T {}
+impl<T: CommitOperations + ReadOperations + KeepPolicies + 'static> Ports for T {}
 
 /// A database of a test's own, empty when first opened.
 pub(crate) trait Deployment {
@@ -61,6 +62,12 @@ macro_rules! contract_cases {
             spending::only_payments_spend
             spending::no_amount_makes_room_and_no_sum_wraps
             spending::a_clock_put_back_frees_nothing
+            policies::the_high_water_mark_only_rises
+            policies::a_rollback_is_an_activation_with_a_higher_sequence
+            policies::bundles_are_read_back_with_the_signatures_offered_last
+            policies::of_16_concurrent_activations_of_one_sequence_one_is_recorded
+            policies::a_sequence_that_cannot_be_kept_is_an_error
+            policies::a_probe_writes
         }
     };
     ($deployment:expr; $($module:ident :: $case:ident)*) => {

@@ -26,6 +26,7 @@ use zeroize::Zeroizing;
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
+    pub(crate) store: Arc<Store>,
     /// Who is held up after reading a key; only where there are faults.
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
     /// What the policy was asked; only where there are faults.
@@ -108,7 +109,7 @@ impl World {
         let settings = parsed(folder.path(), given);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self::of(gateway.app, Arc::default(), Arc::default(), folder)
+        Self::of(gateway.app, gateway.store, Arc::default(), Arc::default(), folder)
     }
 
     /// Everything real; the instant of every event differs.
@@ -123,23 +124,27 @@ impl World {
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
         let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let host = Arc::new(compose::open_policy(&settings).unwrap());
+        let clock: Arc<dyn TellTime> = Arc::new(Clock);
+        let policy = compose::open_policy(&settings).unwrap();
+        let policies =
+            compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
         let authority = EmbeddedAuthority::new(&Zeroizing::new([7; 32]));
         let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
         let ports = Ports {
             commits: store.clone(),
-            reads: Arc::new(Overtaken { store, next: held_up.clone() }),
-            policy: Arc::new(Recording { host, asked: asked.clone() }),
+            reads: Arc::new(Overtaken { store: store.clone(), next: held_up.clone() }),
+            policy: Arc::new(Recording { host: policies.host(), asked: asked.clone() }),
+            policies,
             authority: Arc::new(authority),
             nodes: Arc::new(FaultyNodes { faults, real }),
-            clock: Arc::new(Clock),
+            clock,
         };
-        let engine = Engine::new(ports, compose::rules(&settings));
-        Self::of(App::new(engine, compose::options(&settings)), held_up, asked, folder)
+        Self::of(compose::app(&settings, ports), store, held_up, asked, folder)
     }
 
     fn of(
         app: App,
+        store: Arc<Store>,
         held_up: Arc<Mutex<Option<HeldUp>>>,
         asked: Arc<Mutex<Vec<Asked>>>,
         folder: TempDir,
@@ -147,6 +152,7 @@ impl World {
         Self {
             router: gateway_api::router(app.clone()),
             engine: app.engine().clone(),
+            store,
             held_up,
             asked,
             _folder: folder,
@@ -159,6 +165,13 @@ impl World {
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         Answer { status: parts.status, headers: parts.headers, json }
+    }
+
+    /// An answer that is text.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        let response = self.router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await;
+        let bytes = to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(bytes.to_vec()).unwrap()
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {

@@ -27,13 +27,19 @@ pub enum BundleError {
 
     #[error("`{file}` is not valid: {fault}")]
     Json { file: String, fault: String },
+    #[error("`{0}` is not text")]
+    NotText(String),
     #[error("`{file}` names the key `{key}` twice")]
     DuplicateKey { file: String, key: String },
     #[error("`{file}` is not written as its fields demand: no unknown fields, nulls, or lists for objects")]
     NotStrict { file: String },
     #[error("`{file}` has no canonical form")]
     Canonical { file: String, source: CanonicalError },
-    #[error("the manifest is for world `{found}`, this gateway runs `{WORLD}`", WORLD = super::WORLD)]
+    #[error(
+        "the manifest is for world `{found}`, this gateway runs `{}` and `{}`",
+        super::WORLD,
+        super::WASI_WORLD
+    )]
     World { found: String },
     #[error("bundle id or version `{0}` is not allowed")]
     Name(String),
@@ -68,6 +74,17 @@ pub enum BundleError {
     Expired { not_after_ms: u64, now_ms: u64 },
     #[error("bundle sequence {offered} is not above {reached}, which was active already")]
     Rollback { offered: u64, reached: u64 },
+
+    #[error("sequence {offered} is above {max}", max = crate::limits::SEQUENCE_MAX)]
+    Sequence { offered: u64 },
+    #[error("no bundle `{0}` is in the store or in the folder")]
+    UnknownBundle(Hex32),
+    #[error("the host failed while it looked at the bundle")]
+    Panicked,
+    #[error("the activation record's reason must be 1 to {max} bytes", max = super::REASON_BYTES_MAX)]
+    Reason,
+    #[error("the activation record could be used until {not_after_ms} ms, it is {now_ms} ms")]
+    ActivationExpired { not_after_ms: u64, now_ms: u64 },
 
     #[error("the component imports `{0}`, which the manifest does not declare")]
     UndeclaredImport(String),

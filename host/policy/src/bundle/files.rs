@@ -1,6 +1,6 @@
 //! The files of a bundle, and the names they may have.
 
-use super::BundleError;
+use super::{BundleError, Manifest};
 use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -15,6 +15,8 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 pub const COMPONENT_FILE: &str = "policy.wasm";
 const SIGNATURES: &str = "signatures/";
 const DATA: &str = "data/";
+/// Data that is one text: the policies of a policy language, signed as their authors wrote them.
+pub(super) const TEXT: &str = ".cedar";
 const FOLDERS: [&str; 3] = ["data", "signatures", "tests"];
 
 /// A bundle's files by name, whether from a folder or from a store. Nothing about them is believed yet, but each
@@ -73,6 +75,23 @@ impl BundleFiles {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
+    /// What the bundle's hash would be, if everything in it held.
+    ///
+    /// # Errors
+    /// [`BundleError`] when there is no valid manifest.
+    pub fn bundle_hash(&self) -> Result<Hex32, BundleError> {
+        let manifest = Manifest::parse(self.get(MANIFEST_FILE)?)?;
+        Ok(canonical::digest_bytes("", &manifest.canonical_bytes()?))
+    }
+
+    /// Tells two sets of files apart, signatures included.
+    #[must_use]
+    pub fn fingerprint(&self) -> Hex32 {
+        let line = |(name, bytes): (&str, &[u8])| format!("{} {name}\n", canonical::digest_bytes("", bytes));
+        let listing: String = self.iter().map(line).collect();
+        canonical::digest_bytes("svc/bundle-files/v1", listing.as_bytes())
+    }
+
     /// The policy's own data, by name without the folder.
     pub(super) fn data(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.iter().filter_map(|(name, bytes)| Some((name.strip_prefix(DATA)?, bytes)))
@@ -110,13 +129,21 @@ impl BundleFiles {
     }
 }
 
-/// `manifest.json`, `policy.wasm`, or `data|signatures|tests/<name>.json`; nothing else, so no way up or out.
+/// `manifest.json`, `policy.wasm`, `data/<name>.cedar`, or `data|signatures|tests/<name>.json`; nothing else, so no way
+/// up or out.
 pub(super) fn is_allowed(name: &str) -> bool {
     if name == MANIFEST_FILE || name == COMPONENT_FILE {
         return true;
     }
     let Some((folder, file)) = name.split_once('/') else { return false };
-    let Some(stem) = file.strip_suffix(".json") else { return false };
+    let stem = match file.strip_suffix(TEXT) {
+        Some(stem) if folder == "data" => stem,
+        Some(_) => return false,
+        None => match file.strip_suffix(".json") {
+            Some(stem) => stem,
+            None => return false,
+        },
+    };
     FOLDERS.contains(&folder) && is_plain(stem)
 }
 

@@ -132,7 +132,7 @@ async fn what_was_decided_before_the_table_was_is_in_it() {
     assert_eq!(written.len(), 1);
     store.close().await;
     folder.tamper("DROP TABLE spending").await;
-    folder.tamper("DELETE FROM _sqlx_migrations WHERE version = 3").await;
+    folder.tamper("DELETE FROM _sqlx_migrations WHERE version = 4").await;
     let store = folder.open().await;
     assert_eq!(rows().await, written);
     drop(store);
