@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod facts;
 mod input;
+pub mod spending;
 
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, KeyRef, Tenant};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::approval::Approval;
 pub use facts::Facts;
 pub use input::Input;
+pub use spending::Spent;
 
 /// Why the policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

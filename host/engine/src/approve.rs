@@ -85,7 +85,9 @@ impl Inner {
         }
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         let approvals = with(operation, approval);
-        let policy = self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref()).await;
+        let spent_beside = self.spending_asked(&operation.intent);
+        let policy =
+            self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref(), spent_beside).await?;
         if let Err(fault) = judged(&policy) {
             self.record_decision(operation.id, &operation.request(Moment::Approval, &approvals), policy)
                 .await?;

@@ -62,7 +62,8 @@ impl Engine {
             intent,
             approvals,
         };
-        let outcome = self.0.judge(input.request(), key.as_ref()).await;
+        let spent_beside = self.0.spending_asked(&input.intent);
+        let outcome = self.0.judge(input.request(), key.as_ref(), spent_beside).await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 {
             let at_ms = self.0.ports.clock.now();

@@ -193,7 +193,7 @@ impl Inner {
             intent: &submit.intent,
             approvals: &[],
         };
-        let policy = self.judge(request, existing).await;
+        let policy = self.judge(request, existing, self.spending_asked(&submit.intent)).await?;
         if !policy.is_allowed() {
             let answer = match judged(&policy) {
                 Err(fault) => fault.into(),

@@ -7,6 +7,7 @@ mod policies;
 mod previews;
 mod read;
 mod right_edge;
+mod spending;
 #[cfg(test)]
 mod tests;
 
@@ -45,10 +46,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "policy_bundles",
         sql: include_str!("../migrations/sqlite/0003_policy_bundles.sql"),
     },
+    Migration { version: 4, name: "spending", sql: include_str!("../migrations/sqlite/0004_spending.sql") },
     Migration {
-        version: 4,
+        version: 5,
         name: "decision_inputs",
-        sql: include_str!("../migrations/sqlite/0004_decision_inputs.sql"),
+        sql: include_str!("../migrations/sqlite/0005_decision_inputs.sql"),
     },
 ];
 
