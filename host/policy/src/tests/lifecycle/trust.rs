@@ -111,3 +111,16 @@ async fn a_bundle_that_expires_while_active_gives_no_verdict_any_more() {
     deployment::watch(&lifecycle).await;
     assert_eq!(lifecycle.health().fault, None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_writes_the_store_makes_no_bundle() {
+    let deployment = Deployment::new();
+    deployment.start(&bundle(2)).await;
+    deployment.remove_bundle();
+    // Signed by who is trusted, and not what the high-water mark names; named, and signed by nobody.
+    for lie in [bundle(1), signed(&bundle(2), &[], |_| ())] {
+        let lifecycle = deployment.open_on_a_lying_store(&lie).await;
+        assert_eq!(deployment::fault(&lifecycle).await, Some("no_active_bundle"));
+        assert!(lifecycle.health().refused.iter().any(|it| it.offer == "active"), "{:?}", lifecycle.health());
+    }
+}
