@@ -18,7 +18,7 @@ pub(crate) fn complete(
     bundle_hash: Hex32,
     judged: Judged,
 ) -> Evaluation {
-    let Judged { verdict, fuel_used, facts } = judged;
+    let Judged { verdict, fuel_used, facts, .. } = judged;
     let (fault, judgement) = match verdict {
         Ok(verdict) => (
             None,
@@ -44,7 +44,7 @@ pub(crate) fn without_bundle(request: &Request<'_>) -> Evaluation {
 
 /// The outcome of a failure outside of any bundle.
 pub(crate) fn failed(request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
-    complete(request, "", Hex32::ZERO, Judged { verdict: Err(fault), fuel_used: 0, facts: Vec::new() })
+    complete(request, "", Hex32::ZERO, Judged::failed(fault))
 }
 
 /// What `output_hash` is over.

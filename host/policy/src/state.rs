@@ -21,13 +21,19 @@ pub(crate) struct State {
     read: Vec<FactRead>,
     contents: Arc<Contents>,
     data_bytes_left: usize,
+    memory_bytes: usize,
     memory_bytes_max: usize,
 }
 
 impl State {
     pub(crate) const fn new(facts: Facts, contents: Arc<Contents>, memory_bytes_max: usize) -> Self {
         let data_bytes_left = DATA_BYTES_READ_MAX;
-        Self { facts, read: Vec::new(), contents, data_bytes_left, memory_bytes_max }
+        Self { facts, read: Vec::new(), memory_bytes: 0, contents, data_bytes_left, memory_bytes_max }
+    }
+
+    /// The most linear memory the guest had, bytes: memory never shrinks.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// What was asked, each name once, in the order of asking.
@@ -82,6 +88,7 @@ impl ResourceLimiter for State {
         if desired > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());
         }
+        self.memory_bytes = self.memory_bytes.max(desired);
         Ok(true)
     }
 
