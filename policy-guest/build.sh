@@ -3,4 +3,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 exec cargo run --quiet --locked --package operation-gateway -- \
-  bundle build "policy-guest/$1/component" --into "bundles/$1" --locked
+  bundle build "policy-guest/$1" --into "bundles/$1" --locked

@@ -72,7 +72,8 @@ pub fn allows(import: &str) -> &'static str {
         "svc:policy/facts" => "asking for the facts listed; each one asked for is recorded with its value",
         "svc:policy/data" => "reading the bundle's own signed files under data/",
         "wasi:cli/environment" | "wasi:cli/stdin" | "wasi:cli/terminal-input" => "nothing: it is empty",
-        "wasi:clocks/monotonic-clock" | "wasi:clocks/wall-clock" => "reading a clock that stands still",
+        "wasi:clocks/wall-clock" => "reading the fact `time.now_ms`, which is recorded like any other",
+        "wasi:clocks/monotonic-clock" => "nothing: it stands still",
         "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => {
             "numbers that follow from the request, the same at every evaluation of it"
         }

@@ -10,12 +10,14 @@ pub mod pack;
 mod strict;
 mod trust;
 mod vectors;
+mod world;
 
 pub use error::BundleError;
 pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE};
-pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WORLD};
+pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
 pub use trust::{DEVELOPMENT_ROLE, Pins, Role, TrustPolicy};
 pub use vectors::{Expectation, Vector, VectorInput};
+pub use world::World;
 
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -88,13 +90,21 @@ impl Bundle {
         vectors::parse(&self.files)
     }
 
-    /// The policy's own data, by file name without the folder.
+    /// The policy's own data, by file name without the folder. A `.cedar` file is one string.
     ///
     /// # Errors
-    /// [`BundleError::Json`], [`BundleError::DuplicateKey`] for a file that has not one reading.
+    /// [`BundleError::Json`], [`BundleError::DuplicateKey`] for a file that has not one reading,
+    /// [`BundleError::NotText`].
     pub fn data(&self) -> Result<BTreeMap<String, serde_json::Value>, BundleError> {
         let parsed = |(file, bytes): (&str, &[u8])| {
-            strict::parse_unique(&format!("data/{file}"), bytes).map(|value| (file.to_owned(), value))
+            let name = format!("data/{file}");
+            let value = if file.ends_with(files::TEXT) {
+                let text = str::from_utf8(bytes).map_err(|_| BundleError::NotText(name))?;
+                Ok(text.into())
+            } else {
+                strict::parse_unique(&name, bytes)
+            };
+            value.map(|value| (file.to_owned(), value))
         };
         self.files.data().map(parsed).collect()
     }

@@ -2,22 +2,23 @@
 //!
 //! Deterministic by construction: no clock, no randomness, no threads, no relaxed SIMD, one pattern for NaN, and fuel
 //! as the limit. Isolated by construction: the only imports there are to link are `svc:policy/facts` and
-//! `svc:policy/data`.
+//! `svc:policy/data`; a bundle of the WASI world also finds the empty room of `wasi.rs`.
 //!
 //! Components are compiled when a bundle is loaded, never on the request path. Compiled code is not cached on disk:
 //! the default policy compiles in about 35 ms, loading foreign machine code is the one thing that would need
 //! `unsafe` here, and whoever could write such a cache could run anything in this process.
 
 use crate::bindings::svc::policy::{data, facts};
-use crate::bundle::BundleError;
+use crate::bundle::{BundleError, World};
 use crate::limits::{
     CORE_INSTANCES_PER_COMPONENT_MAX, INSTANCES_MIN, MEMORY_BYTES_KEPT, MEMORY_BYTES_MAX, STACK_BYTES_MAX,
     TABLE_BYTES_KEPT, TABLE_ELEMENTS_MAX, TABLES_PER_COMPONENT_MAX, TICK,
 };
 use crate::state::State;
+use crate::wasi;
 use std::num::NonZeroUsize;
 use std::thread;
-use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// The engine could not be built: the machine lacks address space or threads.
@@ -78,8 +79,16 @@ impl PolicyEngine {
         &self.engine
     }
 
-    pub(crate) const fn linker(&self) -> &Linker<State> {
-        &self.linker
+    /// Links a component to what its world gives. WASI is linked for the bundle that asks for it, and only for that.
+    pub(crate) fn link(&self, component: &Component, world: World) -> wasmtime::Result<InstancePre<State>> {
+        match world {
+            World::Pure => self.linker.instantiate_pre(component),
+            World::Wasi => {
+                let mut linker = self.linker.clone();
+                wasi::link(&mut linker, &self.engine, component)?;
+                linker.instantiate_pre(component)
+            }
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
-use crate::bundle::{Bundle, BundleError, Declaration};
+use crate::bundle::{Bundle, BundleError, Declaration, World};
 use crate::convert::{self, Owned};
 use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::EvaluationFault;
-use crate::limits::{DEADLINE_TICKS, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
+use crate::limits::{DEADLINE_TICKS, HANDLES_MAX, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
@@ -29,6 +29,7 @@ pub struct Evaluation {
 /// A bundle's component, compiled and linked.
 pub struct Evaluator {
     engine: PolicyEngine,
+    world: World,
     pre: PolicyPre<State>,
     bundle_id: String,
     bundle_hash: Hex32,
@@ -65,11 +66,13 @@ impl Evaluator {
     /// [`BundleError`]: the component, an import, or a data file.
     pub fn link(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let component = engine.compile(bundle.component()?)?;
-        check_imports(&engine.imports(&component), &bundle.manifest().capabilities)?;
-        let pre = engine.linker().instantiate_pre(&component).map_err(BundleError::Component)?;
+        let world = World::named(&bundle.manifest().world)?;
+        check_imports(&engine.imports(&component), &bundle.manifest().capabilities, world)?;
+        let pre = engine.link(&component, world).map_err(BundleError::Component)?;
         let limits = bundle.manifest().limits;
         let linked = Self {
             engine: engine.clone(),
+            world,
             pre: PolicyPre::new(pre).map_err(BundleError::Component)?,
             bundle_id: bundle.manifest().bundle_id.clone(),
             bundle_hash: bundle.hash(),
@@ -135,6 +138,9 @@ impl Evaluator {
     pub fn judge(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Judged {
         let run = || {
             let mut store = self.store(facts.clone(), fuel);
+            if self.world == World::Wasi {
+                store.data_mut().seed(outcome::input_hash(request));
+            }
             let verdict = self.call(&mut store, request);
             let fuel_used = fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
             let memory_bytes = store.data().memory_bytes();
@@ -175,6 +181,7 @@ impl Evaluator {
         let _ = store.set_fuel(fuel.min(self.fuel_max));
         store.set_epoch_deadline(DEADLINE_TICKS);
         store.set_hostcall_fuel(HOSTCALL_BYTES_MAX);
+        store.set_max_component_handles(HANDLES_MAX);
         store
     }
 
@@ -244,19 +251,14 @@ fn codes(declarations: &[Declaration]) -> BTreeSet<String> {
 }
 
 /// Capabilities are the component's type: exactly the imports declared, and each one that a policy is given.
-fn check_imports(imports: &[String], declared: &[String]) -> Result<(), BundleError> {
+fn check_imports(imports: &[String], declared: &[String], world: World) -> Result<(), BundleError> {
     if let Some(import) = imports.iter().find(|import| !declared.contains(import)) {
         return Err(BundleError::UndeclaredImport(import.clone()));
     }
     if let Some(capability) = declared.iter().find(|capability| !imports.contains(capability)) {
         return Err(BundleError::UnusedCapability(capability.clone()));
     }
-    let given = |import: &&String| {
-        ["svc:policy/data@1.", "svc:policy/facts@1.", "svc:policy/types@1."]
-            .iter()
-            .any(|interface| import.starts_with(interface))
-    };
-    match imports.iter().find(|import| !given(import)) {
+    match imports.iter().find(|import| !world.gives(import)) {
         Some(import) => Err(BundleError::UnknownCapability(import.clone())),
         None => Ok(()),
     }

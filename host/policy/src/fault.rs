@@ -11,7 +11,7 @@ pub enum EvaluationFault {
     OutOfFuel,
     /// The backstop clock stopped it.
     Deadline,
-    /// It asked for more memory, or a larger table, than it may have.
+    /// It asked for more memory, a larger table, or more random bytes, than it may have.
     Memory,
     /// It recursed too deeply.
     Stack,
@@ -28,6 +28,8 @@ pub enum EvaluationFault {
     UndeclaredFact,
     /// It looked up more of its data than [`crate::limits::DATA_BYTES_READ_MAX`].
     TooMuchData,
+    /// It called a function of WASI that is there only in name.
+    NotGiven,
     /// All instances are in use.
     PoolExhausted,
     /// The host panicked.
@@ -52,6 +54,7 @@ impl EvaluationFault {
             Self::TooManyFacts => "too_many_facts",
             Self::UndeclaredFact => "undeclared_fact",
             Self::TooMuchData => "too_much_data",
+            Self::NotGiven => "not_given",
             Self::PoolExhausted => "pool_exhausted",
             Self::Panicked => "panicked",
             Self::NoActiveBundle => "no_active_bundle",

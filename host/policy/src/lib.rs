@@ -21,6 +21,7 @@ pub mod limits;
 mod outcome;
 mod self_test;
 mod state;
+mod wasi;
 
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::{EngineError, PolicyEngine};

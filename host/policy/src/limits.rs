@@ -21,8 +21,15 @@ pub const MEMORY_BYTES_KEPT: usize = 64 << 10;
 /// calls a table: 15.4 us instead of 10.8 us for one evaluation of the default policy (with debug assertions on).
 pub const TABLE_BYTES_KEPT: usize = 8 << 10;
 
-/// Elements of one table of a guest: function pointers, of which a policy has few.
-pub const TABLE_ELEMENTS_MAX: usize = 1_024;
+/// Elements of one table of a guest: function pointers, of which a policy has few and a JavaScript engine 7,700. The pool
+/// reserves address space for them, and pays only for what is written.
+pub const TABLE_ELEMENTS_MAX: usize = 8_192;
+
+/// Handles to resources that one evaluation may hold: the host keeps a slot for each.
+pub const HANDLES_MAX: usize = 1_024;
+
+/// Random bytes that one evaluation in the WASI world may ask for: making them is the host's work, which fuel does not count.
+pub const RANDOM_BYTES_MAX: usize = 64 << 10;
 
 /// Native stack a guest may use; runtime threads have 2 MiB.
 pub const STACK_BYTES_MAX: usize = 256 << 10;
@@ -30,8 +37,9 @@ pub const STACK_BYTES_MAX: usize = 256 << 10;
 /// Instances of one kind that exist at once at least; the pool grows with the machine's threads.
 pub const INSTANCES_MIN: u32 = 64;
 
-/// Core modules in one component: the guest, and what a component linker puts around it.
-pub const CORE_INSTANCES_PER_COMPONENT_MAX: u32 = 8;
+/// Core modules in one component: the guest, and what a component linker puts around it. A guest that imports WASI has
+/// one for every interface; only the modules count that are really there.
+pub const CORE_INSTANCES_PER_COMPONENT_MAX: u32 = 64;
 
 /// Tables, and memories, that one component's modules have together.
 pub const TABLES_PER_COMPONENT_MAX: u32 = 4;

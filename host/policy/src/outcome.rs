@@ -11,6 +11,11 @@ use serde::Serialize;
 const INPUT_TAG: &str = "svc/policy-input/v1";
 const OUTPUT_TAG: &str = "svc/policy-output/v1";
 
+/// The hash of a request. It has no floating-point number in it, so it has a canonical form.
+pub(crate) fn input_hash(request: &Request<'_>) -> Hex32 {
+    canonical::digest(INPUT_TAG, request).unwrap_or(Hex32::ZERO)
+}
+
 /// Adds what the record of a decision has besides the verdict.
 pub(crate) fn complete(
     request: &Request<'_>,
@@ -77,8 +82,8 @@ impl Judgement {
         fault: Option<EvaluationFault>,
     ) -> Outcome {
         Outcome {
-            // Neither has a floating-point number in it, so both have a canonical form.
-            input_hash: canonical::digest(INPUT_TAG, request).unwrap_or(Hex32::ZERO),
+            input_hash: input_hash(request),
+            // Without floating-point numbers, so it has a canonical form.
             output_hash: canonical::digest(OUTPUT_TAG, &self).unwrap_or(Hex32::ZERO),
             decision: self.decision,
             bundle_id: bundle_id.to_owned(),

@@ -5,6 +5,8 @@ use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::{EvaluationFault, Stopped};
 use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES, FACT_NAME_BYTES_MAX, FACTS_READ_MAX};
+use crate::wasi::Randomness;
+use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,17 +25,40 @@ pub(crate) struct State {
     data_bytes_left: usize,
     memory_bytes: usize,
     memory_bytes_max: usize,
+    randomness: Randomness,
 }
 
 impl State {
     pub(crate) const fn new(facts: Facts, contents: Arc<Contents>, memory_bytes_max: usize) -> Self {
-        let data_bytes_left = DATA_BYTES_READ_MAX;
-        Self { facts, read: Vec::new(), memory_bytes: 0, contents, data_bytes_left, memory_bytes_max }
+        Self {
+            facts,
+            read: Vec::new(),
+            contents,
+            data_bytes_left: DATA_BYTES_READ_MAX,
+            memory_bytes: 0,
+            memory_bytes_max,
+            randomness: Randomness::seeded(Hex32::ZERO),
+        }
     }
 
     /// The most linear memory the guest had, bytes: memory never shrinks.
     pub(crate) const fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    /// For the world that has randomness: it follows from `seed` alone.
+    pub(crate) const fn seed(&mut self, seed: Hex32) {
+        self.randomness = Randomness::seeded(seed);
+    }
+
+    pub(crate) const fn randomness(&mut self) -> &mut Randomness {
+        &mut self.randomness
+    }
+
+    /// The fact `time.now_ms`, read as the guest itself would read it; 0 when there is none.
+    pub(crate) fn now_ms(&mut self) -> wasmtime::Result<u64> {
+        let now_ms = facts::Host::get(self, "time.now_ms".to_owned())?;
+        Ok(now_ms.and_then(|now_ms| now_ms.parse().ok()).unwrap_or(0))
     }
 
     /// What was asked, each name once, in the order of asking.

@@ -6,3 +6,4 @@ mod default_policy;
 mod host;
 mod hostile;
 mod support;
+mod wasi;

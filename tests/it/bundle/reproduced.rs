@@ -2,7 +2,7 @@
 
 use super::{bundle, repository};
 
-/// Bundles whose sources are not in `policy-guest/<bundle>/component`: none.
+/// Bundles that are not built from a Rust package in `policy-guest/<bundle>`: none.
 const ELSEWHERE: [&str; 0] = [];
 
 #[test]
@@ -11,7 +11,7 @@ fn the_committed_bundles_are_what_their_sources_give() {
     let mut built = 0;
     for entry in std::fs::read_dir(root.join("bundles")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let (folder, sources) = (format!("bundles/{name}"), format!("policy-guest/{name}/component"));
+        let (folder, sources) = (format!("bundles/{name}"), format!("policy-guest/{name}"));
         if !root.join(&folder).is_dir() || ELSEWHERE.contains(&name.as_str()) {
             continue;
         }

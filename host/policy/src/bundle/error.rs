@@ -27,13 +27,19 @@ pub enum BundleError {
 
     #[error("`{file}` is not valid: {fault}")]
     Json { file: String, fault: String },
+    #[error("`{0}` is not text")]
+    NotText(String),
     #[error("`{file}` names the key `{key}` twice")]
     DuplicateKey { file: String, key: String },
     #[error("`{file}` is not written as its fields demand: no unknown fields, nulls, or lists for objects")]
     NotStrict { file: String },
     #[error("`{file}` has no canonical form")]
     Canonical { file: String, source: CanonicalError },
-    #[error("the manifest is for world `{found}`, this gateway runs `{WORLD}`", WORLD = super::WORLD)]
+    #[error(
+        "the manifest is for world `{found}`, this gateway runs `{}` and `{}`",
+        super::WORLD,
+        super::WASI_WORLD
+    )]
     World { found: String },
     #[error("bundle id or version `{0}` is not allowed")]
     Name(String),

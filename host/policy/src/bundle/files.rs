@@ -15,6 +15,8 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 pub const COMPONENT_FILE: &str = "policy.wasm";
 const SIGNATURES: &str = "signatures/";
 const DATA: &str = "data/";
+/// Data that is one text: the policies of a policy language, signed as their authors wrote them.
+pub(super) const TEXT: &str = ".cedar";
 const FOLDERS: [&str; 3] = ["data", "signatures", "tests"];
 
 /// A bundle's files by name, whether from a folder or from a store. Nothing about them is believed yet, but each
@@ -110,13 +112,21 @@ impl BundleFiles {
     }
 }
 
-/// `manifest.json`, `policy.wasm`, or `data|signatures|tests/<name>.json`; nothing else, so no way up or out.
+/// `manifest.json`, `policy.wasm`, `data/<name>.cedar`, or `data|signatures|tests/<name>.json`; nothing else, so no way
+/// up or out.
 pub(super) fn is_allowed(name: &str) -> bool {
     if name == MANIFEST_FILE || name == COMPONENT_FILE {
         return true;
     }
     let Some((folder, file)) = name.split_once('/') else { return false };
-    let Some(stem) = file.strip_suffix(".json") else { return false };
+    let stem = match file.strip_suffix(TEXT) {
+        Some(stem) if folder == "data" => stem,
+        Some(_) => return false,
+        None => match file.strip_suffix(".json") {
+            Some(stem) => stem,
+            None => return false,
+        },
+    };
     FOLDERS.contains(&folder) && is_plain(stem)
 }
 

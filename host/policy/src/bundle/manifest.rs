@@ -1,7 +1,7 @@
 //! What the authors of a bundle declare, and sign.
 
 use super::files::{is_allowed, is_plain};
-use super::{BundleError, MANIFEST_FILE, strict};
+use super::{BundleError, MANIFEST_FILE, World, strict};
 use crate::fact_names;
 use crate::limits::{FUEL_MAX, MEMORY_BYTES_MAX};
 use gateway_domain::canonical;
@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The contract's major version, which every bundle of this gateway is for.
 pub const WORLD: &str = "svc:policy@1.x";
+
+/// The same contract for languages whose runtimes need WASI.
+pub const WASI_WORLD: &str = "svc:policy-wasi@1.x";
 
 /// DSSE payload type of a signed manifest.
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.policy-manifest.v1+json";
@@ -26,7 +29,7 @@ pub struct Manifest {
     pub version: String,
     /// Rises with every release; a lower one is never activated again without a signed record.
     pub sequence: u64,
-    /// [`WORLD`].
+    /// [`WORLD`] or [`WASI_WORLD`].
     pub world: String,
     /// First instant of validity, by the gateway's clock.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -129,9 +132,7 @@ impl Manifest {
     }
 
     fn check_names(&self) -> Result<(), BundleError> {
-        if self.world != WORLD {
-            return Err(BundleError::World { found: self.world.clone() });
-        }
+        World::named(&self.world)?;
         if let Some(name) = [&self.bundle_id, &self.version].into_iter().find(|name| !is_plain(name)) {
             return Err(BundleError::Name(name.clone()));
         }

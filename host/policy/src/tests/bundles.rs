@@ -65,6 +65,11 @@ fn names_that_lead_anywhere_else_are_refused() {
         "TESTS/a.json",
         "data/a b.json",
         "./manifest.json",
+        "policies.cedar",
+        "tests/a.cedar",
+        "signatures/a.cedar",
+        "data/.cedar",
+        "data/a.cedar.txt",
     ] {
         let refused = BundleFiles::new([(name.to_owned(), Vec::new())]).unwrap_err();
         assert!(matches!(&refused, BundleError::FileName(file) if file == name), "{refused}");

@@ -96,6 +96,18 @@ fn data_with_more_than_one_reading_refuses_the_bundle() {
     assert!(Evaluator::load(&engine(), &bundle(&[("data/a.json", b"null")], |_| ())).is_ok());
 }
 
+#[test]
+fn a_policy_languages_file_is_one_text() {
+    let text = "permit (principal, action, resource); // \"as written\"\n";
+    let bundle = bundle(&[("data/policies.cedar", text.as_bytes())], |_| ());
+    let data = Data::of(&bundle).unwrap();
+    assert_eq!(data.get("policies.cedar", "").as_deref(), Some(text));
+    assert_eq!(data.get("policies.cedar", "/0"), None);
+    let refused =
+        super::support::bundle_with(&engine(), &guest(1, "", ALLOW), &[("data/a.cedar", b"\xff")], |_| ());
+    assert!(matches!(Data::of(&refused), Err(BundleError::NotText(file)) if file == "data/a.cedar"));
+}
+
 /// Looks `n` times for the 8 bytes of `text` in `a.json`, and says how the last lookup ended: 1 when it was there.
 fn look_up(n: u32) -> Vec<u8> {
     let names = r#"(data (i32.const 1024) "a.json") (data (i32.const 1040) "/text")"#;

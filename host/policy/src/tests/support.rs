@@ -99,7 +99,7 @@ pub(super) fn guest(pages: u32, extra: &str, body: &str) -> Vec<u8> {
 pub(super) fn guest_of_1_0(body: &str) -> Vec<u8> {
     let imports = r#"(import "svc:policy/facts@1.0.0" "get" (func $get (param i32 i32 i32)))"#;
     let contract = CONTRACT.replace("@1.1.0", "@1.0.0").replace("import data;", "");
-    encode(module(imports, 1, "", body), &contract)
+    encode(module(imports, 1, "", body), &contract, "policy")
 }
 
 fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
@@ -126,13 +126,20 @@ const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
 /// Wraps a core module as a component of the contract's world, with more imports if any are given.
 pub(super) fn component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
     let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
-    encode(module, &CONTRACT.replace("import facts;", &format!("import facts;\n{imports}")))
+    encode(module, &CONTRACT.replace("import facts;", &format!("import facts;\n{imports}")), "policy")
 }
 
-fn encode(mut module: Vec<u8>, contract: &str) -> Vec<u8> {
+/// As [`component`], in the world that has WASI to import from.
+pub(super) fn wasi_component(module: Vec<u8>, more_imports: &[&str]) -> Vec<u8> {
+    let imports: String = more_imports.iter().map(|import| format!("import {import};\n")).collect();
+    let world = CONTRACT.replace("include policy;", &format!("include policy;\n{imports}"));
+    encode(module, &(world + include_str!("wasi.wit")), "policy-wasi")
+}
+
+fn encode(mut module: Vec<u8>, contract: &str, world: &str) -> Vec<u8> {
     let mut resolve = wit_parser::Resolve::default();
     let package = resolve.push_str("policy.wit", contract).unwrap();
-    let world = resolve.select_world(&[package], Some("policy")).unwrap();
+    let world = resolve.select_world(&[package], Some(world)).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
 }

@@ -1,0 +1,311 @@
+//! Guests of the WASI world that look for a way out. Each finds nothing, and finds it the same way every time.
+
+use super::support::{NOW, bundle_of, committed, engine, facts, guest, payment, wasi_component};
+use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
+use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
+use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
+use gateway_domain::policy::{Decision, Facts, Moment};
+
+/// What a guest may import here: (interface, function, its parameters and results as the canonical ABI lowers them).
+const IMPORTS: [(&str, &str, &str); 20] = [
+    ("cli/environment", "get-environment", "(param i32)"),
+    ("cli/environment", "get-arguments", "(param i32)"),
+    ("cli/environment", "initial-cwd", "(param i32)"),
+    ("cli/exit", "exit", "(param i32)"),
+    ("cli/stdin", "get-stdin", "(result i32)"),
+    ("cli/stdout", "get-stdout", "(result i32)"),
+    ("cli/terminal-stdout", "get-terminal-stdout", "(param i32)"),
+    ("io/streams", "[method]input-stream.blocking-read", "(param i32 i64 i32)"),
+    ("io/streams", "[method]output-stream.check-write", "(param i32 i32)"),
+    ("io/streams", "[method]output-stream.blocking-write-and-flush", "(param i32 i32 i32 i32)"),
+    ("io/streams", "[method]output-stream.splice", "(param i32 i32 i64 i32)"),
+    ("io/poll", "[method]pollable.block", "(param i32)"),
+    ("clocks/monotonic-clock", "now", "(result i64)"),
+    ("clocks/monotonic-clock", "subscribe-duration", "(param i64) (result i32)"),
+    ("clocks/wall-clock", "now", "(param i32)"),
+    ("random/random", "get-random-bytes", "(param i64 i32)"),
+    ("random/random", "get-random-u64", "(result i64)"),
+    ("random/insecure-seed", "insecure-seed", "(param i32)"),
+    ("filesystem/preopens", "get-directories", "(param i32)"),
+    ("sockets/instance-network", "instance-network", "(result i32)"),
+];
+
+/// A component whose `evaluate` is `body`. It calls `$<interface>.<function>` of those in `used`; `0` allows, for no
+/// reason, and the number at address 28 is the quorum it asks for.
+fn wasi_guest(used: &[&str], body: &str) -> Vec<u8> {
+    let mut imports = String::new();
+    for (interface, function, signature) in IMPORTS {
+        let id = format!("${interface}.{}", function.replace("[method]", ""));
+        if used.contains(&id.as_str()) {
+            imports +=
+                &format!("(import \"wasi:{interface}@0.2.9\" \"{function}\" (func {id} {signature}))\n");
+        }
+    }
+    let text = format!(
+        r#"(module
+            {imports}
+            (memory (export "memory") 3)
+            (global $next (mut i32) (i32.const 32768))
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                (local $at i32)
+                (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
+                (global.set $next (i32.add (local.get $at) (local.get 3)))
+                (local.get $at))
+            (func (export "describe") (result i32) (i32.const 0))
+            (func $expect (param $at i32) (param $value i32)
+                (if (i32.ne (i32.load (local.get $at)) (local.get $value)) (then unreachable)))
+            (func (export "evaluate") (param i32) (result i32) (local $i i32) (local $h i32)
+                {body}))"#
+    );
+    let interfaces = used_interfaces(used);
+    let interfaces: Vec<_> = interfaces.iter().map(String::as_str).collect();
+    wasi_component(wat::parse_str(text).unwrap(), &interfaces)
+}
+
+fn used_interfaces(used: &[&str]) -> Vec<String> {
+    let interfaces = IMPORTS.iter().filter(|(interface, function, _)| {
+        used.contains(&format!("${interface}.{}", function.replace("[method]", "")).as_str())
+    });
+    let mut names: Vec<_> = interfaces.map(|(interface, _, _)| format!("wasi:{interface}@0.2.9")).collect();
+    names.dedup();
+    names
+}
+
+fn load(wasm: &[u8], world: &str) -> Result<Evaluator, BundleError> {
+    let engine = engine();
+    let bundle = bundle_of(&engine, wasm, |manifest| {
+        manifest.world = world.to_owned();
+        manifest.facts = vec!["time.now_ms".into()];
+    });
+    Evaluator::load(&engine, &bundle)
+}
+
+fn evaluate_with(used: &[&str], body: &str, to: &str, facts: &Facts) -> Evaluation {
+    let evaluator = load(&wasi_guest(used, body), WASI_WORLD).unwrap();
+    let asked = payment(to, &["bob"]);
+    let first = evaluator.evaluate(&asked.request(Moment::Admission), facts, u64::MAX);
+    let again = evaluator.evaluate(&asked.request(Moment::Admission), facts, u64::MAX);
+    assert_eq!(first, again, "the same request, another answer");
+    first
+}
+
+fn evaluate(used: &[&str], body: &str) -> Evaluation {
+    evaluate_with(used, body, "acct-2", &facts("2"))
+}
+
+#[track_caller]
+fn allowed(evaluation: &Evaluation) {
+    assert_eq!((evaluation.fault, evaluation.outcome.decision), (None, Decision::Allow));
+}
+
+#[test]
+fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
+    let lists = ["$cli/environment.get-environment", "$cli/environment.get-arguments"];
+    let lists = lists.into_iter().chain(["$filesystem/preopens.get-directories"]);
+    for list in lists {
+        let body =
+            format!("(call {list} (i32.const 512)) (call $expect (i32.const 516) (i32.const 0)) i32.const 0");
+        allowed(&evaluate(&[list], &body));
+    }
+    for option in ["$cli/environment.initial-cwd", "$cli/terminal-stdout.get-terminal-stdout"] {
+        let body = format!(
+            "(i32.store (i32.const 512) (i32.const 1)) (call {option} (i32.const 512))
+            (call $expect (i32.const 512) (i32.const 0)) i32.const 0"
+        );
+        // A discriminant is one byte.
+        let body = body.replace("(i32.store", "(i32.store8");
+        allowed(&evaluate(&[option], &body));
+    }
+}
+
+#[test]
+fn the_input_has_ended() {
+    let read = "$io/streams.input-stream.blocking-read";
+    let body = format!(
+        "(call {read} (call $cli/stdin.get-stdin) (i64.const 100) (i32.const 512))
+        ;; err(closed)
+        (call $expect (i32.const 512) (i32.const 1)) (call $expect (i32.const 516) (i32.const 1)) i32.const 0"
+    );
+    allowed(&evaluate(&["$cli/stdin.get-stdin", read], &body));
+}
+
+const STDOUT: &str = "$cli/stdout.get-stdout";
+const WRITE: &str = "$io/streams.output-stream.blocking-write-and-flush";
+
+/// Writes 64 KiB `n` times, or for ever.
+fn flood(times: &str) -> String {
+    format!(
+        "(local.set $h (call {STDOUT}))
+        (loop $l
+            (call {WRITE} (local.get $h) (i32.const 65536) (i32.const 65536) (i32.const 512))
+            (call $expect (i32.const 512) (i32.const 0))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $l {times}))
+        i32.const 0"
+    )
+}
+
+#[test]
+fn a_flood_of_output_goes_nowhere_and_ends_with_the_fuel() {
+    // 640 MiB: more than any limit, were it copied or kept.
+    allowed(&evaluate(&[STDOUT, WRITE], &flood("(i32.lt_u (local.get $i) (i32.const 10000))")));
+    let endless = evaluate(&[STDOUT, WRITE], &flood("(i32.const 1)"));
+    assert_eq!(endless.fault, Some(EvaluationFault::OutOfFuel));
+}
+
+#[test]
+fn the_clock_is_the_fact_and_asking_it_is_recorded() {
+    let now = "$clocks/wall-clock.now";
+    let body = format!(
+        "(call {now} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
+    );
+    let evaluation = evaluate(&[now], &body);
+    allowed(&evaluation);
+    assert_eq!(u64::from(evaluation.outcome.quorum.required), NOW.0 / 1_000);
+    let [read] = evaluation.outcome.facts.as_slice() else { panic!("{:?}", evaluation.outcome.facts) };
+    assert_eq!((read.name.as_str(), read.value.clone()), ("time.now_ms", Some(NOW.0.to_string())));
+
+    let without = evaluate_with(&[now], &body, "acct-2", &Facts::default());
+    assert_eq!((without.outcome.quorum.required, without.outcome.facts[0].value.clone()), (0, None));
+}
+
+#[test]
+fn the_clock_is_for_bundles_that_declare_it() {
+    let engine = engine();
+    let now = "$clocks/wall-clock.now";
+    let wasm = wasi_guest(&[now], &format!("(call {now} (i32.const 512)) i32.const 0"));
+    let bundle = bundle_of(&engine, &wasm, |manifest| manifest.world = WASI_WORLD.to_owned());
+    let evaluator = Evaluator::load(&engine, &bundle).unwrap();
+    let asked = payment("acct-2", &[]);
+    let evaluation = evaluator.evaluate(&asked.request(Moment::Submit), &facts("2"), u64::MAX);
+    assert_eq!(evaluation.fault, Some(EvaluationFault::UndeclaredFact));
+}
+
+#[test]
+fn the_monotonic_clock_stands_still_and_a_wait_is_over() {
+    let (now, wait) = ("$clocks/monotonic-clock.now", "$clocks/monotonic-clock.subscribe-duration");
+    let block = "$io/poll.pollable.block";
+    let body = format!(
+        "(call {block} (call {wait} (i64.const 3600000000000)))
+        (if (i64.ne (call {now}) (i64.const 0)) (then unreachable)) i32.const 0"
+    );
+    let started = std::time::Instant::now();
+    allowed(&evaluate(&[now, wait, block], &body));
+    assert!(started.elapsed().as_secs() < 60, "it waited");
+}
+
+#[test]
+fn randomness_follows_from_the_request_alone() {
+    let number = "$random/random.get-random-u64";
+    let body = format!("(i32.store (i32.const 28) (i32.wrap_i64 (call {number}))) i32.const 0");
+    let drawn = |to: &str, facts: &Facts| {
+        let evaluation = evaluate_with(&[number], &body, to, facts);
+        allowed(&evaluation);
+        evaluation.outcome.quorum.required
+    };
+    assert_eq!(drawn("acct-2", &facts("2")), drawn("acct-2", &facts("3")));
+    assert_ne!(drawn("acct-2", &facts("2")), drawn("acct-3", &facts("2")));
+
+    let twice = format!("(drop (call {number})) {body}");
+    let second = evaluate(&[number], &twice).outcome.quorum.required;
+    assert_ne!(second, drawn("acct-2", &facts("2")), "each number is the next");
+
+    let seed = "$random/insecure-seed.insecure-seed";
+    let seeded = format!(
+        "(call {seed} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
+    );
+    assert_eq!(evaluate(&[seed], &seeded).outcome.quorum.required, drawn("acct-2", &facts("2")));
+}
+
+#[test]
+fn random_bytes_have_a_limit() {
+    let bytes = "$random/random.get-random-bytes";
+    let ask = |n: u64| format!("(call {bytes} (i64.const {n}) (i32.const 512))");
+    let most = RANDOM_BYTES_MAX as u64;
+    let whole = format!("{} (call $expect (i32.const 516) (i32.const {most})) i32.const 0", ask(most));
+    allowed(&evaluate(&[bytes], &whole));
+    for body in [ask(most + 1), ask(u64::MAX >> 1), ask(most) + &ask(1)] {
+        let evaluation = evaluate(&[bytes], &(body + " i32.const 0"));
+        assert_eq!(evaluation.fault, Some(EvaluationFault::Memory));
+    }
+}
+
+#[test]
+fn leaving_is_no_verdict() {
+    for status in [0, 1] {
+        let evaluation =
+            evaluate(&["$cli/exit.exit"], &format!("(call $cli/exit.exit (i32.const {status})) i32.const 0"));
+        assert_eq!(evaluation.fault, Some(EvaluationFault::Trap));
+    }
+}
+
+#[test]
+fn what_is_there_in_name_only_stops_the_guest() {
+    let splice = "$io/streams.output-stream.splice";
+    let stdin = "$cli/stdin.get-stdin";
+    let body =
+        format!("(call {splice} (call {STDOUT}) (call {stdin}) (i64.const 1) (i32.const 512)) i32.const 0");
+    assert_eq!(evaluate(&[splice, STDOUT, stdin], &body).fault, Some(EvaluationFault::NotGiven));
+}
+
+#[test]
+fn a_handle_made_up_is_refused_and_handles_have_a_limit() {
+    let body =
+        format!("(call {WRITE} (i32.const 7) (i32.const 0) (i32.const 1) (i32.const 512)) i32.const 0");
+    let fault = evaluate(&[STDOUT, WRITE], &body).fault;
+    assert!(fault.is_some(), "{fault:?}");
+    let hoard = |n: usize| {
+        format!(
+            "(loop $l (drop (call {STDOUT})) (br_if $l (i32.lt_u
+                (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {n})))) i32.const 0"
+        )
+    };
+    allowed(&evaluate(&[STDOUT], &hoard(HANDLES_MAX)));
+    assert!(evaluate(&[STDOUT], &hoard(HANDLES_MAX + 1)).fault.is_some());
+}
+
+#[test]
+fn a_network_is_refused_when_it_is_loaded() {
+    let network = "$sockets/instance-network.instance-network";
+    let wasm = wasi_guest(&[network], &format!("(drop (call {network})) i32.const 0"));
+    for world in [WORLD, WASI_WORLD] {
+        let refused = load(&wasm, world).unwrap_err();
+        assert!(
+            matches!(&refused, BundleError::UnknownCapability(name) if name.starts_with("wasi:sockets/")),
+            "{world}: {refused}"
+        );
+    }
+}
+
+#[test]
+fn the_pure_world_gives_none_of_it() {
+    for used in
+        ["$cli/environment.get-environment", "$clocks/wall-clock.now", "$random/insecure-seed.insecure-seed"]
+    {
+        let wasm = wasi_guest(&[used], &format!("(call {used} (i32.const 512)) i32.const 0"));
+        assert!(load(&wasm, WASI_WORLD).is_ok());
+        let refused = load(&wasm, WORLD).unwrap_err();
+        assert!(
+            matches!(&refused, BundleError::UnknownCapability(name) if name.starts_with("wasi:")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_bundle_of_the_wasi_world_need_not_use_it() {
+    assert!(load(&guest(1, "", "i32.const 0"), WASI_WORLD).is_ok());
+}
+
+#[test]
+fn the_world_is_one_of_two_and_signed() {
+    let text = String::from_utf8(committed().get(MANIFEST_FILE).unwrap().to_vec()).unwrap();
+    for world in ["svc:policy-wasi@2.x", "svc:policy-wasi", "wasi", ""] {
+        let other = text.replace(WORLD, world);
+        let refused = Manifest::parse(other.as_bytes()).unwrap_err();
+        assert!(matches!(&refused, BundleError::World { found } if found == world), "{refused}");
+    }
+    let pure = Manifest::parse(text.as_bytes()).unwrap();
+    let wasi = Manifest::parse(text.replace(WORLD, WASI_WORLD).as_bytes()).unwrap();
+    assert_ne!(pure.canonical_bytes().unwrap(), wasi.canonical_bytes().unwrap());
+}
