@@ -3,7 +3,7 @@
 use crate::{Error, cargo, component, layout, source, trial};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
-use gateway_policy::bundle::{COMPONENT_FILE, MANIFEST_FILE, pack};
+use gateway_policy::bundle::{COMPONENT_FILE, pack};
 use gateway_policy::{BundleFiles, PolicyEngine};
 use serde::Serialize;
 use std::fmt;
@@ -70,7 +70,7 @@ pub fn build(build: &Build) -> Result<Built, Error> {
     Ok(Built {
         component: digest_bytes("", component),
         component_bytes: component.len(),
-        bundle_hash: gateway_policy::bundle::Manifest::parse(after.get(MANIFEST_FILE)?)?.hash()?,
+        bundle_hash: after.bundle_hash()?,
         changed: before != after,
         signatures_dropped: gone.iter().filter(|name| trial::is_signature(name)).count(),
     })
@@ -90,7 +90,7 @@ pub fn check(build: &Build) -> Result<Built, Error> {
     Ok(Built {
         component: digest_bytes("", &built),
         component_bytes: built.len(),
-        bundle_hash: gateway_policy::bundle::Manifest::parse(files.get(MANIFEST_FILE)?)?.hash()?,
+        bundle_hash: files.bundle_hash()?,
         changed: false,
         signatures_dropped: 0,
     })

@@ -1,9 +1,12 @@
 //! Signed bundles of real and of hostile guests.
 
+mod activation;
 mod bundles;
 mod data;
 mod default_policy;
 mod host;
 mod hostile;
+mod lifecycle;
+mod shadow;
 mod support;
 mod wasi;
