@@ -4,6 +4,7 @@ mod activation;
 mod bundles;
 mod data;
 mod default_policy;
+mod fuzz;
 mod host;
 mod hostile;
 mod lifecycle;
