@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds a bundle's component from its sources here, and completes its manifest: policy-guest/build.sh payment-guard
+# Builds a bundle's component from its sources here, and completes its manifest:
+#   policy-guest/build.sh BUNDLE [GUEST]      GUEST is the folder of the sources, where it has another name
 set -eu
 cd "$(dirname "$0")/.."
 exec cargo run --quiet --locked --package operation-gateway -- \
-  bundle build "policy-guest/$1" --into "bundles/$1" --locked
+  bundle build "policy-guest/${2:-$1}" --into "bundles/$1" --locked

@@ -34,6 +34,7 @@ const SHARED: &[(&str, &str)] = &[
     ("sdk/src/bindings.rs", include_str!("../../../policy-guest/sdk/src/bindings.rs")),
     ("sdk/src/data.rs", include_str!("../../../policy-guest/sdk/src/data.rs")),
     ("sdk/src/facts.rs", include_str!("../../../policy-guest/sdk/src/facts.rs")),
+    ("sdk/src/json.rs", include_str!("../../../policy-guest/sdk/src/json.rs")),
     ("sdk/src/lib.rs", include_str!("../../../policy-guest/sdk/src/lib.rs")),
     ("sdk/src/quorum.rs", include_str!("../../../policy-guest/sdk/src/quorum.rs")),
     ("sdk/src/testing.rs", include_str!("../../../policy-guest/sdk/src/testing.rs")),
