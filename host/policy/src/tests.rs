@@ -2,6 +2,7 @@
 
 mod activation;
 mod bundles;
+mod convert;
 mod data;
 mod default_policy;
 mod fuzz;
