@@ -36,6 +36,7 @@ pub fn main() -> ExitCode {
             Ok(settings) => records::main(&records, &settings),
             Err(faults) => complain(&faults, EXIT_SETTINGS),
         },
+        Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
         Err(CliError::Clap(error)) => error.exit(),
         Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),
     }

@@ -68,17 +68,17 @@ impl RecordsError {
     }
 }
 
-/// The commands as the command line has them.
-pub(crate) fn commands() -> [Command; 2] {
+/// The commands as the command line has them; `with_settings` lets one take the gateway's settings too.
+pub(crate) fn commands(with_settings: fn(Command) -> Command) -> [Command; 2] {
     let decisions = Command::new("decisions")
         .about("What policies decided")
         .subcommand_required(true)
-        .subcommand(export_command());
+        .subcommand(with_settings(export_command()));
     let policy = Command::new("policy")
         .about("What policies would decide")
         .subcommand_required(true)
-        .subcommand(replay_command())
-        .subcommand(impact_command());
+        .subcommand(with_settings(replay_command()))
+        .subcommand(with_settings(impact_command()));
     [decisions, policy]
 }
 
@@ -146,6 +146,12 @@ fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 
 fn switch(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// What was given to one of these commands, if it was one.
+pub(crate) fn leaf(matches: &ArgMatches) -> Option<&ArgMatches> {
+    let (_, group) = matches.subcommand()?;
+    group.subcommand().map(|(_, leaf)| leaf)
 }
 
 /// The command that these matches name, if it is one of these.

@@ -64,7 +64,7 @@ fn work(waiting: &Mutex<Receiver<Job>>) {
 }
 
 /// On Linux priorities belong to threads, whatever POSIX says of processes.
-fn be_last() {
+pub(crate) fn be_last() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(%error, "policy threads keep their priority");

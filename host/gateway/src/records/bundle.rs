@@ -3,26 +3,21 @@
 use super::RecordsError;
 use crate::clock::SystemClock;
 use crate::settings::Settings;
-use ed25519_dalek::SigningKey;
+use gateway_bundler::{source, trial};
 use gateway_domain::ids::Hex32;
-use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
-use gateway_policy::bundle::{MANIFEST_FILE, Manifest, Role, pack};
-use gateway_policy::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
+use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use gateway_store::Decisions;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use zeroize::Zeroizing;
 
 /// Why a bundle cannot be asked: one line for an operator.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BundleFault {
     #[error("bundle `{}` cannot be used", path.display())]
-    Unusable { path: PathBuf, source: BundleError },
+    Unusable { path: PathBuf, source: gateway_bundler::Error },
     #[error("policy trust roots `{}` cannot be read", path.display())]
     TrustRoots { path: PathBuf, source: std::io::Error },
-    #[error("no random number can be had")]
-    NoRandomness,
 }
 
 /// A candidate that the trust roots vouch for now.
@@ -33,41 +28,19 @@ pub(super) fn signed(
 ) -> Result<Evaluator, BundleFault> {
     let path = settings.policy_trust_roots.clone();
     let roots = std::fs::read(&path).map_err(|source| BundleFault::TrustRoots { path, source })?;
-    let load = || {
-        let files = BundleFiles::read(folder)?;
+    let load = || -> Result<Evaluator, gateway_bundler::Error> {
         let trust = TrustPolicy::parse(&roots)?;
-        let bundle = Bundle::verify(files, &trust, &Pins::default(), SystemClock.now())?;
-        Evaluator::load(engine, &bundle)
+        let bundle = Bundle::verify(source::read(folder)?, &trust, &Pins::default(), SystemClock.now())?;
+        Ok(Evaluator::load(engine, &bundle)?)
     };
     load().map_err(|source| BundleFault::Unusable { path: folder.to_owned(), source })
 }
 
-/// A bundle whoever signed it, at an instant at which it is valid.
+/// A bundle whoever signed it, and whether or not its vectors hold.
 pub(super) fn unsigned(engine: &PolicyEngine, folder: &Path) -> Result<Evaluator, BundleFault> {
-    let key = key_for_once()?;
-    let load = || vouched(engine, &BundleFiles::read(folder)?, &key);
-    load().map_err(|source| BundleFault::Unusable { path: folder.to_owned(), source })
-}
-
-fn key_for_once() -> Result<SigningKey, BundleFault> {
-    let mut seed = Zeroizing::new([0; 32]);
-    getrandom::fill(seed.as_mut_slice()).map_err(|_| BundleFault::NoRandomness)?;
-    Ok(SigningKey::from_bytes(&seed))
-}
-
-/// There is one way to a bundle, and it wants signatures: a copy in memory is signed with a key that exists for this
-/// call, and that key alone is trusted. Every other rule holds, and nothing that leaves this process is signed.
-fn vouched(engine: &PolicyEngine, files: &BundleFiles, key: &SigningKey) -> Result<Evaluator, BundleError> {
-    let signature = pack::sign(files, key)?;
-    let bare = files.iter().filter(|(name, _)| !name.starts_with("signatures/"));
-    let bare = bare.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
-    let files = BundleFiles::new(bare.chain([signature]))?;
-    let valid_at = Manifest::parse(files.get(MANIFEST_FILE)?)?.not_before_ms.unwrap_or(0);
-    let keys = BTreeSet::from([Hex32::new(key.verifying_key().to_bytes())]);
-    let role = Role { role: "offline".to_owned(), threshold: 1, keys };
-    let trust = TrustPolicy { roles: vec![role], revoked: BTreeSet::new() };
-    let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(valid_at))?;
-    Evaluator::load(engine, &bundle)
+    let trial = source::read(folder).and_then(|files| trial::load(engine, &files));
+    let trial = trial.map_err(|source| BundleFault::Unusable { path: folder.to_owned(), source })?;
+    Ok(trial.evaluator)
 }
 
 /// The bundles that decided, loaded once each.
@@ -121,10 +94,10 @@ impl<'a> Deciders<'a> {
     /// The store keeps every bundle that was ever active.
     async fn kept(&self, hash: Hex32) -> Result<Option<Evaluator>, RecordsError> {
         let Some(kept) = self.decisions.bundle(hash).await? else { return Ok(None) };
-        let key = key_for_once()?;
-        let load = || vouched(&self.engine, &BundleFiles::new(kept.files)?, &key);
-        let path = || PathBuf::from(kept.bundle_id.clone());
-        let evaluator = load().map_err(|source| BundleFault::Unusable { path: path(), source })?;
+        let files = BundleFiles::new(kept.files).map_err(gateway_bundler::Error::from);
+        let trial = files.and_then(|files| trial::load(&self.engine, &files));
+        let path = PathBuf::from(kept.bundle_id);
+        let evaluator = trial.map_err(|source| BundleFault::Unusable { path, source })?.evaluator;
         Ok(Some(evaluator).filter(|evaluator| evaluator.bundle_hash() == hash))
     }
 }
