@@ -24,6 +24,7 @@ pub(crate) struct State {
     contents: Arc<Contents>,
     data_bytes_left: usize,
     memory_bytes_max: usize,
+    memory_bytes: usize,
     randomness: Randomness,
 }
 
@@ -35,6 +36,7 @@ impl State {
             contents,
             data_bytes_left: DATA_BYTES_READ_MAX,
             memory_bytes_max,
+            memory_bytes: 0,
             randomness: Randomness::seeded(Hex32::ZERO),
         }
     }
@@ -99,11 +101,13 @@ impl data::Host for State {
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        if desired > self.memory_bytes_max {
+        // A guest may have several memories, each of which begins at 0 here.
+        self.memory_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
+        if self.memory_bytes > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());
         }
         Ok(true)

@@ -48,6 +48,12 @@ fn an_endless_loop_runs_out_of_fuel() {
 }
 
 #[test]
+fn endless_tail_calls_run_out_of_fuel() {
+    let chase = "(func $r (param i32) (result i32) (return_call $r (local.get 0)))";
+    check(1, chase, "(call $r (i32.const 1))", EvaluationFault::OutOfFuel);
+}
+
+#[test]
 fn a_memory_bomb_is_stopped_at_its_limit() {
     check(1, "", "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable", EvaluationFault::Memory);
     check(1, "", "(drop (memory.grow (i32.const 65535))) i32.const 0", EvaluationFault::Memory);
@@ -249,4 +255,48 @@ fn an_import_that_no_policy_is_given_is_refused_whatever_the_manifest_says() {
         bundle_of(&engine, &guest(1, "", "i32.const 0"), |manifest| manifest.capabilities.push("net".into()));
     let refused = Evaluator::load(&engine, &unused).unwrap_err();
     assert!(matches!(&refused, BundleError::UnusedCapability(name) if name == "net"), "{refused}");
+}
+
+/// Two components in one, each with a memory of its own, that pass a text from one to the other.
+fn two_in_one(more: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(component
+        (component $a
+            (core module $m
+                (memory (export "memory") 1)
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
+                (func (export "f") (param i32 i32)))
+            (core instance $i (instantiate $m))
+            (func (export "f") (param "s" string)
+                (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))
+        (component $b
+            (import "f" (func $f (param "s" string)))
+            (core module $libc (memory (export "memory") 1))
+            (core instance $libc (instantiate $libc))
+            (core func $lowered (canon lower (func $f) (memory $libc "memory")))
+            (core module $m (import "" "f" (func (param i32 i32))) (func (export "g")))
+            (core instance $i (instantiate $m (with "" (instance (export "f" (func $lowered))))))
+            (func (export "g") (canon lift (core func $i "g"))))
+        (instance $a (instantiate $a))
+        (instance $b (instantiate $b (with "f" (func $a "f"))))
+        {more})"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+#[test]
+fn components_in_a_component_compile_and_have_a_limit_of_memories_together() {
+    assert!(engine().compile(&two_in_one("")).is_ok());
+    let third = "(core module $m (memory 1)) (core instance (instantiate $m))";
+    assert!(matches!(engine().compile(&two_in_one(third)), Err(BundleError::Component(_))));
+}
+
+#[test]
+fn two_memories_together_are_held_to_the_limit_of_one() {
+    // The bundle's limit is 16 pages.
+    let refused = load(&engine(), &guest(8, "(memory 9)", "i32.const 0")).unwrap_err();
+    assert!(matches!(refused, BundleError::Describe(EvaluationFault::Memory)), "{refused}");
+    let grow = |pages: u32| format!("(drop (memory.grow $more (i32.const {pages}))) i32.const 0");
+    assert_eq!(evaluate(&engine(), &guest(8, "(memory $more 4)", &grow(4))).fault, None);
+    check(8, "(memory $more 4)", &grow(5), EvaluationFault::Memory);
 }
