@@ -10,6 +10,7 @@ mod custody;
 mod flows;
 mod harness;
 mod hostile;
+mod policies;
 mod race;
 mod routes;
 mod start;

@@ -7,6 +7,7 @@ mod custody_operations;
 mod execute;
 mod health;
 mod node_recovery;
+mod policy_bundles;
 mod policy_preview;
 mod publish;
 mod show;

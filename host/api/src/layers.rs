@@ -1,5 +1,6 @@
 //! What every request goes through: a request id, a log line, no caching, and an error body when a handler panics.
 
+use crate::counters;
 use crate::error::{ApiError, Code};
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -27,6 +28,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
     let route = route.as_deref().unwrap_or("(unmatched)");
+    counters::answered(&method, route, response.status());
     let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     span.in_scope(|| tracing::info!(%method, route, status, elapsed_us, "answered"));
     response.headers_mut().insert(REQUEST_ID.clone(), request_id);

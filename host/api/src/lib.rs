@@ -3,6 +3,7 @@
 //! Deliberately absent: rules about operations, and adapters; a handler parses, calls one use case of
 //! `gateway_engine` and shows the answer. Start at [`router`], then [`routes`], then [`wire`].
 
+pub mod counters;
 pub mod error;
 pub mod extract;
 pub mod layers;
@@ -44,8 +45,10 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("GET", "/v1/custody/operations/{operationId}/evidence"),
     ("GET", "/v1/custody/operations/{operationId}/audit-replay"),
     ("POST", "/v1/policy/preview"),
+    ("GET", "/v1/policy/bundles"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
+    ("GET", "/metrics"),
     ("GET", "/v1/openapi.json"),
 ];
 
@@ -79,8 +82,10 @@ pub fn router(app: App) -> Router {
         .route("/v1/custody/operations/{operationId}/evidence", get(custody_operations::evidence))
         .route("/v1/custody/operations/{operationId}/audit-replay", get(audit::custody_audit_replay))
         .route("/v1/policy/preview", post(policy::preview))
+        .route("/v1/policy/bundles", get(policy::bundles))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
         .route("/v1/openapi.json", get(health::openapi_json))
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)

@@ -40,8 +40,10 @@ use utoipa::OpenApi;
         custody_operations::evidence,
         audit::custody_audit_replay,
         policy::preview,
+        policy::bundles,
         health::healthz,
         health::readyz,
+        health::metrics,
         health::openapi_json,
     ),
     components(schemas(

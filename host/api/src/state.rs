@@ -84,19 +84,29 @@ pub struct App(Arc<Inner>);
 struct Inner {
     engine: Engine,
     options: Options,
+    metrics: fn() -> String,
 }
 
 impl App {
-    /// The application on an engine.
+    /// The application on an engine. `metrics`: everything counted so far, as Prometheus reads it.
     #[must_use]
-    pub fn new(engine: Engine, options: Options) -> Self {
-        Self(Arc::new(Inner { engine, options }))
+    pub fn new(engine: Engine, options: Options, metrics: fn() -> String) -> Self {
+        Self(Arc::new(Inner { engine, options, metrics }))
     }
 
     /// The use cases.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    /// Everything counted so far, and which bundle judges.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let health = self.0.engine.policy_health();
+        let mut text = (self.0.metrics)();
+        text.push_str(&crate::counters::policy(&health));
+        text
     }
 
     /// Limits and modes.

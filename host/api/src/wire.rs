@@ -1,9 +1,11 @@
 //! Request and response shapes of the contract, and how requests become domain values.
 
+pub mod bundles;
 pub mod common;
 pub mod custody;
 pub mod custody_view;
 pub mod evidence;
 pub mod operations;
 pub mod policy;
+pub mod readiness;
 pub mod view;

@@ -35,6 +35,8 @@ pub enum Scope {
     CustodyExport,
     /// Read the audit exports.
     AuditRead,
+    /// Read which policy bundles there are: whoever may preview, and auditors.
+    PolicyRead,
 }
 
 impl Scope {
@@ -58,6 +60,7 @@ impl Scope {
             Self::CustodyRecover => "custody.recover",
             Self::CustodyExport => "custody.export",
             Self::AuditRead => "audit.read",
+            Self::PolicyRead => "operations.read",
         }
     }
 
@@ -67,6 +70,7 @@ impl Scope {
         let held = |name: &str| scopes.iter().any(|scope| scope == name);
         match self {
             Self::AuditRead => held("audit.read"),
+            Self::PolicyRead => held("audit.read") || Self::OperationsAny.is_held(scopes),
             Self::OperationsAny => scopes.iter().any(|scope| scope.starts_with("operations.")),
             Self::CustodyRead => scopes.iter().any(|scope| scope.starts_with("custody.")),
             Self::CustodySign

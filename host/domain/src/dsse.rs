@@ -86,16 +86,24 @@ impl Envelope {
         }
     }
 
+    /// The payload, whoever signed it: for reading what one is about to sign, never for believing it.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::PayloadType`], [`EnvelopeError::Encoding`].
+    pub fn payload(&self, payload_type: &str) -> Result<Vec<u8>, EnvelopeError> {
+        if self.payload_type != payload_type {
+            return Err(EnvelopeError::PayloadType(self.payload_type.clone()));
+        }
+        STANDARD.decode(&self.payload).map_err(|_| EnvelopeError::Encoding("payload"))
+    }
+
     /// The payload, and the ids of the known keys that signed it, each once. Signatures by unknown keys are
     /// passed over; a wrong signature by a known key is an error.
     ///
     /// # Errors
     /// [`EnvelopeError`]; [`EnvelopeError::UnknownSigner`] when no known key signed.
     pub fn verify(&self, payload_type: &str, keys: &KeySet) -> Result<(Vec<u8>, Vec<String>), EnvelopeError> {
-        if self.payload_type != payload_type {
-            return Err(EnvelopeError::PayloadType(self.payload_type.clone()));
-        }
-        let payload = STANDARD.decode(&self.payload).map_err(|_| EnvelopeError::Encoding("payload"))?;
+        let payload = self.payload(payload_type)?;
         let signed = pre_authentication_encoding(payload_type, &payload);
         let mut signers = Vec::new();
         for signature in &self.signatures {

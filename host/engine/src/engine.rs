@@ -3,8 +3,11 @@
 use crate::backoff::Backoff;
 use crate::error::EngineError;
 use crate::locks::OperationLocks;
-use crate::ports::{CommitOperations, DriveNodes, EvaluatePolicy, ReadOperations, SignAdmission, TellTime};
+use crate::ports::{
+    CommitOperations, DescribePolicies, DriveNodes, EvaluatePolicy, ReadOperations, SignAdmission, TellTime,
+};
 use crate::rate::{Budgets, Rate};
+use crate::readiness::LastProbe;
 use gateway_domain::ids::Tenant;
 use gateway_domain::policy::facts;
 use std::future::Future;
@@ -23,6 +26,7 @@ pub struct Ports {
     pub commits: Arc<dyn CommitOperations>,
     pub reads: Arc<dyn ReadOperations>,
     pub policy: Arc<dyn EvaluatePolicy>,
+    pub policies: Arc<dyn DescribePolicies>,
     pub authority: Arc<dyn SignAdmission>,
     pub nodes: Arc<dyn DriveNodes>,
     pub clock: Arc<dyn TellTime>,
@@ -79,6 +83,7 @@ pub(crate) struct Inner {
     /// Key generations on behalf of submissions: each is much work for the nodes.
     pub(crate) ceremonies: Semaphore,
     pub(crate) backoff: Backoff,
+    pub(crate) last_probe: LastProbe,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -94,6 +99,7 @@ impl Engine {
             locks: OperationLocks::default(),
             ceremonies: Semaphore::new(PROVISIONING_MAX),
             backoff: Backoff::default(),
+            last_probe: LastProbe::default(),
             tasks: TaskTracker::new(),
         }))
     }

@@ -5,7 +5,8 @@
 //!
 //! Use cases: [`Engine::submit`], [`Engine::submit_on_key`], [`Engine::approve`], [`Engine::execute`],
 //! [`Engine::publish`], [`Engine::recover`], [`Engine::export`], [`Engine::operation`], [`Engine::history`],
-//! [`Engine::key`], [`Engine::key_operations`], [`Engine::preview`], [`Engine::reconcile`]. Start reading at `drive`.
+//! [`Engine::key`], [`Engine::key_operations`], [`Engine::preview`], [`Engine::policies`], [`Engine::readiness`],
+//! [`Engine::reconcile`]. Start reading at `drive`.
 
 mod approve;
 mod backoff;
@@ -25,6 +26,7 @@ pub mod ports;
 mod provision;
 mod query;
 mod rate;
+mod readiness;
 mod reconcile;
 mod recover;
 pub mod secret;
@@ -40,6 +42,7 @@ pub use key::{KeyOperations, KeyTarget};
 pub use locks::OperationLocks;
 pub use query::Preview;
 pub use rate::Rate;
+pub use readiness::Readiness;
 pub use recover::Recover;
 pub use submit::{Submit, Submitted};
 pub use target::Target;

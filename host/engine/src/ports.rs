@@ -1,5 +1,7 @@
 //! What the engine needs of the world. Adapters implement these; none of them sees another.
 
+mod policies;
+
 use crate::error::Unavailable;
 use crate::secret::Secrets;
 use async_trait::async_trait;
@@ -11,6 +13,11 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
 use gateway_domain::policy::{self, Facts};
 use gateway_domain::time::EpochMs;
+
+pub use policies::{
+    Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
+    DescribePolicies, KeepPolicies, KeptBundle, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts,
+};
 
 /// An operation as stored, with the roots its evidence had after its last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +90,9 @@ pub trait CommitOperations: Send + Sync {
 
     /// Keeps a decision that moved no operation. Returns after the write is on disk.
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
+
+    /// Writes something that nobody reads, to know that the next commit can be written. Returns after it is on disk.
+    async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
 }
 
 /// Reads what is durable.
@@ -152,6 +162,18 @@ pub struct AdmissionRequest<'a> {
 pub trait SignAdmission: Send + Sync {
     /// The signed decision.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable>;
+
+    /// Whether it could, without signing anything.
+    async fn check(&self) -> Result<(), Unavailable>;
+}
+
+/// How many nodes there are to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeCount {
+    /// Those that answer.
+    pub n_open: u16,
+    /// Those that hold something.
+    pub n_known: u16,
 }
 
 /// Drives the runtime nodes.
@@ -165,6 +187,9 @@ pub trait DriveNodes: Send + Sync {
         key: Option<&CustodyKey>,
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable>;
+
+    /// How many nodes answer.
+    async fn count(&self) -> Result<NodeCount, Unavailable>;
 
     /// The child key of a path. `Err` says, for people, why this key has none.
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;

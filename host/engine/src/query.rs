@@ -1,8 +1,8 @@
 //! Reads, and the preview that creates nothing.
 
 use crate::engine::Engine;
-use crate::error::{EngineError, Unavailable};
-use crate::ports::Record;
+use crate::error::EngineError;
+use crate::ports::{PolicyHealth, PolicyStatus, Record};
 use crate::target::Target;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -64,11 +64,17 @@ impl Engine {
         Ok(self.0.judge(request, key.as_ref()).await)
     }
 
-    /// Whether the store answers.
+    /// Whether a bundle judges, without asking the store.
+    #[must_use]
+    pub fn policy_health(&self) -> PolicyHealth {
+        self.0.ports.policies.health()
+    }
+
+    /// Which bundles there are, with at most `n_max` activations.
     ///
     /// # Errors
-    /// [`Unavailable`] when it does not.
-    pub async fn ping_store(&self) -> Result<(), Unavailable> {
-        self.0.ports.reads.ping().await
+    /// [`EngineError::Unavailable`].
+    pub async fn policies(&self, n_max: u32) -> Result<PolicyStatus, EngineError> {
+        Ok(self.0.ports.policies.status(n_max).await?)
     }
 }

@@ -1,6 +1,7 @@
 //! The composition root: the only file that names concrete adapters.
 
 use crate::clock::SystemClock;
+use crate::counting;
 use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
@@ -9,7 +10,8 @@ use gateway_domain::dsse::KeySet;
 use gateway_domain::policy::facts;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports, Rate, Rules};
-use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, PolicyHost, TrustPolicy};
+use gateway_policy::lifecycle::{self, Prepared, Sources};
+use gateway_policy::{Lifecycle, Pins};
 use gateway_runtime::{EmbeddedFleet, FleetConfig};
 use gateway_store::Store;
 use std::error::Error;
@@ -45,52 +47,87 @@ pub struct Gateway {
     pub store: Arc<Store>,
     /// The nodes, to be closed in the end.
     pub fleet: Arc<EmbeddedFleet>,
+    /// The policy bundles, to be looked after.
+    pub policies: Arc<Lifecycle>,
 }
 
-/// The active policy, verified and compiled. Reads files and nothing else.
+/// The bundle on offer, verified, compiled and tested. Reads files and nothing else.
 ///
 /// # Errors
-/// [`StartError`] naming what is wrong with the bundle or its trust roots.
-pub fn open_policy(settings: &Settings) -> Result<PolicyHost, StartError> {
-    let roots = std::fs::read(&settings.policy_trust_roots)
-        .map_err(|error| StartError::new(shown("policy trust roots", &settings.policy_trust_roots), error))?;
-    let bundle = || -> Result<Evaluator, Box<dyn Error + Send + Sync>> {
-        let trust = TrustPolicy::parse(&roots)?;
-        if settings.profile == Profile::Production && trust.trusts_development() {
-            return Err("the development signing key must not be trusted in production".into());
-        }
-        let files = BundleFiles::read(&settings.policy_bundle)?;
-        let pins = Pins::parse(&settings.policy_pins)?;
-        let bundle = Bundle::verify(files, &trust, &pins, SystemClock.now())?;
-        Ok(Evaluator::load(&PolicyEngine::new()?, &bundle)?)
+/// [`StartError`] naming what is wrong with the trust roots, or with the bundle where there is no store that could have
+/// a better one.
+pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
+    counting::start();
+    let prepared = policy_sources(settings)?.prepare(SystemClock.now());
+    let exists = Store::exists(&settings.database_url).map_err(|error| StartError::new("database", error))?;
+    let prepared = prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.or_nothing() });
+    prepared.map_err(|why| policy_error(settings, why))
+}
+
+fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
+    let pins = Pins::parse(&settings.policy_pins);
+    Ok(Sources {
+        bundle: settings.policy_bundle.clone(),
+        trust_roots: settings.policy_trust_roots.clone(),
+        activation: settings.policy_activation.clone(),
+        candidate: settings.policy_candidate.clone(),
+        pins: pins.map_err(|error| StartError::new("policy pins", error))?,
+        allows_development: settings.profile == Profile::Development,
+    })
+}
+
+fn policy_error(settings: &Settings, why: lifecycle::StartError) -> StartError {
+    use lifecycle::StartError as Why;
+    let what = match &why {
+        Why::TrustRoots(_) => shown("policy trust roots", &settings.policy_trust_roots),
+        Why::Bundle(_) => shown("policy bundle", &settings.policy_bundle),
+        Why::Engine(_) => "policy engine".to_owned(),
+        Why::Store(_) => "policy store".to_owned(),
     };
-    let evaluator =
-        bundle().map_err(|error| StartError::new(shown("policy bundle", &settings.policy_bundle), error))?;
-    let host = PolicyHost::new();
-    host.activate(evaluator);
-    Ok(host)
+    StartError::new(what, why)
+}
+
+/// The life of the deployment's bundles, from what was prepared and what the store has.
+///
+/// # Errors
+/// [`StartError`] when there is no bundle to judge with and there never was.
+pub async fn open_lifecycle(
+    settings: &Settings,
+    policy: Prepared,
+    store: Arc<Store>,
+    clock: Arc<dyn TellTime>,
+) -> Result<Arc<Lifecycle>, StartError> {
+    policy.open(store, clock).await.map_err(|why| policy_error(settings, why))
 }
 
 /// Every adapter, opened and put together.
 ///
 /// # Errors
 /// [`StartError`] naming what could not be had.
-pub async fn open(settings: &Settings, policy: PolicyHost) -> Result<Gateway, StartError> {
+pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
     let store =
         Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
+    let clock: Arc<dyn TellTime> = Arc::new(SystemClock);
+    let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
     let authority = open_authority(settings)?;
     let fleet = open_fleet(settings, authority.public_key()).await?;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
-        policy: Arc::new(policy),
+        policy: policies.host(),
+        policies: policies.clone(),
         authority: Arc::new(authority),
         nodes: fleet.clone(),
-        clock: Arc::new(SystemClock),
+        clock,
     };
-    let app = App::new(Engine::new(ports, rules(settings)), options(settings));
-    Ok(Gateway { app, store, fleet })
+    Ok(Gateway { app: app(settings, ports), store, fleet, policies })
+}
+
+/// The application on these adapters.
+#[must_use]
+pub fn app(settings: &Settings, ports: Ports) -> App {
+    App::new(Engine::new(ports, rules(settings)), options(settings), counting::text)
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {

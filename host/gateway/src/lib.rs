@@ -5,6 +5,7 @@
 mod cli;
 mod clock;
 pub mod compose;
+mod counting;
 mod node_key;
 pub mod serve;
 pub mod settings;

@@ -4,6 +4,9 @@ use crate::compose::{self, Gateway, StartError};
 use crate::settings::Settings;
 use axum::serve::ListenerExt;
 use gateway_engine::Engine;
+use gateway_policy::Lifecycle;
+use gateway_policy::lifecycle::Cause;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,6 +33,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     });
     let reconciler =
         tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
+    let watcher =
+        tokio::spawn(watch_policies(gateway.policies.clone(), settings.policy_watch, stopping.clone()));
     tracing::info!(%address, profile = ?settings.profile, "operation-gateway listens");
     let router = gateway_api::router(gateway.app.clone());
     let listener = listener.tap_io(|stream| {
@@ -39,7 +44,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let served =
         axum::serve(listener, router).with_graceful_shutdown(async move { is_true(&mut until).await });
     let served = within(settings.shutdown_within, stopping, served.into_future()).await;
-    let _cut_short = tokio::time::timeout(settings.shutdown_within, reconciler).await;
+    let tasks = async { tokio::join!(reconciler, watcher) };
+    let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     served.map_err(|error| StartError::new("server", error))
@@ -71,6 +77,42 @@ async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receive
             _ = is_true(&mut stopping) => return,
         }
         engine.reconcile().await;
+    }
+}
+
+/// Looks at what is offered in rounds, and considers all of it afresh on SIGHUP.
+async fn watch_policies(
+    policies: Arc<Lifecycle>,
+    every: Option<Duration>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut rounds = every.map(|every| {
+        let mut rounds = tokio::time::interval(every);
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        rounds
+    });
+    let mut hangups = signal(SignalKind::hangup()).ok();
+    loop {
+        let round = async {
+            match &mut rounds {
+                Some(rounds) => drop(rounds.tick().await),
+                None => std::future::pending().await,
+            }
+        };
+        let hangup = async {
+            match &mut hangups {
+                Some(hangups) => hangups.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = is_true(&mut stopping) => return,
+            _ = hangup => {
+                tracing::info!("told to look at the policy bundles again");
+                policies.reload(Cause::Asked).await;
+            }
+            () = round => policies.reload(Cause::Watch).await,
+        }
     }
 }
 

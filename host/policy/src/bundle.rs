@@ -3,6 +3,7 @@
 //! [`Bundle::verify`] turns a bag of files into a [`Bundle`], or says in one line why not. There is no way to a
 //! [`Bundle`] around it, and no switch that makes it skip a step.
 
+mod activation;
 mod error;
 mod files;
 mod manifest;
@@ -12,6 +13,7 @@ mod trust;
 mod vectors;
 mod world;
 
+pub use activation::{ACTIVATION_PAYLOAD_TYPE, ActivationRecord, REASON_BYTES_MAX, SignedActivation};
 pub use error::BundleError;
 pub use files::{BundleFiles, COMPONENT_FILE, MANIFEST_FILE};
 pub use manifest::{Declaration, Limits, Manifest, PAYLOAD_TYPE, Severity, WASI_WORLD, WORLD};
@@ -49,11 +51,20 @@ impl Bundle {
         let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;
         let canonical = manifest.canonical_bytes()?;
         let hash = canonical::digest_bytes("", &canonical);
-        let signers = trust.check(&canonical, files.signatures())?;
+        let signers = trust.check(PAYLOAD_TYPE, &canonical, files.signatures())?;
         pins.check(hash)?;
         manifest.check_validity(now)?;
         files.check_against(&manifest.files)?;
         Ok(Self { manifest, hash, files, signers })
+    }
+
+    /// Whether the same bundle would still be let in by its signatures and pins; its bytes did not change.
+    ///
+    /// # Errors
+    /// [`BundleError`]: the first thing that does not hold any more.
+    pub fn check_trust(&self, trust: &TrustPolicy, pins: &Pins) -> Result<(), BundleError> {
+        trust.check(PAYLOAD_TYPE, &self.manifest.canonical_bytes()?, self.files.signatures())?;
+        pins.check(self.hash)
     }
 
     /// What the authors declared.

@@ -12,6 +12,7 @@ use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts, Outcome, Request};
+use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub struct Evaluator {
     contents: Arc<Contents>,
     fuel_max: u64,
     memory_bytes_max: usize,
+    not_after: Option<EpochMs>,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -75,6 +77,7 @@ impl Evaluator {
             }),
             fuel_max: limits.fuel,
             memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+            not_after: bundle.manifest().not_after_ms.map(EpochMs),
         };
         loaded.describe().map_err(BundleError::Describe)?;
         crate::self_test::run(&loaded, bundle)?;
@@ -97,6 +100,12 @@ impl Evaluator {
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// Whether its last instant of validity has passed. A bundle that can expire has, when nobody knows the time.
+    #[must_use]
+    pub fn is_expired(&self, now: Option<EpochMs>) -> bool {
+        self.not_after.is_some_and(|not_after| now.is_none_or(|now| now > not_after))
     }
 
     /// Whether its policy may ask for any fact whose name begins so.

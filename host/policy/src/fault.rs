@@ -36,6 +36,10 @@ pub enum EvaluationFault {
     Panicked,
     /// No bundle is active.
     NoActiveBundle,
+    /// The active bundle's last instant of validity has passed.
+    ExpiredBundle,
+    /// The active bundle's signatures do not count any more: a key was revoked.
+    UntrustedBundle,
 }
 
 impl EvaluationFault {
@@ -58,6 +62,8 @@ impl EvaluationFault {
             Self::PoolExhausted => "pool_exhausted",
             Self::Panicked => "panicked",
             Self::NoActiveBundle => "no_active_bundle",
+            Self::ExpiredBundle => "expired_bundle",
+            Self::UntrustedBundle => "untrusted_bundle",
         }
     }
 

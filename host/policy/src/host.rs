@@ -3,13 +3,12 @@
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
 use crate::limits::{FUEL_INLINE, HEAVY_EVALUATIONS_MAX};
-use crate::outcome;
+use crate::owned::OwnedRequest;
+use crate::shadow::Shadow;
+use crate::{counters, outcome};
 use async_trait::async_trait;
-use gateway_domain::approval::Approval;
-use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{Hex32, KeyRef, Tenant};
-use gateway_domain::intent::Intent;
-use gateway_domain::policy::{Facts, Moment, Outcome, Request};
+use gateway_domain::policy::{Facts, Outcome, Request};
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -18,8 +17,16 @@ use tokio::task;
 /// Evaluates with whichever bundle is active, and swaps it in one step.
 #[derive(Debug)]
 pub struct PolicyHost {
-    active: RwLock<Option<Arc<Evaluator>>>,
+    active: RwLock<Option<Active>>,
     heavy: Arc<Semaphore>,
+    pub(crate) shadow: Shadow,
+}
+
+/// The bundle that judges, unless its signatures stopped counting since.
+#[derive(Clone, Debug)]
+struct Active {
+    evaluator: Arc<Evaluator>,
+    is_trusted: bool,
 }
 
 impl Default for PolicyHost {
@@ -32,19 +39,42 @@ impl PolicyHost {
     /// Without a bundle: every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
-        Self { active: RwLock::new(None), heavy: Arc::new(Semaphore::new(HEAVY_EVALUATIONS_MAX)) }
+        Self {
+            active: RwLock::new(None),
+            heavy: Arc::new(Semaphore::new(HEAVY_EVALUATIONS_MAX)),
+            shadow: Shadow::default(),
+        }
     }
 
     /// Makes a loaded bundle the one that judges from now on; evaluations under way end with the one they began with.
-    pub fn activate(&self, evaluator: Evaluator) {
+    pub fn activate(&self, evaluator: impl Into<Arc<Evaluator>>) {
+        let evaluator = evaluator.into();
         tracing::info!(bundle_id = evaluator.bundle_id(), bundle_hash = %evaluator.bundle_hash(), "policy bundle active");
-        *self.active.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(evaluator));
+        *self.active.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(Active { evaluator, is_trusted: true });
+    }
+
+    /// Says whether the active bundle's signatures still count. While they do not, every evaluation is a DENY with the
+    /// fault `untrusted_bundle`: a revoked bundle is not replaced by what was active before it.
+    pub fn trust_active(&self, is_trusted: bool) {
+        if let Some(active) = &mut *self.active.write().unwrap_or_else(PoisonError::into_inner) {
+            active.is_trusted = is_trusted;
+        }
     }
 
     /// The active bundle, if any.
     #[must_use]
     pub fn active(&self) -> Option<Arc<Evaluator>> {
-        self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.slot().map(|active| active.evaluator)
+    }
+
+    /// Why no evaluation gives a verdict at this instant, whatever is asked.
+    #[must_use]
+    pub fn fault(&self, now: EpochMs) -> Option<EvaluationFault> {
+        match self.slot() {
+            Some(active) => active.fault(Some(now)),
+            None => Some(EvaluationFault::NoActiveBundle),
+        }
     }
 
     /// Judges a request.
@@ -53,7 +83,11 @@ impl PolicyHost {
     /// the work. Only when that runs out it is started over, with the manifest's fuel, on a thread of its own; an
     /// evaluation is pure, so the first attempt leaves no trace.
     pub async fn judge(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
-        let Some(evaluator) = self.active() else { return outcome::without_bundle(request) };
+        let Some(active) = self.slot() else { return outcome::without_bundle(request) };
+        let evaluator = Arc::clone(&active.evaluator);
+        if let Some(fault) = active.fault(instant(facts)) {
+            return outcome::unjudged(request, evaluator.bundle_id(), evaluator.bundle_hash(), fault);
+        }
         let first = evaluator.judge(request, facts, FUEL_INLINE);
         if first.fault() == Some(EvaluationFault::OutOfFuel) && evaluator.fuel_max() > FUEL_INLINE {
             return self.judge_apart(evaluator, OwnedRequest::of(request), facts.clone()).await;
@@ -79,6 +113,26 @@ impl PolicyHost {
             Err(_) => outcome::failed(&spare.borrow(), EvaluationFault::Panicked),
         }
     }
+
+    /// What judges now: a copy, so that one evaluation has one bundle from beginning to end.
+    fn slot(&self) -> Option<Active> {
+        self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Active {
+    fn fault(&self, now: Option<EpochMs>) -> Option<EvaluationFault> {
+        if !self.is_trusted {
+            return Some(EvaluationFault::UntrustedBundle);
+        }
+        self.evaluator.is_expired(now).then_some(EvaluationFault::ExpiredBundle)
+    }
+}
+
+/// The instant that the evaluation is for. Validity is judged at the time that the policy is told, so that an evaluation
+/// re-run later ends as it did.
+fn instant(facts: &Facts) -> Option<EpochMs> {
+    facts.get("time.now_ms")?.parse().ok().map(EpochMs)
 }
 
 #[async_trait]
@@ -88,44 +142,8 @@ impl EvaluatePolicy for PolicyHost {
         if let Some(fault) = fault {
             tracing::error!(bundle_id = outcome.bundle_id, kind = fault.kind(), "policy fault");
         }
+        counters::evaluated(request.moment, outcome.decision, fault);
+        self.shadow.offer(&request, facts, &outcome);
         outcome
-    }
-}
-
-/// A request that outlives its caller's borrow.
-#[derive(Clone)]
-struct OwnedRequest {
-    moment: Moment,
-    intent_hash: Hex32,
-    tenant: Tenant,
-    key_ref: KeyRef,
-    submitter: ClientBinding,
-    intent: Intent,
-    approvals: Vec<Approval>,
-}
-
-impl OwnedRequest {
-    fn of(request: &Request<'_>) -> Self {
-        Self {
-            moment: request.moment,
-            intent_hash: request.intent_hash,
-            tenant: request.tenant.clone(),
-            key_ref: request.key_ref.clone(),
-            submitter: request.submitter.clone(),
-            intent: request.intent.clone(),
-            approvals: request.approvals.to_vec(),
-        }
-    }
-
-    fn borrow(&self) -> Request<'_> {
-        Request {
-            moment: self.moment,
-            intent_hash: self.intent_hash,
-            tenant: &self.tenant,
-            key_ref: &self.key_ref,
-            submitter: &self.submitter,
-            intent: &self.intent,
-            approvals: &self.approvals,
-        }
     }
 }

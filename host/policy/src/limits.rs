@@ -86,6 +86,16 @@ pub const DEADLINE_TICKS: u64 = 200;
 /// Evaluations that may run at once beside the async runtime's own threads.
 pub const HEAVY_EVALUATIONS_MAX: usize = 4;
 
+/// Evaluations that wait for the candidate bundle: a burst of submissions, about 2 KiB each. More are dropped.
+pub const SHADOW_QUEUE_MAX: usize = 1_024;
+
+/// Highest sequence of a bundle or an activation record: above what anybody counts to, below where a database's
+/// integers end.
+pub const SEQUENCE_MAX: u64 = 1 << 53;
+
+/// An activation record or trust roots, bytes.
+pub const SIGNED_FILE_BYTES_MAX: u64 = 256 << 10;
+
 /// One file of a bundle.
 pub const BUNDLE_FILE_BYTES_MAX: u64 = 32 << 20;
 

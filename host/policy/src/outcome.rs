@@ -49,7 +49,18 @@ pub(crate) fn without_bundle(request: &Request<'_>) -> Evaluation {
 
 /// The outcome of a failure outside of any bundle.
 pub(crate) fn failed(request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
-    complete(request, "", Hex32::ZERO, Judged { verdict: Err(fault), fuel_used: 0, facts: Vec::new() })
+    unjudged(request, "", Hex32::ZERO, fault)
+}
+
+/// The outcome of a bundle that was not run at all.
+pub(crate) fn unjudged(
+    request: &Request<'_>,
+    bundle_id: &str,
+    bundle_hash: Hex32,
+    fault: EvaluationFault,
+) -> Evaluation {
+    let judged = Judged { verdict: Err(fault), fuel_used: 0, facts: Vec::new() };
+    complete(request, bundle_id, bundle_hash, judged)
 }
 
 /// What `output_hash` is over.

@@ -1,10 +1,13 @@
 //! Signed bundles of real and of hostile guests.
 
+mod activation;
 mod bundles;
 mod cedar;
 mod data;
 mod default_policy;
 mod host;
 mod hostile;
+mod lifecycle;
+mod shadow;
 mod support;
 mod wasi;

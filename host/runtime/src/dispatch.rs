@@ -9,7 +9,7 @@ use gateway_domain::intent::{Bip32, OperationType};
 use gateway_domain::key::{CustodyKey, epoch_root};
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
 use gateway_engine::Unavailable;
-use gateway_engine::ports::DriveNodes;
+use gateway_engine::ports::{DriveNodes, NodeCount};
 use gateway_engine::secret::Secrets;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::derive::derive;
@@ -48,6 +48,10 @@ impl DriveNodes for EmbeddedFleet {
             Action::Publish(nodes) => self.publish(calls, effect, nodes).await,
             Action::Discard(nodes) => self.discard(calls, effect, nodes).await,
         }
+    }
+
+    async fn count(&self) -> Result<NodeCount, Unavailable> {
+        Ok(self.count_open().await)
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {

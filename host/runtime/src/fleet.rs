@@ -4,6 +4,7 @@ use crate::config::FleetConfig;
 use crate::suspects::Suspects;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::OperationLocks;
+use gateway_engine::ports::NodeCount;
 use gateway_node::{Generations, Node, NodeError, Peers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -76,6 +77,18 @@ impl EmbeddedFleet {
             }
         }
         Ok(())
+    }
+
+    /// How many of the nodes that have a database are open, or can be opened now.
+    pub(crate) async fn count_open(&self) -> NodeCount {
+        let mut count = NodeCount { n_open: 0, n_known: 0 };
+        for participant in existing(&self.config.folder) {
+            count.n_known = count.n_known.saturating_add(1);
+            if self.node(participant).await.is_ok() {
+                count.n_open = count.n_open.saturating_add(1);
+            }
+        }
+        count
     }
 
     /// How often all its nodes wrote durably: jobs, and the transactions that held them.

@@ -79,6 +79,11 @@ impl Options {
         }
     }
 
+    /// Whether there is something at the path already.
+    pub fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
     /// Makes the folder (mode 0700) and the file (mode 0600) where they are missing. What exists keeps its mode.
     #[must_use]
     pub fn create(mut self) -> Self {

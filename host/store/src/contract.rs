@@ -5,16 +5,17 @@
 pub(crate) mod commits;
 pub(crate) mod evidence;
 pub(crate) mod keys;
+pub(crate) mod policies;
 pub(crate) mod queries;
 pub(crate) mod samples;
 
-use gateway_engine::ports::{CommitOperations, ReadOperations};
+use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadOperations};
 use std::sync::Arc;
 
-/// Both ports at once.
-pub(crate) trait Ports: CommitOperations + ReadOperations + 'static {}
+/// All ports at once.
+pub(crate) trait Ports: CommitOperations + ReadOperations + KeepPolicies + 'static {}
 
-impl<T: CommitOperations + ReadOperations + 'static> Ports for T {}
+impl<T: CommitOperations + ReadOperations + KeepPolicies + 'static> Ports for T {}
 
 /// A database of a test's own, empty when first opened.
 pub(crate) trait Deployment {
@@ -55,6 +56,12 @@ macro_rules! contract_cases {
             queries::a_keys_operations_newest_first
             queries::keys_by_name_alone
             queries::decisions_that_moved_nothing_are_kept
+            policies::the_high_water_mark_only_rises
+            policies::a_rollback_is_an_activation_with_a_higher_sequence
+            policies::bundles_are_read_back_with_the_signatures_offered_last
+            policies::of_16_concurrent_activations_of_one_sequence_one_is_recorded
+            policies::a_sequence_that_cannot_be_kept_is_an_error
+            policies::a_probe_writes
         }
     };
     ($deployment:expr; $($module:ident :: $case:ident)*) => {

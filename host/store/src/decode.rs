@@ -68,7 +68,7 @@ fn parsed<T>(
     parse().map_err(|error| failed(format_args!("{what} is stored in a form that can not be read"), &error))
 }
 
-fn hex32(what: impl Display, bytes: &[u8]) -> Result<Hex32, Unavailable> {
+pub(crate) fn hex32(what: impl Display, bytes: &[u8]) -> Result<Hex32, Unavailable> {
     let bytes = bytes.try_into();
     bytes.map(Hex32::new).map_err(|_| unavailable(format_args!("{what} has a hash that is not 32 bytes")))
 }

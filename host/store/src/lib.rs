@@ -1,4 +1,4 @@
-//! Durable commits and reads: the engine's [`CommitOperations`] and [`ReadOperations`] on a database.
+//! Durable commits and reads: the engine's [`CommitOperations`], [`ReadOperations`] and [`KeepPolicies`] on a database.
 //!
 //! Deliberately absent: rules. What a commit holds was decided before it came here; this crate compares revisions, adds
 //! events to the log of all events, and writes everything or nothing. It looks into an operation only for the columns
@@ -9,6 +9,7 @@
 //! `store`, and one line that runs the contract suite (`contract`).
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
+//! [`KeepPolicies`]: gateway_engine::ports::KeepPolicies
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod commit;
 mod decision;
+mod policies;
 mod read;
 mod right_edge;
 #[cfg(test)]
@@ -35,6 +36,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "key_operations",
         sql: include_str!("../migrations/sqlite/0002_key_operations.sql"),
     },
+    Migration {
+        version: 3,
+        name: "policy_bundles",
+        sql: include_str!("../migrations/sqlite/0003_policy_bundles.sql"),
+    },
 ];
 
 #[derive(Debug)]
@@ -54,6 +60,10 @@ impl Sqlite {
             operations: Recent::new(),
             keys: Recent::new(),
         })
+    }
+
+    pub(crate) fn exists(location: &str) -> Result<bool, OpenError> {
+        Ok(Options::at(location, OURS, MIGRATIONS)?.exists())
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {

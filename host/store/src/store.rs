@@ -1,4 +1,4 @@
-//! The store as the rest of the gateway sees it: two ports over one backend.
+//! The store as the rest of the gateway sees it: three ports over one backend.
 
 use crate::error::OpenError;
 use crate::sqlite::Sqlite;
@@ -8,7 +8,10 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, CommitOperations, Committed, DecisionRecord, ReadOperations, Record};
+use gateway_engine::ports::{
+    Activated, Activation, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies, KeptBundle,
+    ReadOperations, Record,
+};
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
 #[derive(Debug)]
@@ -44,6 +47,14 @@ impl Store {
         Ok(Self { backend: Backend::Sqlite(Sqlite::open(location).await?) })
     }
 
+    /// Whether there is a database at `location` already: opening it would make none.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the location is not one of a database.
+    pub fn exists(location: &str) -> Result<bool, OpenError> {
+        Ok(Sqlite::exists(location)?)
+    }
+
     /// What was written so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -71,6 +82,43 @@ impl CommitOperations for Store {
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.decision_record(&record).await,
+        }
+    }
+
+    async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.probe_write(at).await,
+        }
+    }
+}
+
+#[async_trait]
+impl KeepPolicies for Store {
+    async fn activation_append(
+        &self,
+        activation: Activation,
+        bundle: KeptBundle,
+    ) -> Result<Activated, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.activation_append(activation, bundle).await,
+        }
+    }
+
+    async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.activations(n_max).await,
+        }
+    }
+
+    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.bundle_load(bundle_hash).await,
+        }
+    }
+
+    async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.bundle_file(bundle_hash, name).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::intent::Bip32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
-use gateway_engine::ports::DriveNodes;
+use gateway_engine::ports::{DriveNodes, NodeCount};
 use gateway_engine::secret::Secrets;
 use gateway_engine::{Dependency, Unavailable};
 use std::sync::Arc;
@@ -43,6 +43,10 @@ impl DriveNodes for FaultyNodes {
             }
             _ => self.real.perform(effect, operation, key, secrets).await,
         }
+    }
+
+    async fn count(&self) -> Result<NodeCount, Unavailable> {
+        self.real.count().await
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {

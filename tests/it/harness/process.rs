@@ -70,6 +70,12 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// SIGHUP: look at the policy bundles again.
+    pub(crate) fn hang_up(&self) {
+        let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap();
+        assert!(told.success());
+    }
+
     /// SIGTERM, and how it ended.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
         let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
@@ -85,6 +91,16 @@ impl Drop for Process {
         let _already_dead = self.child.kill();
         let _already_waited = self.child.wait();
     }
+}
+
+/// As [`request`], for an answer that is text.
+pub(crate) fn text(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
 }
 
 /// One HTTP request on a connection of its own; an error when the process dies under it.

@@ -25,6 +25,7 @@ use zeroize::Zeroizing;
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
+    pub(crate) store: Arc<Store>,
     /// Who is held up after reading a key; only where there are faults.
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
     _folder: TempDir,
@@ -105,7 +106,7 @@ impl World {
         let settings = parsed(folder.path(), given);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self::of(gateway.app, Arc::default(), folder)
+        Self::of(gateway.app, gateway.store, Arc::default(), folder)
     }
 
     /// Everything real; the instant of every event differs.
@@ -119,24 +120,29 @@ impl World {
         let settings = parsed(folder.path(), given);
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
         let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
+        let clock: Arc<dyn TellTime> = Arc::new(Clock);
+        let policy = compose::open_policy(&settings).unwrap();
+        let policies =
+            compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
         let authority = EmbeddedAuthority::new(&Zeroizing::new([7; 32]));
         let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
         let ports = Ports {
             commits: store.clone(),
-            reads: Arc::new(Overtaken { store, next: held_up.clone() }),
-            policy: Arc::new(compose::open_policy(&settings).unwrap()),
+            reads: Arc::new(Overtaken { store: store.clone(), next: held_up.clone() }),
+            policy: policies.host(),
+            policies,
             authority: Arc::new(authority),
             nodes: Arc::new(FaultyNodes { faults, real }),
-            clock: Arc::new(Clock),
+            clock,
         };
-        let engine = Engine::new(ports, compose::rules(&settings));
-        Self::of(App::new(engine, compose::options(&settings)), held_up, folder)
+        Self::of(compose::app(&settings, ports), store, held_up, folder)
     }
 
-    fn of(app: App, held_up: Arc<Mutex<Option<HeldUp>>>, folder: TempDir) -> Self {
+    fn of(app: App, store: Arc<Store>, held_up: Arc<Mutex<Option<HeldUp>>>, folder: TempDir) -> Self {
         Self {
             router: gateway_api::router(app.clone()),
             engine: app.engine().clone(),
+            store,
             held_up,
             _folder: folder,
         }
@@ -148,6 +154,13 @@ impl World {
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         Answer { status: parts.status, headers: parts.headers, json }
+    }
+
+    /// An answer that is text.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        let response = self.router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await;
+        let bytes = to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(bytes.to_vec()).unwrap()
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {

@@ -8,7 +8,56 @@ use serde_json::json;
 async fn probes_answer() {
     let world = World::start().await;
     assert_eq!(world.get("/healthz").await.ok()["status"], "ok");
-    assert_eq!(world.get("/readyz").await.ok()["status"], "ready");
+    let ready = world.get("/readyz").await.ok();
+    assert_eq!(ready["status"], "ready");
+    let checks = ready["checks"].as_object().unwrap();
+    let names: Vec<_> = checks.keys().collect();
+    assert_eq!(names, ["audit_append", "authority", "nodes", "policy", "store"]);
+    assert!(checks.values().all(|check| check["status"] == "ok"), "{ready}");
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_is_told_by_both_of_its_checks() {
+    let world = World::start().await;
+    world.store.close().await;
+    let answer = world.get("/readyz").await;
+    assert_eq!((answer.status.as_u16(), &answer.json["status"]), (503, &json!("not_ready")));
+    let status = |name: &str| answer.json["checks"][name]["status"].clone();
+    assert_eq!(["store", "audit_append"].map(status), ["failed", "failed"], "{}", answer.json);
+    assert_eq!(["policy", "authority", "nodes"].map(status), ["ok", "ok", "ok"], "{}", answer.json);
+    assert_eq!(answer.json["checks"]["audit_append"]["detail"], "the database can not be written");
+}
+
+#[tokio::test]
+async fn probes_in_a_row_write_once() {
+    let world = World::ticking().await;
+    let before = world.store.counters().jobs;
+    for _ in 0..20 {
+        world.get("/readyz").await.ok();
+    }
+    assert_eq!(world.store.counters().jobs - before, 1, "anybody may probe: it must cost nothing");
+}
+
+#[tokio::test]
+async fn metrics_have_no_label_that_a_caller_can_choose() {
+    let world = World::start().await;
+    let secret = "caller-chosen-9f2b";
+    world.get(&format!("/v1/{secret}")).await;
+    world.get(&format!("/v1/operations/{secret}")).await;
+    world.call_as(&[("x-request-id", secret)], "PATCH", "/healthz", &json!(null)).await;
+    world.call_as(&[], "BREW", "/healthz", &json!(null)).await;
+    let text = world.text("/metrics").await;
+    assert!(!text.contains(secret) && !text.contains("BREW"), "{text}");
+    for line in [
+        "# TYPE operation_gateway_requests_total counter",
+        "operation_gateway_requests_total{method=\"GET\",route=\"(unmatched)\",status=\"404\"}",
+        "operation_gateway_requests_total{method=\"GET\",route=\"/v1/operations/{operationId}\",status=\"400\"}",
+        "operation_gateway_requests_total{method=\"other\",route=\"/healthz\",status=\"405\"}",
+        "# HELP operation_gateway_policy_judges ",
+        "operation_gateway_policy_judges 1",
+    ] {
+        assert!(text.contains(line), "`{line}` is not in {text}");
+    }
 }
 
 #[tokio::test]

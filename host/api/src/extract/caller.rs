@@ -60,6 +60,8 @@ needs! {
     CustodyExport;
     /// Read the audit exports.
     AuditRead;
+    /// Read which policy bundles there are.
+    PolicyRead;
 }
 
 /// A caller that holds the scope `N`.

@@ -2,7 +2,7 @@
 
 use super::lifecycle::{Answer, replay_headers, warn};
 use crate::error::{ApiError, Code, ErrorBody};
-use crate::extract::{Body, Caller, CustodyManage, CustodyRead, CustodySign, PathKeyRef};
+use crate::extract::{Body, Caller, CustodyManage, CustodyRead, CustodySign, PathKeyRef, query};
 use crate::state::App;
 use crate::wire::common::{body_digest, not_empty};
 use crate::wire::custody::{
@@ -113,30 +113,11 @@ pub async fn show(
 /// Which page a query asks for: the most operations, and below which place. Both are plain digits, so nothing is
 /// percent-decoded.
 fn page(query: &str) -> Result<(u32, Option<u64>), ApiError> {
-    let limit = once(query, "limit")?.map_or(Ok(PAGE_DEFAULT), str::parse);
-    let limit = limit.ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
-    let limit = limit.ok_or_else(|| fault(format!("`limit` must be a whole number from 1 to {PAGE_MAX}")))?;
-    let cursor = once(query, "cursor")?.map(str::parse).transpose();
-    let cursor =
-        cursor.map_err(|_| fault("`cursor` must be the `next_cursor` of an earlier answer".to_owned()))?;
+    let limit = query::limit(query, PAGE_DEFAULT, PAGE_MAX)?;
+    let cursor = query::once(query, "cursor")?.map(str::parse).transpose();
+    let cursor = cursor
+        .map_err(|_| query::fault("`cursor` must be the `next_cursor` of an earlier answer".to_owned()))?;
     Ok((limit, cursor))
-}
-
-/// The value of a parameter, which may be there once.
-fn once<'a>(query: &'a str, name: &str) -> Result<Option<&'a str>, ApiError> {
-    let value = |pair: &'a str| {
-        let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (found == name).then_some(value)
-    };
-    let mut values = query.split('&').filter_map(value);
-    match (values.next(), values.next()) {
-        (value, None) => Ok(value),
-        (_, Some(_)) => Err(fault(format!("`{name}` must be given once"))),
-    }
-}
-
-fn fault(message: String) -> ApiError {
-    ApiError::new(Code::InvalidRequest, message)
 }
 
 /// The key's custody operations, newest first.

@@ -1,11 +1,11 @@
 //! Probes and the interface description.
 
-use crate::error::{ApiError, ErrorBody};
 use crate::openapi;
 use crate::state::App;
+use crate::wire::readiness::ReadinessView;
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
@@ -16,17 +16,22 @@ pub async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// Whether the gateway can do its work.
-///
-/// # Errors
-/// `store_unavailable` when the store does not answer.
+/// Whether the gateway can do its work, by part. Anybody may ask; no part is asked more than once a second for more than
+/// a glance.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
-    (status = 200, body = Object),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+    (status = 200, body = ReadinessView),
+    (status = 503, description = "a part is not as it should be", body = ReadinessView),
 ))]
-pub async fn readyz(State(app): State<App>) -> Result<Json<Value>, ApiError> {
-    app.engine().ping_store().await?;
-    Ok(Json(json!({ "status": "ready", "checks": { "store": "ok" } })))
+pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>) {
+    let readiness = app.engine().readiness().await;
+    let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness.into()))
+}
+
+/// Counters for Prometheus, in its text format.
+#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
+pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics())
 }
 
 /// This interface as OpenAPI 3.1.

@@ -57,6 +57,9 @@ pub struct Settings {
     pub policy_bundle: PathBuf,
     pub policy_trust_roots: PathBuf,
     pub policy_pins: String,
+    pub policy_activation: Option<PathBuf>,
+    pub policy_candidate: Option<PathBuf>,
+    pub policy_watch: Option<Duration>,
     pub auth_mode: AuthMode,
     pub required_approvals: u32,
     pub permitted_recipients: String,
@@ -114,6 +117,9 @@ impl Reader<'_> {
             policy_bundle: self.text("policy_bundle").into(),
             policy_trust_roots: self.text("policy_trust_roots").into(),
             policy_pins: self.resolved.text("policy_pins").to_owned(),
+            policy_activation: self.path("policy_activation"),
+            policy_candidate: self.path("policy_candidate"),
+            policy_watch: self.watch(),
             auth_mode: self.auth_mode(),
             required_approvals: self.value("required_approvals", "a whole number", 0),
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
@@ -207,6 +213,16 @@ impl Reader<'_> {
         text
     }
 
+    /// Empty is none.
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        Some(self.resolved.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
+    }
+
+    fn watch(&mut self) -> Option<Duration> {
+        let every_ms: u64 = self.value("policy_watch_ms", "a whole number", 0);
+        (every_ms > 0).then(|| Duration::from_millis(every_ms))
+    }
+
     fn value<T: FromStr>(&mut self, name: &str, what: &str, otherwise: T) -> T {
         let text = self.resolved.text(name);
         text.parse().unwrap_or_else(|_| {
@@ -270,7 +286,14 @@ mod tests {
     fn every_wrong_value_is_one_line_that_names_its_setting() {
         let skipped =
             ["policy_pins", "permitted_recipients", "database_url", "node_directory", "authority_key", "log"];
-        let paths = ["policy_bundle", "policy_trust_roots", "node_key", "node_passphrase_file"];
+        let paths = [
+            "policy_bundle",
+            "policy_trust_roots",
+            "policy_activation",
+            "policy_candidate",
+            "node_key",
+            "node_passphrase_file",
+        ];
         for setting in
             SETTINGS.iter().filter(|one| !skipped.contains(&one.name) && !paths.contains(&one.name))
         {

@@ -72,6 +72,24 @@ pub const SETTINGS: &[Setting] = &[
         "HASH,...",
         "Bundle hashes allowed besides their signatures; empty allows any signed one",
     ),
+    both(
+        "policy_activation",
+        "",
+        "FILE",
+        "A signed activation record: which bundle is to be active again, whatever its sequence; empty is none",
+    ),
+    both(
+        "policy_candidate",
+        "",
+        "DIRECTORY",
+        "A signed bundle that sees what the active one sees and decides nothing; empty is none",
+    ),
+    both(
+        "policy_watch_ms",
+        "2000",
+        "MILLISECONDS",
+        "How often bundle, trust roots, record and candidate are looked at; 0 is only on SIGHUP",
+    ),
     each(
         "auth_mode",
         "bypass",

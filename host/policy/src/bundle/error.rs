@@ -75,6 +75,17 @@ pub enum BundleError {
     #[error("bundle sequence {offered} is not above {reached}, which was active already")]
     Rollback { offered: u64, reached: u64 },
 
+    #[error("sequence {offered} is above {max}", max = crate::limits::SEQUENCE_MAX)]
+    Sequence { offered: u64 },
+    #[error("no bundle `{0}` is in the store or in the folder")]
+    UnknownBundle(Hex32),
+    #[error("the host failed while it looked at the bundle")]
+    Panicked,
+    #[error("the activation record's reason must be 1 to {max} bytes", max = super::REASON_BYTES_MAX)]
+    Reason,
+    #[error("the activation record could be used until {not_after_ms} ms, it is {now_ms} ms")]
+    ActivationExpired { not_after_ms: u64, now_ms: u64 },
+
     #[error("the component imports `{0}`, which the manifest does not declare")]
     UndeclaredImport(String),
     #[error("the manifest declares `{0}`, which the component does not import")]

@@ -1,6 +1,6 @@
 //! The files of a bundle, and the names they may have.
 
-use super::BundleError;
+use super::{BundleError, Manifest};
 use crate::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
@@ -73,6 +73,23 @@ impl BundleFiles {
     /// Name and bytes, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// What the bundle's hash would be, if everything in it held.
+    ///
+    /// # Errors
+    /// [`BundleError`] when there is no valid manifest.
+    pub fn bundle_hash(&self) -> Result<Hex32, BundleError> {
+        let manifest = Manifest::parse(self.get(MANIFEST_FILE)?)?;
+        Ok(canonical::digest_bytes("", &manifest.canonical_bytes()?))
+    }
+
+    /// Tells two sets of files apart, signatures included.
+    #[must_use]
+    pub fn fingerprint(&self) -> Hex32 {
+        let line = |(name, bytes): (&str, &[u8])| format!("{} {name}\n", canonical::digest_bytes("", bytes));
+        let listing: String = self.iter().map(line).collect();
+        canonical::digest_bytes("svc/bundle-files/v1", listing.as_bytes())
     }
 
     /// The policy's own data, by name without the folder.

@@ -1,6 +1,6 @@
 //! Whose signatures a deployment believes: the file `POLICY_TRUST_ROOTS`, and the pins beside it.
 
-use super::{BundleError, PAYLOAD_TYPE, strict};
+use super::{BundleError, strict};
 use gateway_domain::dsse::{Envelope, KeySet, key_id};
 use gateway_domain::ids::Hex32;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,8 @@ impl TrustPolicy {
     /// The ids of the keys that count, ascending, when every role reaches its threshold over exactly these bytes.
     pub(super) fn check<'a>(
         &self,
-        manifest: &[u8],
+        payload_type: &str,
+        signed: &[u8],
         signatures: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<Vec<String>, BundleError> {
         self.check_demands()?;
@@ -77,7 +78,7 @@ impl TrustPolicy {
         let keys = KeySet::new(believed).map_err(|fault| BundleError::TrustRoots(fault.to_string()))?;
         let (mut signers, mut ignored) = (BTreeSet::new(), Vec::new());
         for (file, bytes) in signatures {
-            match signers_of(file, bytes, manifest, &keys)? {
+            match signers_of(file, bytes, (payload_type, signed), &keys)? {
                 Some(ids) => signers.extend(ids),
                 None => ignored.push(file.to_owned()),
             }
@@ -115,19 +116,17 @@ impl Role {
     }
 }
 
-/// The believed keys that signed `manifest` in this envelope; none when only unknown or revoked keys did.
+/// The believed keys that signed exactly this in the envelope; none when only unknown or revoked keys did.
 fn signers_of(
     file: &str,
     bytes: &[u8],
-    manifest: &[u8],
+    (payload_type, signed): (&str, &[u8]),
     keys: &KeySet,
 ) -> Result<Option<Vec<String>>, BundleError> {
     use gateway_domain::dsse::EnvelopeError;
     let envelope: Envelope = strict::parse(file, bytes)?;
-    match envelope.verify(PAYLOAD_TYPE, keys) {
-        Ok((payload, _)) if payload != manifest => {
-            Err(BundleError::ManifestChanged { file: file.to_owned() })
-        }
+    match envelope.verify(payload_type, keys) {
+        Ok((payload, _)) if payload != signed => Err(BundleError::ManifestChanged { file: file.to_owned() }),
         Ok((_, signers)) => Ok(Some(signers)),
         Err(EnvelopeError::UnknownSigner) => Ok(None),
         Err(source) => Err(BundleError::Signature { file: file.to_owned(), source }),

@@ -1,0 +1,34 @@
+//! What is counted at the HTTP border. Labels are routes, methods and statuses that the gateway itself gives, so that no
+//! caller can make new ones.
+
+use axum::http::{Method, StatusCode};
+use gateway_engine::ports::PolicyHealth;
+use metrics::counter;
+
+/// Counters of this crate, each with what it counts.
+pub const DESCRIPTIONS: &[(&str, &str)] = &[(REQUESTS, "Requests answered, by method, route and status")];
+
+const REQUESTS: &str = "operation_gateway_requests_total";
+const ACTIVE: &str = "operation_gateway_policy_active_bundle_info";
+const JUDGES: &str = "operation_gateway_policy_judges";
+
+pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
+    let method = match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        _ => "other",
+    };
+    let (route, status) = (route.to_owned(), status.as_str().to_owned());
+    counter!(REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
+}
+
+/// Which bundle judges, as gauges: written anew each time, so that only the active bundle is ever a label.
+pub(crate) fn policy(health: &PolicyHealth) -> String {
+    let judges = u8::from(health.fault.is_none());
+    let active = health.bundle_hash.map(|hash| format!("{ACTIVE}{{bundle_hash=\"{hash}\"}} 1\n"));
+    format!(
+        "# HELP {JUDGES} Whether evaluations give verdicts\n# TYPE {JUDGES} gauge\n{JUDGES} {judges}\n\
+         # HELP {ACTIVE} The active policy bundle\n# TYPE {ACTIVE} gauge\n{}",
+        active.unwrap_or_default()
+    )
+}

@@ -1,0 +1,35 @@
+//! Query strings: each parameter once, and plain, so that nothing is percent-decoded.
+
+use crate::error::{ApiError, Code};
+
+/// The value of a parameter, which may be there once.
+///
+/// # Errors
+/// `invalid_request` when it is there twice.
+pub fn once<'a>(query: &'a str, name: &str) -> Result<Option<&'a str>, ApiError> {
+    let value = |pair: &'a str| {
+        let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (found == name).then_some(value)
+    };
+    let mut values = query.split('&').filter_map(value);
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(fault(format!("`{name}` must be given once"))),
+    }
+}
+
+/// The parameter `limit`: how many at most.
+///
+/// # Errors
+/// `invalid_request` for anything but a whole number from 1 to `max`.
+pub fn limit(query: &str, default: u32, max: u32) -> Result<u32, ApiError> {
+    let limit = once(query, "limit")?.map_or(Ok(default), str::parse);
+    let limit = limit.ok().filter(|limit| (1..=max).contains(limit));
+    limit.ok_or_else(|| fault(format!("`limit` must be a whole number from 1 to {max}")))
+}
+
+/// A fault of a query.
+#[must_use]
+pub fn fault(message: String) -> ApiError {
+    ApiError::new(Code::InvalidRequest, message)
+}

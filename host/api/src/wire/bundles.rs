@@ -1,0 +1,212 @@
+//! Policy bundles as people see them.
+
+use gateway_domain::ids::Hex32;
+use gateway_engine::ports::{
+    ActivatedBundle, BundleDescription, CandidateBundle, PolicyStatus, RefusedOffer, ShadowCounts,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Answer of `GET /v1/policy/bundles`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PolicyBundlesResponse {
+    /// The bundle that judges; null when there is none.
+    pub active: Option<ActivatedBundleView>,
+    /// Why the active bundle gives no verdict: the kind of fault that every evaluation ends with.
+    pub fault: Option<String>,
+    /// The bundle that sees what the active one saw and decides nothing.
+    pub candidate: Option<CandidateBundleView>,
+    /// What is offered now and is not taken; at most one of each kind.
+    pub refused: Vec<RefusedOfferView>,
+    /// The last offer that was not taken, whether or not it still stands.
+    pub last_refusal: Option<RefusedOfferView>,
+    /// Activations, newest first.
+    pub history: Vec<ActivatedBundleView>,
+}
+
+/// What a bundle declares.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BundleView {
+    /// Name, the same for every version.
+    pub bundle_id: String,
+    /// For people.
+    pub version: String,
+    /// The bundle's own sequence.
+    pub sequence: u64,
+    /// SHA-256 of the canonical manifest.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub bundle_hash: Hex32,
+    /// The component's imports.
+    pub capabilities: Vec<String>,
+    /// Names of the facts it may ask for.
+    pub facts: Vec<String>,
+    /// What one evaluation may use.
+    pub limits: BundleLimits,
+    /// When it may judge.
+    pub validity: BundleValidity,
+}
+
+/// What one evaluation may use.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BundleLimits {
+    /// Wasm fuel, about one unit an instruction.
+    pub fuel: u64,
+    /// Linear memory.
+    pub memory_bytes: u64,
+}
+
+/// First and last instant, epoch milliseconds; null: without bound.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BundleValidity {
+    /// First instant.
+    pub not_before_ms: Option<u64>,
+    /// Last instant.
+    pub not_after_ms: Option<u64>,
+}
+
+/// A bundle that became the active one.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ActivatedBundleView {
+    /// What it declares; null when this version of the gateway cannot read its manifest any more.
+    pub bundle: Option<BundleView>,
+    /// SHA-256 of its canonical manifest.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub bundle_hash: Hex32,
+    /// `activate` or `rollback`.
+    pub kind: String,
+    /// The high-water mark it made: the bundle's sequence, or the record's of a rollback.
+    pub activation_sequence: u64,
+    /// Key ids of those who signed the bundle, or the record of a rollback.
+    pub signers: Vec<String>,
+    /// The record's reason; empty unless it was a rollback.
+    pub reason: String,
+    /// When, epoch milliseconds.
+    pub activated_at_ms: u64,
+}
+
+/// The bundle on trial.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CandidateBundleView {
+    /// What it declares.
+    pub bundle: BundleView,
+    /// Key ids of those who signed it.
+    pub signers: Vec<String>,
+    /// Since when it is asked, epoch milliseconds.
+    pub since_ms: u64,
+    /// How it compares with the active bundle.
+    pub shadow: ShadowView,
+}
+
+/// Evaluations of the candidate. Each is in exactly one of `same`, `allow_to_deny`, `deny_to_allow`,
+/// `otherwise_different` and `faults`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShadowView {
+    /// All of them.
+    pub evaluated: u64,
+    /// The same decision, reasons, obligations and counted approvals.
+    pub same: u64,
+    /// The active bundle allowed, the candidate denied.
+    pub allow_to_deny: u64,
+    /// The active bundle denied, the candidate allowed.
+    pub deny_to_allow: u64,
+    /// The same decision, but not for the same reasons, obligations or approvals.
+    pub otherwise_different: u64,
+    /// One of the two gave no verdict.
+    pub faults: u64,
+    /// Not evaluated: too many at once.
+    pub dropped: u64,
+    /// Wasm fuel of the active bundle in these evaluations.
+    pub fuel_active: u64,
+    /// Wasm fuel of the candidate.
+    pub fuel_candidate: u64,
+}
+
+/// Something that was offered and is not taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RefusedOfferView {
+    /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the bundle that should judge and may not.
+    pub offer: String,
+    /// Which bundle, when that much is known.
+    #[schema(value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    pub bundle_hash: Option<Hex32>,
+    /// Why.
+    pub why: String,
+    /// When, epoch milliseconds.
+    pub at_ms: u64,
+}
+
+impl From<PolicyStatus> for PolicyBundlesResponse {
+    fn from(status: PolicyStatus) -> Self {
+        Self {
+            active: status.active.map(Into::into),
+            fault: status.fault.map(str::to_owned),
+            candidate: status.candidate.map(Into::into),
+            refused: status.refused.into_iter().map(Into::into).collect(),
+            last_refusal: status.last_refusal.map(Into::into),
+            history: status.history.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<BundleDescription> for BundleView {
+    fn from(bundle: BundleDescription) -> Self {
+        Self {
+            bundle_id: bundle.bundle_id,
+            version: bundle.version,
+            sequence: bundle.sequence,
+            bundle_hash: bundle.bundle_hash,
+            capabilities: bundle.capabilities,
+            facts: bundle.facts,
+            limits: BundleLimits { fuel: bundle.fuel, memory_bytes: bundle.memory_bytes },
+            validity: BundleValidity {
+                not_before_ms: bundle.not_before_ms.map(|at| at.0),
+                not_after_ms: bundle.not_after_ms.map(|at| at.0),
+            },
+        }
+    }
+}
+
+impl From<ActivatedBundle> for ActivatedBundleView {
+    fn from(activated: ActivatedBundle) -> Self {
+        let ActivatedBundle { activation, bundle } = activated;
+        Self {
+            bundle: bundle.map(Into::into),
+            bundle_hash: activation.bundle_hash,
+            kind: activation.kind.as_str().to_owned(),
+            activation_sequence: activation.sequence,
+            signers: activation.signers,
+            reason: activation.reason,
+            activated_at_ms: activation.at_ms.0,
+        }
+    }
+}
+
+impl From<CandidateBundle> for CandidateBundleView {
+    fn from(candidate: CandidateBundle) -> Self {
+        let CandidateBundle { bundle, signers, since_ms, counts } = candidate;
+        Self { bundle: bundle.into(), signers, since_ms: since_ms.0, shadow: counts.into() }
+    }
+}
+
+impl From<ShadowCounts> for ShadowView {
+    fn from(counts: ShadowCounts) -> Self {
+        Self {
+            evaluated: counts.n_evaluated,
+            same: counts.n_same,
+            allow_to_deny: counts.n_allow_to_deny,
+            deny_to_allow: counts.n_deny_to_allow,
+            otherwise_different: counts.n_otherwise_different,
+            faults: counts.n_faults,
+            dropped: counts.n_dropped,
+            fuel_active: counts.fuel_active,
+            fuel_candidate: counts.fuel_candidate,
+        }
+    }
+}
+
+impl From<RefusedOffer> for RefusedOfferView {
+    fn from(refused: RefusedOffer) -> Self {
+        let RefusedOffer { at_ms, offer, bundle_hash, why } = refused;
+        Self { offer: offer.to_owned(), bundle_hash, why, at_ms: at_ms.0 }
+    }
+}

@@ -1,0 +1,110 @@
+//! The readiness probe's answer.
+
+use super::bundles::RefusedOfferView;
+use gateway_domain::ids::Hex32;
+use gateway_engine::{Readiness, Unavailable};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Answer of `GET /readyz`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadinessView {
+    /// `ready` or `not_ready`.
+    pub status: &'static str,
+    /// Each part by name.
+    pub checks: ReadinessChecks,
+}
+
+/// What each part says.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadinessChecks {
+    /// The store can be read.
+    pub store: CheckView,
+    /// The store, and with it the log of all events, can be written: tried, not assumed.
+    pub audit_append: CheckView,
+    /// A bundle judges.
+    pub policy: PolicyCheckView,
+    /// Admissions can be signed.
+    pub authority: CheckView,
+    /// Enough runtime nodes answer.
+    pub nodes: NodesCheckView,
+}
+
+/// One part.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CheckView {
+    /// `ok` or `failed`.
+    pub status: &'static str,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// The bundles.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PolicyCheckView {
+    /// `ok` or `failed`.
+    pub status: &'static str,
+    /// The bundle that judges, or that would.
+    #[schema(value_type = Option<String>)]
+    pub bundle_hash: Option<Hex32>,
+    /// Why it does not judge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<&'static str>,
+    /// What is offered and not taken: no failure while another bundle judges.
+    pub refused: Vec<RefusedOfferView>,
+}
+
+/// The nodes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NodesCheckView {
+    /// `ok` or `failed`.
+    pub status: &'static str,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Nodes that answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answering: Option<u16>,
+    /// Nodes that hold something; those never needed are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known: Option<u16>,
+}
+
+impl From<Readiness> for ReadinessView {
+    fn from(readiness: Readiness) -> Self {
+        let status = if readiness.is_ready() { "ready" } else { "not_ready" };
+        let policy = readiness.policy;
+        let count = readiness.nodes.as_ref().ok().copied();
+        Self {
+            status,
+            checks: ReadinessChecks {
+                store: readiness.store.into(),
+                audit_append: readiness.audit_append.into(),
+                policy: PolicyCheckView {
+                    status: word(policy.fault.is_none()),
+                    bundle_hash: policy.bundle_hash,
+                    detail: policy.fault,
+                    refused: policy.refused.into_iter().map(Into::into).collect(),
+                },
+                authority: readiness.authority.into(),
+                nodes: NodesCheckView {
+                    status: word(count.is_some()),
+                    detail: readiness.nodes.err().map(|why| why.detail),
+                    answering: count.map(|count| count.n_open),
+                    known: count.map(|count| count.n_known),
+                },
+            },
+        }
+    }
+}
+
+impl From<Result<(), Unavailable>> for CheckView {
+    fn from(answer: Result<(), Unavailable>) -> Self {
+        Self { status: word(answer.is_ok()), detail: answer.err().map(|why| why.detail) }
+    }
+}
+
+const fn word(is_ok: bool) -> &'static str {
+    if is_ok { "ok" } else { "failed" }
+}

@@ -1,0 +1,132 @@
+//! A deliberate rollback: a signed statement that a bundle which was active before is to be active again.
+//!
+//! Without it an older bundle never follows a newer one. The statement is as hard to make as a bundle: the same roles
+//! of the trust policy sign it, each to its threshold. It is used up by its own sequence, which must be above every one
+//! that was reached, so that a copy of it does nothing later.
+
+use super::{BundleError, TrustPolicy, strict};
+use ed25519_dalek::{Signer, SigningKey};
+use gateway_domain::canonical;
+use gateway_domain::dsse::{Envelope, Signature, key_id, pre_authentication_encoding};
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use serde::{Deserialize, Serialize};
+
+/// DSSE payload type of a signed activation record.
+pub const ACTIVATION_PAYLOAD_TYPE: &str = "application/vnd.svc.policy-activation.v1+json";
+
+/// Longest reason, bytes: it is shown with every activation.
+pub const REASON_BYTES_MAX: usize = 1_024;
+
+/// What such a file is called in messages.
+const FILE: &str = "activation record";
+
+/// What is signed: which bundle, from which point of the sequence on, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActivationRecord {
+    /// Above every sequence that was ever active; the next bundle has to be above this one.
+    #[serde(deserialize_with = "canonical::integer")]
+    pub sequence: u64,
+    /// The bundle that is to be active.
+    pub bundle_hash: Hex32,
+    /// Why, for people; not empty, at most [`REASON_BYTES_MAX`].
+    pub reason: String,
+    /// Last instant at which it may be carried out, by the gateway's clock; what it did stays done.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub not_after_ms: Option<EpochMs>,
+}
+
+/// A record whose signatures held at the time of [`ActivationRecord::verify`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedActivation {
+    // INVARIANT: private, so that only `verify` makes one.
+    record: ActivationRecord,
+    signers: Vec<String>,
+}
+
+impl SignedActivation {
+    /// What was signed.
+    #[must_use]
+    pub const fn record(&self) -> &ActivationRecord {
+        &self.record
+    }
+
+    /// Ids of the trusted keys whose signatures were counted, ascending.
+    #[must_use]
+    pub fn signers(&self) -> &[String] {
+        &self.signers
+    }
+}
+
+impl ActivationRecord {
+    /// Reads a record's file, an envelope with all its signatures, and holds it to the trust policy.
+    ///
+    /// # Errors
+    /// [`BundleError`]: the first thing that does not hold.
+    pub fn verify(bytes: &[u8], trust: &TrustPolicy, now: EpochMs) -> Result<SignedActivation, BundleError> {
+        let record = Self::parse(bytes)?;
+        let signers =
+            trust.check(ACTIVATION_PAYLOAD_TYPE, &record.payload()?, [(FILE, bytes)].into_iter())?;
+        match record.not_after_ms {
+            Some(not_after) if now > not_after => {
+                Err(BundleError::ActivationExpired { not_after_ms: not_after.0, now_ms: now.0 })
+            }
+            _ => Ok(SignedActivation { record, signers }),
+        }
+    }
+
+    /// As [`ActivationRecord::read`], from the file.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
+        Self::read(&strict::parse(FILE, bytes)?)
+    }
+
+    /// What an envelope says, believed by nobody yet: for somebody who is about to sign it too.
+    ///
+    /// # Errors
+    /// [`BundleError`] when it is no activation record, or not in its one canonical form.
+    pub fn read(envelope: &Envelope) -> Result<Self, BundleError> {
+        let invalid = |fault: String| BundleError::Json { file: FILE.to_owned(), fault };
+        let payload = envelope.payload(ACTIVATION_PAYLOAD_TYPE);
+        let payload = payload.map_err(|source| BundleError::Signature { file: FILE.to_owned(), source })?;
+        let record: Self = serde_json::from_slice(&payload).map_err(|fault| invalid(fault.to_string()))?;
+        if record.payload()? != payload {
+            return Err(BundleError::NotStrict { file: FILE.to_owned() });
+        }
+        Ok(record)
+    }
+
+    /// The record as a file, signed by these keys; somebody else's signature is added by [`ActivationRecord::countersign`].
+    ///
+    /// # Errors
+    /// [`BundleError::Reason`] for a reason that says nothing or too much.
+    pub fn sign(&self, keys: &[&SigningKey]) -> Result<Envelope, BundleError> {
+        let payload = self.payload()?;
+        let signatures: Vec<_> = keys.iter().map(|key| signature(&payload, key)).collect();
+        Ok(Envelope::seal(ACTIVATION_PAYLOAD_TYPE, &payload, &signatures))
+    }
+
+    /// The same envelope with one more signature; the same key's earlier one is replaced.
+    ///
+    /// # Errors
+    /// As [`ActivationRecord::read`].
+    pub fn countersign(envelope: &Envelope, key: &SigningKey) -> Result<Envelope, BundleError> {
+        let added = Self::read(envelope)?.sign(&[key])?;
+        let is_new = |signature: &&Signature| added.signatures.iter().all(|it| it.keyid != signature.keyid);
+        let kept: Vec<_> = envelope.signatures.iter().filter(is_new).cloned().collect();
+        Ok(Envelope { signatures: [kept, added.signatures].concat(), ..added })
+    }
+
+    /// The canonical bytes that are signed.
+    fn payload(&self) -> Result<Vec<u8>, BundleError> {
+        if self.reason.trim().is_empty() || self.reason.len() > REASON_BYTES_MAX {
+            return Err(BundleError::Reason);
+        }
+        canonical::to_bytes(self).map_err(|source| BundleError::Canonical { file: FILE.to_owned(), source })
+    }
+}
+
+fn signature(payload: &[u8], key: &SigningKey) -> (String, [u8; 64]) {
+    let signed = pre_authentication_encoding(ACTIVATION_PAYLOAD_TYPE, payload);
+    (key_id(key.verifying_key().as_bytes()), key.sign(&signed).to_bytes())
+}

@@ -1,0 +1,51 @@
+//! What is counted, and under which names. Every label has a fixed, small set of values.
+
+use crate::fault::EvaluationFault;
+use gateway_domain::policy::{Decision, Moment};
+use gateway_engine::ports::ActivationKind;
+use metrics::counter;
+
+/// Counters of this crate, each with what it counts.
+pub const DESCRIPTIONS: &[(&str, &str)] = &[
+    (EVALUATIONS, "Policy evaluations, by moment and decision; a fault is no decision"),
+    (FAULTS, "Policy evaluations without a verdict, by kind of fault"),
+    (ACTIVATIONS, "Policy bundles that became the active one, by kind"),
+    (REFUSALS, "Offers that were not taken, by what was offered"),
+    (SHADOW, "Evaluations of the candidate bundle, by how they compare with the active one's"),
+];
+
+const EVALUATIONS: &str = "operation_gateway_policy_evaluations_total";
+const FAULTS: &str = "operation_gateway_policy_faults_total";
+const ACTIVATIONS: &str = "operation_gateway_policy_activations_total";
+const REFUSALS: &str = "operation_gateway_policy_refusals_total";
+const SHADOW: &str = "operation_gateway_policy_shadow_total";
+
+pub(crate) fn evaluated(moment: Moment, decision: Decision, fault: Option<EvaluationFault>) {
+    let moment = match moment {
+        Moment::Submit => "submit",
+        Moment::Approval => "approval",
+        Moment::Admission => "admission",
+        Moment::Preview => "preview",
+    };
+    let decision = match (fault, decision) {
+        (Some(_), _) => "fault",
+        (None, Decision::Allow) => "allow",
+        (None, Decision::Deny) => "deny",
+    };
+    counter!(EVALUATIONS, "moment" => moment, "decision" => decision).increment(1);
+    if let Some(fault) = fault {
+        counter!(FAULTS, "kind" => fault.kind()).increment(1);
+    }
+}
+
+pub(crate) fn activated(kind: ActivationKind) {
+    counter!(ACTIVATIONS, "kind" => kind.as_str()).increment(1);
+}
+
+pub(crate) fn refused(offer: &'static str) {
+    counter!(REFUSALS, "offer" => offer).increment(1);
+}
+
+pub(crate) fn shadowed(result: &'static str) {
+    counter!(SHADOW, "result" => result).increment(1);
+}

@@ -1,0 +1,235 @@
+//! From an offered bundle to the active one, and what takes it out again.
+//!
+//! One pipeline for a start, a change on disk and SIGHUP: read, verify, compile, run the bundle's own vectors, record the
+//! activation, swap. Whatever fails leaves the active bundle in place and is a standing refusal until it is taken or
+//! withdrawn. The store's high-water mark says which bundle is the active one: a crash between record and swap, a start
+//! without the folder, and another replica's activation all end in following it.
+
+mod describe;
+mod offers;
+mod pipeline;
+mod refusals;
+mod start;
+
+pub use offers::Sources;
+pub use start::{Prepared, StartError};
+
+use crate::bundle::{Bundle, BundleError, BundleFiles, TrustPolicy};
+use crate::{Evaluator, PolicyEngine, PolicyHost};
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{KeepPolicies, TellTime};
+use offers::{Offer, Offers, Seen};
+use refusals::{Offered, Refusals, Refused};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio::task;
+
+/// The life of a deployment's bundles.
+pub struct Lifecycle {
+    engine: PolicyEngine,
+    host: Arc<PolicyHost>,
+    store: Arc<dyn KeepPolicies>,
+    clock: Arc<dyn TellTime>,
+    sources: Sources,
+    /// Locked for the whole of a reload: activations take turns.
+    memory: Mutex<Memory>,
+    refusals: Refusals,
+}
+
+/// What the last reload left behind.
+struct Memory {
+    /// The last trust roots that could be read. A damaged file does not withdraw them: it revokes nobody.
+    trust: Arc<TrustPolicy>,
+    active: Option<Arc<Bundle>>,
+    /// Compiled at the start, before there was a store to record it in.
+    prepared: Option<Arc<Evaluator>>,
+    seen: Looks,
+}
+
+#[derive(Default)]
+struct Looks {
+    trust_roots: Seen,
+    activation: Seen,
+    bundle: Seen,
+    mark: Seen,
+    candidate: Seen,
+}
+
+/// Why a reload happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It is time to look: only what changed since is considered.
+    Watch,
+    /// Somebody asked: everything is considered afresh.
+    Asked,
+}
+
+impl std::fmt::Debug for Lifecycle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lifecycle").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
+impl Lifecycle {
+    /// What judges.
+    #[must_use]
+    pub fn host(&self) -> Arc<PolicyHost> {
+        Arc::clone(&self.host)
+    }
+
+    /// Looks at everything that is offered, and takes what holds.
+    pub async fn reload(&self, cause: Cause) {
+        let mut memory = self.memory.lock().await;
+        let sources = self.sources.clone();
+        let Ok(offers) = task::spawn_blocking(move || sources.read()).await else {
+            tracing::error!("the policy's files could not be looked at");
+            return;
+        };
+        self.consider(&mut memory, offers, cause == Cause::Asked).await;
+    }
+
+    /// The record first: it is the more deliberate of the two. Then the folder, then what the store says.
+    async fn consider(&self, memory: &mut Memory, offers: Offers, asked: bool) {
+        let now = self.clock.now();
+        let again = self.take_trust_roots(memory, offers.trust_roots, now) || asked;
+        if again {
+            self.check_active(memory, now);
+        }
+        match offers.activation {
+            Some(offer) => self.take_activation(memory, offer, &offers.bundle, now, again).await,
+            None => {
+                memory.seen.activation.forget();
+                self.refusals.settle(Offered::Activation);
+            }
+        }
+        self.take_bundle(memory, offers.bundle, now, again).await;
+        self.follow_mark(memory, now, again).await;
+        self.take_candidate(memory, offers.candidate, now, again).await;
+    }
+
+    /// Whether the trust roots are others than before.
+    fn take_trust_roots(&self, memory: &mut Memory, offer: Offer<Vec<u8>>, now: EpochMs) -> bool {
+        if !memory.seen.trust_roots.is_due(offer.fingerprint, now, false) {
+            return false;
+        }
+        match offer.content.and_then(|bytes| self.sources.trust(&bytes)) {
+            Ok(trust) => {
+                self.refusals.settle(Offered::TrustRoots);
+                let is_new = *memory.trust != trust;
+                memory.trust = Arc::new(trust);
+                is_new
+            }
+            Err(why) => {
+                self.refusals.refuse(Offered::TrustRoots, None, &why, now);
+                false
+            }
+        }
+    }
+
+    /// Whether the signatures of the active bundle still count.
+    fn check_active(&self, memory: &Memory, now: EpochMs) {
+        let Some(active) = &memory.active else { return };
+        let checked = active.check_trust(&memory.trust, &self.sources.pins);
+        self.host.trust_active(checked.is_ok());
+        match checked {
+            Ok(()) => self.refusals.settle(Offered::Active),
+            Err(why) => self.refusals.refuse(Offered::Active, Some(active.hash()), &why, now),
+        }
+    }
+
+    async fn take_activation(
+        &self,
+        memory: &mut Memory,
+        offer: Offer<Vec<u8>>,
+        folder: &Offer<BundleFiles>,
+        now: EpochMs,
+        again: bool,
+    ) {
+        if !memory.seen.activation.is_due(offer.fingerprint, now, again) {
+            return;
+        }
+        let taken = match offer.content {
+            Ok(bytes) => self.try_activation(memory, &bytes, folder.content.as_ref().ok(), now).await,
+            Err(why) => Err(why.into()),
+        };
+        self.settle(&mut memory.seen.activation, Offered::Activation, None, taken, now);
+    }
+
+    async fn take_bundle(&self, memory: &mut Memory, offer: Offer<BundleFiles>, now: EpochMs, again: bool) {
+        if !memory.seen.bundle.is_due(offer.fingerprint, now, again) {
+            return;
+        }
+        let hash = offer.content.as_ref().ok().and_then(|files| files.bundle_hash().ok());
+        let taken = match offer.content {
+            Ok(files) => self.try_bundle(memory, files, now).await,
+            Err(why) => Err(why.into()),
+        };
+        self.settle(&mut memory.seen.bundle, Offered::Bundle, hash, taken, now);
+    }
+
+    /// The bundle that the high-water mark names, where it is not the active one: after a start without the folder, after
+    /// a crash between record and swap, after another replica's activation. It is verified again, with today's trust.
+    async fn follow_mark(&self, memory: &mut Memory, now: EpochMs, again: bool) {
+        let mark = match self.mark().await {
+            Ok(Some(mark)) => mark,
+            Ok(None) => return,
+            Err(_) => return memory.seen.mark.forget(),
+        };
+        let is_active = memory.active.as_ref().is_some_and(|active| active.hash() == mark.bundle_hash);
+        if is_active || !memory.seen.mark.is_due(mark.bundle_hash, now, again) {
+            return;
+        }
+        let taken = self.try_mark(memory, mark.bundle_hash, now).await;
+        self.settle(&mut memory.seen.mark, Offered::Active, Some(mark.bundle_hash), taken, now);
+    }
+
+    async fn take_candidate(
+        &self,
+        memory: &mut Memory,
+        offer: Option<Offer<BundleFiles>>,
+        now: EpochMs,
+        again: bool,
+    ) {
+        let Some(offer) = offer else {
+            memory.seen.candidate.forget();
+            self.host.shadow.clear();
+            return self.refusals.settle(Offered::Candidate);
+        };
+        if !memory.seen.candidate.is_due(offer.fingerprint, now, again) {
+            return;
+        }
+        let hash = offer.content.as_ref().ok().and_then(|files| files.bundle_hash().ok());
+        let taken = match offer.content {
+            Ok(files) => self.try_candidate(memory, files, now).await,
+            Err(why) => Err(why.into()),
+        };
+        if taken.is_err() {
+            self.host.shadow.clear();
+        }
+        self.settle(&mut memory.seen.candidate, Offered::Candidate, hash, taken, now);
+    }
+
+    /// What becomes of a look at an offer: a refusal that stands, or none.
+    fn settle(
+        &self,
+        seen: &mut Seen,
+        offered: Offered,
+        bundle_hash: Option<Hex32>,
+        taken: Result<(), Refused>,
+        now: EpochMs,
+    ) {
+        let why = match taken {
+            Ok(()) => return self.refusals.settle(offered),
+            Err(why) => why,
+        };
+        match &why {
+            Refused::Unavailable(_) => seen.forget(),
+            Refused::Bundle(BundleError::NotYetValid { not_before_ms, .. }) => {
+                seen.retry_at(EpochMs(*not_before_ms));
+            }
+            Refused::Bundle(_) => {}
+        }
+        self.refusals.refuse(offered, bundle_hash, &why, now);
+    }
+}

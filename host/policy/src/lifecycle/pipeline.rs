@@ -1,0 +1,193 @@
+//! Verify, compile, test, record, swap: the one way for a bundle to become the active one.
+
+use super::refusals::{Offered, Refused};
+use super::{Lifecycle, Memory};
+use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles};
+use crate::limits::SEQUENCE_MAX;
+use crate::{Evaluator, counters};
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_engine::failpoint::failpoint;
+use gateway_engine::ports::{Activated, Activation, ActivationKind, KeptBundle};
+use std::sync::Arc;
+use tokio::task;
+
+impl Lifecycle {
+    pub(super) async fn try_activation(
+        &self,
+        memory: &mut Memory,
+        bytes: &[u8],
+        folder: Option<&BundleFiles>,
+        now: EpochMs,
+    ) -> Result<(), Refused> {
+        let mark = self.mark().await?;
+        // What a record did stays done: it need not hold any more when it is seen again.
+        let record = ActivationRecord::parse(bytes)?;
+        if mark
+            .as_ref()
+            .is_some_and(|it| (it.sequence, it.bundle_hash) == (record.sequence, record.bundle_hash))
+        {
+            return Ok(());
+        }
+        let signed = ActivationRecord::verify(bytes, &memory.trust, now)?;
+        check_rises(record.sequence, mark.as_ref())?;
+        let bundle = self.found(memory, record.bundle_hash, folder, now).await?;
+        let activation = Activation {
+            at_ms: now,
+            sequence: record.sequence,
+            bundle_hash: record.bundle_hash,
+            kind: ActivationKind::Rollback,
+            signers: signed.signers().to_vec(),
+            reason: record.reason,
+        };
+        self.activate(memory, bundle, activation).await
+    }
+
+    /// A bundle by its hash, verified with today's trust: from the folder, whose signatures are newer, or from the store.
+    async fn found(
+        &self,
+        memory: &Memory,
+        hash: Hex32,
+        folder: Option<&BundleFiles>,
+        now: EpochMs,
+    ) -> Result<Arc<Bundle>, Refused> {
+        let files = match folder.filter(|files| files.bundle_hash().ok() == Some(hash)) {
+            Some(files) => files.clone(),
+            None => match self.store.bundle_load(hash).await? {
+                Some(kept) => BundleFiles::new(kept.files)?,
+                None => return Err(BundleError::UnknownBundle(hash).into()),
+            },
+        };
+        let bundle = self.verified(memory, files, now).await?;
+        // Signed, and still not the one that was named: whoever wrote the store put another in its place.
+        if bundle.hash() == hash { Ok(bundle) } else { Err(BundleError::UnknownBundle(hash).into()) }
+    }
+
+    pub(super) async fn try_bundle(
+        &self,
+        memory: &mut Memory,
+        files: BundleFiles,
+        now: EpochMs,
+    ) -> Result<(), Refused> {
+        let bundle = self.verified(memory, files, now).await?;
+        let mark = self.mark().await?.filter(|mark| mark.bundle_hash != bundle.hash());
+        // Known before anything is compiled; what decides is the comparison in the store's transaction.
+        check_rises(bundle.manifest().sequence, mark.as_ref())?;
+        let activation = Activation {
+            at_ms: now,
+            sequence: bundle.manifest().sequence,
+            bundle_hash: bundle.hash(),
+            kind: ActivationKind::Activate,
+            signers: bundle.signers().to_vec(),
+            reason: String::new(),
+        };
+        self.activate(memory, bundle, activation).await
+    }
+
+    pub(super) async fn try_mark(
+        &self,
+        memory: &mut Memory,
+        hash: Hex32,
+        now: EpochMs,
+    ) -> Result<(), Refused> {
+        let bundle = self.found(memory, hash, None, now).await?;
+        let evaluator = self.compiled(memory, &bundle).await?;
+        self.swap(memory, bundle, evaluator);
+        Ok(())
+    }
+
+    pub(super) async fn try_candidate(
+        &self,
+        memory: &Memory,
+        files: BundleFiles,
+        now: EpochMs,
+    ) -> Result<(), Refused> {
+        let bundle = self.verified(memory, files, now).await?;
+        if self.host.shadow.candidate().is_some_and(|candidate| candidate.hash() == bundle.hash()) {
+            return Ok(());
+        }
+        let evaluator = self.compiled(memory, &bundle).await?;
+        let put = self.host.shadow.put(bundle, evaluator, now);
+        put.map_err(|source| BundleError::Read { path: "candidate".to_owned(), source }.into())
+    }
+
+    /// Record, then act: a crash in between is made good by [`Self::follow_mark`].
+    async fn activate(
+        &self,
+        memory: &mut Memory,
+        bundle: Arc<Bundle>,
+        activation: Activation,
+    ) -> Result<(), Refused> {
+        let evaluator = self.compiled(memory, &bundle).await?;
+        let (sequence, kind) = (activation.sequence, activation.kind);
+        match self.store.activation_append(activation, kept(&bundle)).await? {
+            Activated::Recorded => counters::activated(kind),
+            Activated::Standing => {}
+            Activated::Overtaken { reached } => {
+                return Err(BundleError::Rollback { offered: sequence, reached }.into());
+            }
+        }
+        failpoint("policy-activation-recorded");
+        self.swap(memory, bundle, evaluator);
+        Ok(())
+    }
+
+    fn swap(&self, memory: &mut Memory, bundle: Arc<Bundle>, evaluator: Arc<Evaluator>) {
+        self.host.activate(evaluator);
+        memory.active = Some(bundle);
+        memory.prepared = None;
+        self.refusals.settle(Offered::Active);
+    }
+
+    pub(super) async fn mark(&self) -> Result<Option<Activation>, Refused> {
+        Ok(self.store.activations(1).await?.into_iter().next())
+    }
+
+    async fn verified(
+        &self,
+        memory: &Memory,
+        files: BundleFiles,
+        now: EpochMs,
+    ) -> Result<Arc<Bundle>, BundleError> {
+        let (trust, pins) = (Arc::clone(&memory.trust), self.sources.pins.clone());
+        apart(move || Bundle::verify(files, &trust, &pins, now)).await.map(Arc::new)
+    }
+
+    /// The bundle's component, compiled and tested by its vectors, unless it is at hand already: the hash pins both.
+    async fn compiled(&self, memory: &Memory, bundle: &Arc<Bundle>) -> Result<Arc<Evaluator>, BundleError> {
+        let candidate = self.host.shadow.candidate().map(|candidate| candidate.evaluator());
+        let mut at_hand = [memory.prepared.clone(), self.host.active(), candidate].into_iter().flatten();
+        if let Some(evaluator) = at_hand.find(|evaluator| evaluator.bundle_hash() == bundle.hash()) {
+            return Ok(evaluator);
+        }
+        let (engine, bundle) = (self.engine.clone(), Arc::clone(bundle));
+        apart(move || Evaluator::load(&engine, &bundle)).await.map(Arc::new)
+    }
+}
+
+/// Verifying reads megabytes and compiling takes tens of milliseconds: never on a thread that serves requests.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BundleError> + Send + 'static,
+) -> Result<T, BundleError> {
+    task::spawn_blocking(work).await.unwrap_or(Err(BundleError::Panicked))
+}
+
+fn check_rises(offered: u64, mark: Option<&Activation>) -> Result<(), BundleError> {
+    if offered > SEQUENCE_MAX {
+        return Err(BundleError::Sequence { offered });
+    }
+    match mark {
+        Some(mark) if mark.sequence >= offered => {
+            Err(BundleError::Rollback { offered, reached: mark.sequence })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn kept(bundle: &Bundle) -> KeptBundle {
+    KeptBundle {
+        bundle_hash: bundle.hash(),
+        bundle_id: bundle.manifest().bundle_id.clone(),
+        files: bundle.files().iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect(),
+    }
+}

@@ -1,0 +1,99 @@
+//! What was not taken, and why.
+
+use crate::bundle::BundleError;
+use crate::counters;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::RefusedOffer;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Why an offer is not taken now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// What can be offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Offered {
+    TrustRoots,
+    Active,
+    Activation,
+    Bundle,
+    Candidate,
+}
+
+impl Offered {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::TrustRoots => "trust_roots",
+            Self::Active => "active",
+            Self::Activation => "activation",
+            Self::Bundle => "bundle",
+            Self::Candidate => "candidate",
+        }
+    }
+}
+
+/// At most one standing refusal for each thing that can be offered, and the last one there was.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    standing: BTreeMap<Offered, RefusedOffer>,
+    last: Option<RefusedOffer>,
+}
+
+impl Refusals {
+    /// The offer was taken, or there is none any more.
+    pub(super) fn settle(&self, offered: Offered) {
+        self.lock().standing.remove(&offered);
+    }
+
+    /// Says it in the log and counts it.
+    pub(super) fn refuse(
+        &self,
+        offered: Offered,
+        bundle_hash: Option<Hex32>,
+        why: &dyn std::error::Error,
+        at_ms: EpochMs,
+    ) {
+        let offer = offered.as_str();
+        let why = chain(why);
+        tracing::error!(
+            offer,
+            bundle_hash = bundle_hash.map(tracing::field::display),
+            why,
+            "policy offer refused"
+        );
+        counters::refused(offer);
+        let refused = RefusedOffer { at_ms, offer, bundle_hash, why };
+        let mut kept = self.lock();
+        kept.standing.insert(offered, refused.clone());
+        kept.last = Some(refused);
+    }
+
+    pub(super) fn standing(&self) -> Vec<RefusedOffer> {
+        self.lock().standing.values().cloned().collect()
+    }
+
+    pub(super) fn last(&self) -> Option<RefusedOffer> {
+        self.lock().last.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error and what is behind it, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let texts = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
+}

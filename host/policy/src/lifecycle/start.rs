@@ -1,0 +1,108 @@
+//! The first look, before there is a store: a first start with a broken bundle must leave nothing behind.
+
+use super::offers::{read_bundle, read_file};
+use super::refusals::Refusals;
+use super::{Cause, Lifecycle, Looks, Memory, Sources};
+use crate::bundle::{Bundle, BundleError, TrustPolicy};
+use crate::{EngineError, Evaluator, PolicyEngine, PolicyHost};
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{KeepPolicies, TellTime};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Why there is nothing to start with.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each is what its name says")]
+pub enum StartError {
+    #[error(transparent)]
+    TrustRoots(BundleError),
+    #[error(transparent)]
+    Bundle(BundleError),
+    #[error(transparent)]
+    Engine(EngineError),
+    #[error(transparent)]
+    Store(Unavailable),
+}
+
+/// Trust roots that hold, and what the bundle's folder gave.
+#[derive(Debug)]
+pub struct Prepared {
+    engine: PolicyEngine,
+    sources: Sources,
+    trust: TrustPolicy,
+    first: Result<Arc<Evaluator>, BundleError>,
+}
+
+impl Sources {
+    pub(super) fn trust(&self, bytes: &[u8]) -> Result<TrustPolicy, BundleError> {
+        let trust = TrustPolicy::parse(bytes)?;
+        if trust.trusts_development() && !self.allows_development {
+            return Err(BundleError::TrustRoots(
+                "the development signing key must not be trusted in production".to_owned(),
+            ));
+        }
+        Ok(trust)
+    }
+
+    /// Reads, verifies, compiles and tests what the folder has. Writes nothing.
+    ///
+    /// # Errors
+    /// [`StartError::TrustRoots`], [`StartError::Engine`]. A bundle that does not hold is not one yet: the store may
+    /// have a better one.
+    pub fn prepare(self, now: EpochMs) -> Result<Prepared, StartError> {
+        let trust = read_file(&self.trust_roots, "trust roots").content;
+        let trust = trust.and_then(|bytes| self.trust(&bytes)).map_err(StartError::TrustRoots)?;
+        let engine = PolicyEngine::new().map_err(StartError::Engine)?;
+        let first = read_bundle(&self.bundle)
+            .content
+            .and_then(|files| Bundle::verify(files, &trust, &self.pins, now))
+            .and_then(|bundle| Evaluator::load(&engine, &bundle));
+        Ok(Prepared { engine, sources: self, trust, first: first.map(Arc::new) })
+    }
+}
+
+impl Prepared {
+    /// The same, for a deployment that has no store yet, and so nothing else to start with.
+    ///
+    /// # Errors
+    /// [`StartError::Bundle`] when the folder's bundle does not hold.
+    pub fn or_nothing(self) -> Result<Self, StartError> {
+        match self.first {
+            Ok(_) => Ok(self),
+            Err(why) => Err(StartError::Bundle(why)),
+        }
+    }
+
+    /// Activates what holds: the folder's bundle, what an activation record names, or the last one that was active.
+    ///
+    /// # Errors
+    /// [`StartError::Bundle`] when no bundle was ever active and the folder's does not hold, [`StartError::Store`].
+    pub async fn open(
+        self,
+        store: Arc<dyn KeepPolicies>,
+        clock: Arc<dyn TellTime>,
+    ) -> Result<Arc<Lifecycle>, StartError> {
+        let Self { engine, sources, trust, first } = self;
+        let (prepared, broken) = match first {
+            Ok(evaluator) => (Some(evaluator), None),
+            Err(why) => (None, Some(why)),
+        };
+        let never_lived = store.activations(1).await.map_err(StartError::Store)?.is_empty();
+        if let (true, Some(why)) = (never_lived, broken) {
+            return Err(StartError::Bundle(why));
+        }
+        let memory = Memory { trust: Arc::new(trust), active: None, prepared, seen: Looks::default() };
+        let lifecycle = Arc::new(Lifecycle {
+            engine,
+            host: Arc::new(PolicyHost::new()),
+            store,
+            clock,
+            sources,
+            memory: Mutex::new(memory),
+            refusals: Refusals::default(),
+        });
+        lifecycle.reload(Cause::Watch).await;
+        Ok(lifecycle)
+    }
+}

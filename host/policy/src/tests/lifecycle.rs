@@ -1,0 +1,127 @@
+//! From an offered bundle to the active one, on real files and a real store; see `rollback` and `trust` for the rest.
+
+pub(in crate::tests) mod deployment;
+mod rollback;
+mod trust;
+
+use super::support::{NOW, key};
+use deployment::{Deployment, bundle, hash_of};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{ActivationKind, DescribePolicies};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_offered_bundle_is_activated_and_the_next_one_follows() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    deployment.offer(&bundle(2));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(2)));
+    let status = lifecycle.status(10).await.unwrap();
+    let history: Vec<_> =
+        status.history.iter().map(|it| (it.activation.sequence, it.activation.kind)).collect();
+    assert_eq!(history, [(2, ActivationKind::Activate), (1, ActivationKind::Activate)]);
+    let active = status.active.unwrap();
+    assert_eq!((active.activation.at_ms, active.activation.signers.len()), (NOW, 1));
+    assert_eq!(active.bundle.unwrap().sequence, 2);
+    assert_eq!((status.fault, status.refused.len(), status.last_refusal), (None, 0, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_bundle_and_another_of_the_same_sequence_are_refused() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(5)).await;
+    let other = super::support::signed(&bundle(5), &[&key(1)], |manifest| manifest.version = "other".into());
+    for refused in [bundle(4), other] {
+        deployment.offer(&refused);
+        deployment::watch(&lifecycle).await;
+        assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(5)));
+        let health = lifecycle.health();
+        assert_eq!((health.fault, health.refused.len()), (None, 1), "the active bundle goes on judging");
+        assert_eq!(health.refused[0].bundle_hash, Some(hash_of(&refused)));
+        assert!(health.refused[0].why.contains("is not above 5"), "{:?}", health.refused);
+    }
+    // The same again is neither a refusal nor a record.
+    deployment.offer(&bundle(5));
+    deployment::watch(&lifecycle).await;
+    let status = lifecycle.status(10).await.unwrap();
+    assert_eq!((status.refused.len(), status.history.len()), (0, 1));
+    assert!(status.last_refusal.is_some(), "what was refused is still told");
+    // Neither does a restart forget.
+    drop(lifecycle);
+    deployment.offer(&bundle(4));
+    let lifecycle = deployment.open().await.unwrap();
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(5)));
+    assert_eq!(lifecycle.health().refused.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_half_copied_folder_is_refused_and_taken_when_it_is_whole() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer(&super::support::without(&bundle(2), "policy.wasm"));
+    deployment::watch(&lifecycle).await;
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    assert!(lifecycle.health().refused[0].why.contains("`policy.wasm` is missing"));
+    deployment.offer(&bundle(2));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(2)));
+    assert_eq!(lifecycle.health().refused, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_whose_vectors_fail_is_not_activated() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer(&deployment::failing_its_vectors(2));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    assert!(lifecycle.health().refused[0].why.contains("vector `"), "{:?}", lifecycle.health());
+    assert_eq!(lifecycle.status(10).await.unwrap().history.len(), 1, "nothing of it is recorded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_for_tomorrow_is_taken_tomorrow() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    let tomorrow = super::support::signed(&bundle(2), &[&key(1)], |manifest| {
+        manifest.not_before_ms = Some(NOW.0 + 1_000);
+    });
+    deployment.offer(&tomorrow);
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    deployment.clock.set(EpochMs(NOW.0 + 1_000));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&tomorrow));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_without_the_folder_runs_with_the_last_good_bundle() {
+    let deployment = Deployment::new();
+    deployment.start(&bundle(3)).await;
+    deployment.remove_bundle();
+    let lifecycle = deployment.open().await.unwrap();
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(3)));
+    assert_eq!(deployment::fault(&lifecycle).await, None, "and it judges");
+    let health = lifecycle.health();
+    assert_eq!((health.fault, health.refused[0].offer), (None, "bundle"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_start_with_nothing_that_holds_is_none() {
+    let deployment = Deployment::new();
+    deployment.offer(&super::support::without(&bundle(1), "policy.wasm"));
+    let refused = deployment.open().await.unwrap_err();
+    assert!(refused.to_string().contains("`policy.wasm` is missing"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activation_by_another_replica_is_followed() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    let other = deployment.clone_parts();
+    other.start(&bundle(2)).await;
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(2)));
+}

@@ -1,0 +1,177 @@
+//! A deployment to try the lifecycle on: a folder, a store, and a clock that is set by hand.
+
+use crate::bundle::{ActivationRecord, Pins};
+use crate::lifecycle::{Cause, Lifecycle, Sources, StartError};
+use crate::tests::support::{
+    NOW, author, bundle_of, committed, engine, facts, guest, key, payment, signed, with,
+};
+use crate::{BundleFiles, TrustPolicy};
+use ed25519_dalek::SigningKey;
+use gateway_domain::ids::Hex32;
+use gateway_domain::policy::Moment;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::TellTime;
+use gateway_store::Store;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use tempfile::TempDir;
+
+pub(in crate::tests) struct Clock(AtomicU64);
+
+impl Clock {
+    pub(in crate::tests) fn set(&self, now: EpochMs) {
+        self.0.store(now.0, Ordering::SeqCst);
+    }
+}
+
+impl TellTime for Clock {
+    fn now(&self) -> EpochMs {
+        EpochMs(self.0.load(Ordering::SeqCst))
+    }
+}
+
+pub(in crate::tests) struct Deployment {
+    pub(in crate::tests) folder: TempDir,
+    pub(in crate::tests) clock: Arc<Clock>,
+    /// Opened once: a restart of the gateway is another lifecycle on it.
+    store: Arc<tokio::sync::OnceCell<Arc<Store>>>,
+    database: Arc<TempDir>,
+}
+
+impl Deployment {
+    pub(in crate::tests) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            clock: Arc::new(Clock(AtomicU64::new(NOW.0))),
+            store: Arc::default(),
+            database: Arc::new(tempfile::tempdir().unwrap()),
+        }
+    }
+
+    /// The same store and clock, with a folder of its own.
+    pub(in crate::tests) fn clone_parts(&self) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            clock: Arc::clone(&self.clock),
+            store: Arc::clone(&self.store),
+            database: Arc::clone(&self.database),
+        }
+    }
+
+    pub(in crate::tests) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(in crate::tests) fn offer(&self, files: &BundleFiles) {
+        write(&self.path("bundle"), files);
+    }
+
+    pub(in crate::tests) fn offer_candidate(&self, files: &BundleFiles) {
+        write(&self.path("candidate"), files);
+    }
+
+    pub(in crate::tests) fn remove_bundle(&self) {
+        fs::remove_dir_all(self.path("bundle")).unwrap();
+    }
+
+    pub(in crate::tests) fn trust(&self, trust: &TrustPolicy) {
+        fs::write(self.path("trust.json"), serde_json::to_vec(trust).unwrap()).unwrap();
+    }
+
+    pub(in crate::tests) fn record(&self, sequence: u64, bundle: &BundleFiles, keys: &[&SigningKey]) {
+        let record = ActivationRecord {
+            sequence,
+            bundle_hash: hash_of(bundle),
+            reason: "a test".into(),
+            not_after_ms: None,
+        };
+        let envelope = serde_json::to_vec(&record.sign(keys).unwrap()).unwrap();
+        fs::write(self.path("activation.json"), envelope).unwrap();
+    }
+
+    /// The first start, with this bundle on offer and its author trusted.
+    pub(in crate::tests) async fn start(&self, files: &BundleFiles) -> Arc<Lifecycle> {
+        self.offer(files);
+        self.open().await.unwrap()
+    }
+
+    pub(in crate::tests) async fn open(&self) -> Result<Arc<Lifecycle>, StartError> {
+        if !self.path("trust.json").exists() {
+            self.trust(&author());
+        }
+        let sources = Sources {
+            bundle: self.path("bundle"),
+            trust_roots: self.path("trust.json"),
+            activation: Some(self.path("activation.json")),
+            candidate: Some(self.path("candidate")),
+            pins: Pins::default(),
+            allows_development: false,
+        };
+        let prepared = sources.prepare(self.clock.now())?;
+        let path = self.database.path().join("gateway.db");
+        let open = || async { Arc::new(Store::open(path.to_str().unwrap()).await.unwrap()) };
+        let store = Arc::clone(self.store.get_or_init(open).await);
+        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn TellTime>).await
+    }
+}
+
+fn write(folder: &Path, files: &BundleFiles) {
+    if folder.exists() {
+        fs::remove_dir_all(folder).unwrap();
+    }
+    for (name, bytes) in files.iter() {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+/// A bundle that allows everything, with this sequence, signed by `key(1)`.
+pub(in crate::tests) fn bundle(sequence: u64) -> BundleFiles {
+    static ALLOWS: LazyLock<BundleFiles> = LazyLock::new(|| built("i32.const 0"));
+    signed(&ALLOWS, &[&key(1)], |manifest| manifest.sequence = sequence)
+}
+
+/// As [`bundle`], that denies everything.
+pub(in crate::tests) fn denying(sequence: u64) -> BundleFiles {
+    static DENIES: LazyLock<BundleFiles> =
+        LazyLock::new(|| built("(i32.store8 (i32.const 0) (i32.const 1)) i32.const 0"));
+    signed(&DENIES, &[&key(1)], |manifest| manifest.sequence = sequence)
+}
+
+/// As [`bundle`], that promises what payment-guard does.
+pub(in crate::tests) fn failing_its_vectors(sequence: u64) -> BundleFiles {
+    let name = "tests/payments.json";
+    let promises = committed();
+    let promises = promises.get(name).unwrap();
+    let files = with(&bundle(sequence), &[(name, promises)]).unwrap();
+    signed(&files, &[&key(1)], |manifest| {
+        manifest.files.insert(name.into(), gateway_domain::canonical::digest_bytes("", promises));
+    })
+}
+
+pub(in crate::tests) fn built(body: &str) -> BundleFiles {
+    bundle_of(&engine(), &guest(1, "", body), |_| ()).files().clone()
+}
+
+pub(in crate::tests) fn hash_of(files: &BundleFiles) -> Hex32 {
+    files.bundle_hash().unwrap()
+}
+
+#[track_caller]
+pub(in crate::tests) fn active(lifecycle: &Lifecycle) -> Hex32 {
+    lifecycle.host().active().unwrap().bundle_hash()
+}
+
+pub(in crate::tests) async fn watch(lifecycle: &Lifecycle) {
+    lifecycle.reload(Cause::Watch).await;
+}
+
+/// The kind of fault that an evaluation ends with, at the instant that policies of these tests are told.
+pub(in crate::tests) async fn fault(lifecycle: &Lifecycle) -> Option<&'static str> {
+    let asked = payment("acct-2", &[]);
+    let evaluation = lifecycle.host().judge(&asked.request(Moment::Submit), &facts("2")).await;
+    evaluation.fault.map(crate::EvaluationFault::kind)
+}

@@ -1,0 +1,100 @@
+//! Deliberate rollbacks.
+
+use super::super::support::{author, key, role, signed, trust};
+use super::deployment::{self, Deployment, bundle, hash_of};
+use gateway_engine::ports::{ActivationKind, DescribePolicies};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signed_record_brings_an_older_bundle_back_and_is_used_up_by_it() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer(&bundle(2));
+    deployment::watch(&lifecycle).await;
+    deployment.record(3, &bundle(1), &[&key(1)]);
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    let status = lifecycle.status(10).await.unwrap();
+    let rollback = &status.history[0].activation;
+    assert_eq!((rollback.sequence, rollback.kind), (3, ActivationKind::Rollback));
+    assert_eq!((rollback.reason.as_str(), rollback.signers.len()), ("a test", 1));
+    assert_eq!(status.refused, []);
+
+    // The bundle that was left does not come back by itself, now or after a restart.
+    drop(lifecycle);
+    let lifecycle = deployment.open().await.unwrap();
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    assert_eq!(lifecycle.health().refused[0].offer, "bundle");
+
+    // What comes next has to be above the record; then the record does nothing any more.
+    deployment.offer(&bundle(4));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(4)));
+    drop(lifecycle);
+    let lifecycle = deployment.open().await.unwrap();
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(4)));
+    let refused = lifecycle.health().refused;
+    assert_eq!((refused.len(), refused[0].offer), (1, "activation"));
+    assert!(refused[0].why.contains("sequence 3 is not above 4"), "{refused:?}");
+    assert_eq!(lifecycle.status(10).await.unwrap().history.len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_does_not_hold_changes_nothing() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer(&bundle(2));
+    deployment::watch(&lifecycle).await;
+    let refused = async |why: &str| {
+        deployment::watch(&lifecycle).await;
+        assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(2)));
+        let refused = lifecycle.health().refused;
+        assert!(refused[0].offer == "activation" && refused[0].why.contains(why), "{refused:?}");
+    };
+    deployment.record(3, &bundle(1), &[&key(9)]);
+    refused("role `author` has 0 of 1").await;
+    deployment.record(2, &bundle(1), &[&key(1)]);
+    refused("sequence 2 is not above 2").await;
+    deployment.record(u64::MAX, &bundle(1), &[&key(1)]);
+    refused("is above 9007199254740992").await;
+    deployment.record(3, &bundle(7), &[&key(1)]);
+    refused("is in the store or in the folder").await;
+    std::fs::write(deployment.path("activation.json"), "{").unwrap();
+    refused("`activation record` is not valid").await;
+    std::fs::remove_file(deployment.path("activation.json")).unwrap();
+    deployment::watch(&lifecycle).await;
+    assert_eq!(lifecycle.health().refused, []);
+    assert_eq!(lifecycle.status(10).await.unwrap().history.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_author_stops_a_rollback_to_what_it_signed() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.trust(&trust(vec![role("author", 1, &[&key(1), &key(2)])], &[]));
+    let newer = signed(&bundle(2), &[&key(2)], |_| ());
+    deployment.offer(&newer);
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&newer));
+    deployment.trust(&trust(vec![role("author", 1, &[&key(1), &key(2)])], &[&key(1)]));
+    deployment.record(3, &bundle(1), &[&key(2)]);
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&newer));
+    let refused = lifecycle.health().refused;
+    assert!(refused[0].why.contains("role `author` has 0 of 1"), "{refused:?}");
+    // With the signature of somebody who is believed, in the folder, it may.
+    deployment.offer(&signed(&bundle(1), &[&key(2)], |_| ()));
+    deployment.record(4, &bundle(1), &[&key(2)]);
+    deployment::watch(&lifecycle).await;
+    assert_eq!((deployment::active(&lifecycle), lifecycle.health().refused), (hash_of(&bundle(1)), vec![]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_may_name_the_folders_own_bundle() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(5)).await;
+    deployment.trust(&author());
+    deployment.offer(&bundle(3));
+    deployment.record(6, &bundle(3), &[&key(1)]);
+    deployment::watch(&lifecycle).await;
+    assert_eq!((deployment::active(&lifecycle), lifecycle.health().refused), (hash_of(&bundle(3)), vec![]));
+}

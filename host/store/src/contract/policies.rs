@@ -1,0 +1,123 @@
+//! Bundles and activations: the high-water mark only rises, and is compared where it is written.
+
+use super::Deployment;
+use super::samples::hex32;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{
+    Activated, Activation, ActivationKind, CommitOperations, KeepPolicies, KeptBundle,
+};
+use std::sync::Arc;
+
+fn bundle(byte: u8) -> KeptBundle {
+    let file = |name: &str| (name.to_owned(), vec![byte; 3]);
+    KeptBundle {
+        bundle_hash: hex32(byte),
+        bundle_id: "guard".into(),
+        files: vec![file("manifest.json"), file("signatures/a.json")],
+    }
+}
+
+fn activation(sequence: u64, byte: u8) -> Activation {
+    Activation {
+        at_ms: EpochMs(sequence * 10),
+        sequence,
+        bundle_hash: hex32(byte),
+        kind: ActivationKind::Activate,
+        signers: vec!["alice".into(), "bob".into()],
+        reason: String::new(),
+    }
+}
+
+async fn activate(store: &impl KeepPolicies, sequence: u64, byte: u8) -> Activated {
+    store.activation_append(activation(sequence, byte), bundle(byte)).await.unwrap()
+}
+
+pub(crate) async fn the_high_water_mark_only_rises(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    assert_eq!(store.activations(10).await.unwrap(), []);
+    assert_eq!(activate(&*store, 5, 1).await, Activated::Recorded);
+    assert_eq!(activate(&*store, 5, 1).await, Activated::Standing);
+    assert_eq!(activate(&*store, 5, 2).await, Activated::Overtaken { reached: 5 });
+    assert_eq!(activate(&*store, 4, 2).await, Activated::Overtaken { reached: 5 });
+    assert_eq!(store.bundle_load(hex32(2)).await.unwrap(), None, "what is refused is not kept");
+    assert_eq!(activate(&*store, 7, 2).await, Activated::Recorded);
+    deployment.close(store).await;
+    let store = deployment.open().await;
+    assert_eq!(activate(&*store, 5, 1).await, Activated::Overtaken { reached: 7 });
+    assert_eq!(store.activations(10).await.unwrap(), [activation(7, 2), activation(5, 1)]);
+    assert_eq!(store.activations(1).await.unwrap(), [activation(7, 2)]);
+}
+
+pub(crate) async fn a_rollback_is_an_activation_with_a_higher_sequence(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    activate(&*store, 1, 1).await;
+    activate(&*store, 2, 2).await;
+    let back = Activation {
+        kind: ActivationKind::Rollback,
+        signers: Vec::new(),
+        reason: "it refuses \"payroll\"".into(),
+        ..activation(3, 1)
+    };
+    let again = async || store.activation_append(back.clone(), bundle(1)).await.unwrap();
+    assert_eq!(again().await, Activated::Recorded);
+    assert_eq!(again().await, Activated::Standing);
+    // The bundle that stands may be offered with its own, lower sequence; the one it replaced may not.
+    assert_eq!(activate(&*store, 1, 1).await, Activated::Standing);
+    assert_eq!(activate(&*store, 2, 2).await, Activated::Overtaken { reached: 3 });
+    activate(&*store, 4, 3).await;
+    assert_eq!(again().await, Activated::Overtaken { reached: 4 }, "a record is used up");
+    assert_eq!(store.activations(2).await.unwrap(), [activation(4, 3), back]);
+}
+
+pub(crate) async fn bundles_are_read_back_with_the_signatures_offered_last(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    activate(&*store, 1, 1).await;
+    assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(bundle(1)));
+    let mut resigned = bundle(1);
+    resigned.files[1] = ("signatures/b.json".into(), vec![9]);
+    let standing = store.activation_append(activation(1, 1), resigned.clone()).await.unwrap();
+    assert_eq!(standing, Activated::Standing);
+    assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(resigned));
+    assert_eq!(store.bundle_file(hex32(1), "manifest.json").await.unwrap(), Some(vec![1; 3]));
+    assert_eq!(store.bundle_file(hex32(1), "signatures/a.json").await.unwrap(), None);
+    assert_eq!(store.bundle_file(hex32(9), "manifest.json").await.unwrap(), None);
+}
+
+pub(crate) async fn of_16_concurrent_activations_of_one_sequence_one_is_recorded(
+    deployment: &impl Deployment,
+) {
+    let store = deployment.open().await;
+    let tasks: Vec<_> = (1..=16)
+        .map(|byte| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { activate(&*store, 1, byte).await })
+        })
+        .collect();
+    let mut n_recorded = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Activated::Recorded => n_recorded += 1,
+            other => assert_eq!(other, Activated::Overtaken { reached: 1 }),
+        }
+    }
+    assert_eq!((n_recorded, store.activations(20).await.unwrap().len()), (1, 1));
+}
+
+pub(crate) async fn a_sequence_that_cannot_be_kept_is_an_error(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    assert!(
+        store
+            .activation_append(Activation { sequence: u64::MAX, ..activation(1, 1) }, bundle(1))
+            .await
+            .is_err()
+    );
+    assert_eq!(store.activations(10).await.unwrap(), []);
+}
+
+pub(crate) async fn a_probe_writes(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    store.probe_write(EpochMs(1)).await.unwrap();
+    store.probe_write(EpochMs(2)).await.unwrap();
+    deployment.close(Arc::clone(&store)).await;
+    assert!(store.probe_write(EpochMs(3)).await.is_err());
+}

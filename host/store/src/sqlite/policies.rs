@@ -1,0 +1,166 @@
+//! Bundles that were active, and the activations: the comparison with the high-water mark is in the transaction that
+//! moves it.
+
+use crate::error::{failed, unavailable};
+use crate::sqlite::Sqlite;
+use crate::sqlite::right_edge::RightEdge;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Activated, Activation, ActivationKind, KeptBundle};
+use gateway_sqlite::Job;
+use sqlx::SqliteConnection;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const MARK: &str = "SELECT sequence, bundle_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
+const ACTIVATIONS: &str = "SELECT at_ms, sequence, bundle_hash, kind, signers, reason FROM policy_activations
+    ORDER BY sequence DESC LIMIT ?1";
+const FILES: &str =
+    "SELECT bundle_id, name, bytes FROM policy_bundles JOIN policy_bundle_files USING (bundle_hash)
+    WHERE bundle_hash = ?1 ORDER BY name";
+const FILE: &str = "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = ?2";
+
+type Row = (i64, i64, Vec<u8>, String, String, String);
+
+struct ActivationJob {
+    activation: Activation,
+    sequence: i64,
+    signers: String,
+    bundle: KeptBundle,
+    n_statements: Arc<AtomicU64>,
+}
+
+impl Job for ActivationJob {
+    type State = RightEdge;
+    type Output = Activated;
+
+    async fn apply(
+        &self,
+        conn: &mut SqliteConnection,
+        _edge: &mut RightEdge,
+    ) -> Result<Activated, sqlx::Error> {
+        let mark: Option<(i64, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
+        self.n_statements.fetch_add(1, Ordering::Relaxed);
+        let Some((reached, hash)) = mark.filter(|(reached, _)| *reached >= self.sequence) else {
+            self.keep_bundle(conn).await?;
+            self.append(conn).await?;
+            return Ok(Activated::Recorded);
+        };
+        if hash == self.bundle.bundle_hash.as_bytes() {
+            self.keep_bundle(conn).await?;
+            return Ok(Activated::Standing);
+        }
+        Ok(Activated::Overtaken { reached: reached.unsigned_abs() })
+    }
+}
+
+impl ActivationJob {
+    /// Every file but the signatures is pinned by the hash; signatures may have been added or taken away.
+    async fn keep_bundle(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        let hash = &self.bundle.bundle_hash.as_bytes()[..];
+        let bundle =
+            "INSERT INTO policy_bundles (bundle_hash, bundle_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        sqlx::query(bundle).bind(hash).bind(self.bundle.bundle_id.as_str()).execute(&mut *conn).await?;
+        sqlx::query("DELETE FROM policy_bundle_files WHERE bundle_hash = ?1")
+            .bind(hash)
+            .execute(&mut *conn)
+            .await?;
+        for (name, bytes) in &self.bundle.files {
+            let file = "INSERT INTO policy_bundle_files (bundle_hash, name, bytes) VALUES (?1, ?2, ?3)";
+            let insert = sqlx::query(file).bind(hash).bind(name.as_str()).bind(bytes.as_slice());
+            insert.execute(&mut *conn).await?;
+        }
+        let n_statements = u64::try_from(self.bundle.files.len()).unwrap_or(u64::MAX).saturating_add(2);
+        self.n_statements.fetch_add(n_statements, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn append(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        let Activation { at_ms, bundle_hash, kind, reason, .. } = &self.activation;
+        let sql = "INSERT INTO policy_activations (sequence, at_ms, bundle_hash, kind, signers, reason)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let insert = sqlx::query(sql).bind(self.sequence).bind(crate::encode::instant(*at_ms));
+        let insert = insert.bind(&bundle_hash.as_bytes()[..]).bind(kind.as_str());
+        insert.bind(self.signers.as_str()).bind(reason.as_str()).execute(conn).await?;
+        self.n_statements.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+struct ProbeJob(EpochMs);
+
+impl Job for ProbeJob {
+    type State = RightEdge;
+    type Output = ();
+
+    async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
+        let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, ?1)
+             ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
+        sqlx::query(sql).bind(crate::encode::instant(self.0)).execute(conn).await?;
+        Ok(())
+    }
+}
+
+impl Sqlite {
+    pub(crate) async fn activation_append(
+        &self,
+        activation: Activation,
+        bundle: KeptBundle,
+    ) -> Result<Activated, Unavailable> {
+        // A sequence that the column cannot hold could not be compared either.
+        let sequence = i64::try_from(activation.sequence)
+            .map_err(|_| unavailable("an activation's sequence is beyond the store's integers"))?;
+        let lost = |error| failed("an activation's signers can not be written as JSON", &error);
+        let signers = serde_json::to_string(&activation.signers).map_err(lost)?;
+        let n_statements = Arc::clone(&self.n_statements);
+        let job = ActivationJob { activation, sequence, signers, bundle, n_statements };
+        let lost = |error| failed("a policy activation could not be written", &error);
+        self.database.write(job).await.map_err(lost)
+    }
+
+    pub(crate) async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
+        let rows = sqlx::query_as::<_, Row>(ACTIVATIONS).bind(n_max).fetch_all(self.database.reader()).await;
+        let rows = rows.map_err(|error| failed("the policy activations could not be read", &error))?;
+        rows.into_iter().map(activation).collect()
+    }
+
+    pub(crate) async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+        let query = sqlx::query_as::<_, (String, String, Vec<u8>)>(FILES).bind(&bundle_hash.as_bytes()[..]);
+        let rows = query.fetch_all(self.database.reader()).await;
+        let rows =
+            rows.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))?;
+        let Some(bundle_id) = rows.first().map(|(bundle_id, ..)| bundle_id.clone()) else { return Ok(None) };
+        let files = rows.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
+        Ok(Some(KeptBundle { bundle_hash, bundle_id, files }))
+    }
+
+    pub(crate) async fn bundle_file(
+        &self,
+        bundle_hash: Hex32,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, Unavailable> {
+        let query = sqlx::query_scalar::<_, Vec<u8>>(FILE).bind(&bundle_hash.as_bytes()[..]).bind(name);
+        let row = query.fetch_optional(self.database.reader()).await;
+        row.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))
+    }
+
+    pub(crate) async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
+        let written = self.database.write(ProbeJob(at)).await;
+        written.map_err(|error| failed("the database can not be written", &error))
+    }
+}
+
+fn activation((at_ms, sequence, bundle_hash, kind, signers, reason): Row) -> Result<Activation, Unavailable> {
+    let kinds = [ActivationKind::Activate, ActivationKind::Rollback];
+    let kind = kinds.into_iter().find(|known| known.as_str() == kind);
+    let unreadable = |error| failed("an activation's signers can not be read", &error);
+    Ok(Activation {
+        at_ms: EpochMs(at_ms.unsigned_abs()),
+        sequence: sequence.unsigned_abs(),
+        bundle_hash: crate::decode::hex32("an activation", &bundle_hash)?,
+        kind: kind.ok_or_else(|| unavailable("an activation is of a kind that is not known here"))?,
+        signers: serde_json::from_str(&signers).map_err(unreadable)?,
+        reason,
+    })
+}

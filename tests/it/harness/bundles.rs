@@ -1,0 +1,145 @@
+//! Releases of the default policy, signed by keys of the tests' own.
+
+use super::process::{Process, request};
+use ed25519_dalek::SigningKey;
+use gateway_domain::ids::Hex32;
+use gateway_policy::bundle::{ActivationRecord, MANIFEST_FILE, Manifest, Role, pack};
+use gateway_policy::{BundleFiles, TrustPolicy};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) fn key(seed: u8) -> SigningKey {
+    SigningKey::from_bytes(&[seed; 32])
+}
+
+/// The default policy under another sequence, and so under another hash, signed by this key.
+pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard");
+    let files = BundleFiles::read(&root).unwrap();
+    let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
+    manifest.sequence = sequence;
+    manifest.version = format!("test-{sequence}");
+    let unsigned: Vec<_> = files
+        .iter()
+        .filter(|(name, _)| !name.starts_with("signatures/") && *name != MANIFEST_FILE)
+        .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
+        .chain([(MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap())])
+        .collect();
+    let unsigned = BundleFiles::new(unsigned).unwrap();
+    let signature = pack::sign(&unsigned, signer).unwrap();
+    let all = unsigned.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).chain([signature]);
+    BundleFiles::new(all.collect::<Vec<_>>()).unwrap()
+}
+
+pub(crate) fn hash(files: &BundleFiles) -> String {
+    files.bundle_hash().unwrap().to_string()
+}
+
+/// A gateway's folder with a bundle folder, trust roots and an activation record of its own.
+pub(crate) struct Site(TempDir);
+
+impl Site {
+    /// Trusts `key(1)` and `key(2)`.
+    pub(crate) fn new() -> Self {
+        let site = Self(tempfile::tempdir().unwrap());
+        site.trust(&[]);
+        site
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn trust(&self, revoked: &[&SigningKey]) {
+        let public = |key: &SigningKey| Hex32::new(key.verifying_key().to_bytes());
+        let role =
+            Role { role: "author".into(), threshold: 1, keys: [public(&key(1)), public(&key(2))].into() };
+        let revoked = revoked.iter().map(|key| public(key)).collect();
+        let trust = TrustPolicy { roles: vec![role], revoked };
+        replace(&self.path("trust.json"), &serde_json::to_vec(&trust).unwrap());
+    }
+
+    pub(crate) fn offer(&self, files: &BundleFiles) {
+        write_folder(&self.path("bundle"), files);
+    }
+
+    pub(crate) fn offer_candidate(&self, files: &BundleFiles) {
+        write_folder(&self.path("candidate"), files);
+    }
+
+    /// Names this bundle in a record with this sequence.
+    pub(crate) fn record(&self, sequence: u64, bundle: &BundleFiles) {
+        let record = ActivationRecord {
+            sequence,
+            bundle_hash: bundle.bundle_hash().unwrap(),
+            reason: "a test".into(),
+            not_after_ms: None,
+        };
+        let envelope = record.sign(&[&key(1)]).unwrap();
+        replace(&self.path("activation.json"), &serde_json::to_vec(&envelope).unwrap());
+    }
+
+    /// The real process, looking every so many milliseconds; 0: only on SIGHUP.
+    pub(crate) fn start(&self, watch_ms: u32, failpoint: Option<&str>) -> Process {
+        let shown = |name: &str| self.path(name).to_str().unwrap().to_owned();
+        let (bundle, trust) = (shown("bundle"), shown("trust.json"));
+        let (activation, candidate) = (shown("activation.json"), shown("candidate"));
+        let given = [
+            ("policy_bundle", bundle.as_str()),
+            ("policy_trust_roots", &trust),
+            ("policy_activation", &activation),
+            ("policy_candidate", &candidate),
+            ("policy_watch_ms", &watch_ms.to_string()),
+        ];
+        Process::start(self.0.path(), failpoint, &given)
+    }
+}
+
+/// In one step, as an operator should: nobody reads half of it.
+fn replace(path: &Path, bytes: &[u8]) {
+    let new = path.with_extension("new");
+    fs::write(&new, bytes).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+fn write_folder(folder: &Path, files: &BundleFiles) {
+    if folder.exists() {
+        fs::remove_dir_all(folder).unwrap();
+    }
+    for (name, bytes) in files.iter() {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+/// What `GET /v1/policy/bundles` says.
+pub(crate) fn status(address: &str) -> Value {
+    let (code, status) = request(address, "GET", "/v1/policy/bundles", None).unwrap();
+    assert_eq!(code, 200, "{status}");
+    status
+}
+
+/// What `GET /v1/policy/bundles` says once this holds of it.
+#[track_caller]
+pub(crate) fn until(address: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let status = status(address);
+        if holds(&status) {
+            return status;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{status:#}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until this bundle judges.
+#[track_caller]
+pub(crate) fn until_active(address: &str, bundle: &BundleFiles) -> Value {
+    let hash = hash(bundle);
+    until(address, |status| status["active"]["bundle_hash"] == hash.as_str() && status["fault"].is_null())
+}

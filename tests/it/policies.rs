@@ -1,0 +1,175 @@
+//! The life of bundles in the running gateway: the real process, its files, signals and crashes.
+
+mod load;
+
+use crate::harness::bundles::{self, Site, hash, key, release, status, until, until_active};
+use crate::harness::process::{Process, request, text};
+use crate::harness::samples::payment;
+use serde_json::{Value, json};
+use std::fs;
+
+fn ready(process: &Process) -> (u16, Value) {
+    request(&process.address, "GET", "/readyz", None).unwrap()
+}
+
+/// The hash that a preview names.
+fn previewed(process: &Process) -> (u16, Value) {
+    let body = json!({ "intent": payment("preview") });
+    request(&process.address, "POST", "/v1/policy/preview", Some(&body)).unwrap()
+}
+
+#[test]
+fn a_newer_bundle_is_activated_on_sighup_and_not_before() {
+    let site = Site::new();
+    site.offer(&release(1, &key(1)));
+    let mut process = site.start(0, None);
+    assert_eq!(status(&process.address)["active"]["bundle_hash"], hash(&release(1, &key(1))));
+    site.offer(&release(2, &key(1)));
+    assert_eq!(status(&process.address)["active"]["activation_sequence"], 1);
+    process.hang_up();
+    process.wait_for_line("policy bundle active");
+    let shown = until_active(&process.address, &release(2, &key(1)));
+    assert_eq!(previewed(&process).1["bundle_hash"], hash(&release(2, &key(1))));
+    let active = &shown["active"];
+    assert_eq!((&active["kind"], &active["bundle"]["version"]), (&json!("activate"), &json!("test-2")));
+    assert_eq!(active["bundle"]["validity"], json!({ "not_before_ms": null, "not_after_ms": null }));
+    assert!(active["activated_at_ms"].as_u64() > Some(1_700_000_000_000));
+    assert_eq!(active["signers"].as_array().unwrap().len(), 1);
+    let sequences: Vec<_> =
+        shown["history"].as_array().unwrap().iter().map(|it| it["activation_sequence"].clone()).collect();
+    assert_eq!(sequences, [2, 1]);
+}
+
+#[test]
+fn a_watched_folder_needs_no_signal_and_what_is_refused_is_told() {
+    let site = Site::new();
+    site.offer(&release(5, &key(1)));
+    let process = site.start(20, None);
+    site.offer(&release(6, &key(2)));
+    until_active(&process.address, &release(6, &key(2)));
+    let mut other = release(6, &key(1));
+    for (offered, why) in
+        [(release(5, &key(1)), "is not above 6"), (release(7, &key(9)), "0 of 1 signatures")]
+    {
+        site.offer(&offered);
+        let hash = hash(&offered);
+        let shown = until(&process.address, |it| {
+            it["refused"][0]["bundle_hash"] == hash.as_str()
+                && it["refused"][0]["why"].to_string().contains(why)
+        });
+        assert_eq!(shown["active"]["activation_sequence"], 6);
+        assert_eq!(shown["last_refusal"]["offer"], "bundle");
+        let (code, ready) = ready(&process);
+        assert_eq!((code, &ready["status"]), (200, &json!("ready")), "{ready}");
+        assert_eq!(ready["checks"]["policy"]["refused"][0]["bundle_hash"], hash);
+        other = offered;
+    }
+    let metrics = text(&process.address, "/metrics");
+    for line in [
+        "operation_gateway_policy_activations_total{kind=\"activate\"} 2",
+        "operation_gateway_policy_refusals_total{offer=\"bundle\"} ",
+        "operation_gateway_policy_judges 1",
+    ] {
+        assert!(metrics.contains(line), "`{line}` is not in {metrics}");
+    }
+    let active = hash(&release(6, &key(1)));
+    assert!(metrics.contains(&format!("active_bundle_info{{bundle_hash=\"{active}\"}} 1")), "{metrics}");
+    assert!(!metrics.contains(&hash(&other)), "only the active bundle is ever a label");
+}
+
+#[test]
+fn death_between_record_and_swap_comes_back_with_the_recorded_bundle() {
+    let site = Site::new();
+    site.offer(&release(1, &key(1)));
+    // The first activation is that of the start.
+    let mut process = site.start(0, Some("policy-activation-recorded:2"));
+    site.offer(&release(2, &key(1)));
+    process.hang_up();
+    process.wait_for_line("failpoint policy-activation-recorded");
+    process.kill();
+    // Whatever is in the folder by then.
+    for offered in [None, Some(release(1, &key(1))), Some(release(2, &key(1)))] {
+        match &offered {
+            Some(files) => site.offer(files),
+            None => fs::remove_dir_all(site.path("bundle")).unwrap(),
+        }
+        let process = site.start(0, None);
+        let shown = until_active(&process.address, &release(2, &key(1)));
+        assert_eq!(shown["history"].as_array().unwrap().len(), 2);
+        assert_eq!(previewed(&process).1["bundle_hash"], hash(&release(2, &key(1))));
+        assert!(process.terminate().0.success());
+    }
+}
+
+#[test]
+fn a_signed_record_rolls_back_and_a_copy_of_it_does_nothing_later() {
+    let site = Site::new();
+    let (old, new) = (release(1, &key(1)), release(2, &key(1)));
+    site.offer(&old);
+    let process = site.start(20, None);
+    site.offer(&new);
+    until_active(&process.address, &new);
+    site.record(3, &old);
+    let shown = until_active(&process.address, &old);
+    assert_eq!(
+        (&shown["active"]["kind"], &shown["active"]["reason"]),
+        (&json!("rollback"), &json!("a test"))
+    );
+    let mut used = fs::read(site.path("activation.json")).unwrap();
+    site.offer(&release(4, &key(1)));
+    until_active(&process.address, &release(4, &key(1)));
+    used.push(b'\n');
+    fs::write(site.path("activation.json"), used).unwrap();
+    let shown = until(&process.address, |it| it["refused"][0]["offer"] == "activation");
+    assert!(shown["refused"][0]["why"].to_string().contains("sequence 3 is not above 4"), "{shown}");
+    assert_eq!(shown["active"]["bundle_hash"], hash(&release(4, &key(1))));
+}
+
+#[test]
+fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
+    let site = Site::new();
+    site.offer(&release(1, &key(1)));
+    let mut process = site.start(0, None);
+    assert_eq!(ready(&process).0, 200);
+    site.trust(&[&key(1)]);
+    process.hang_up();
+    process.wait_for_line("policy offer refused");
+    until(&process.address, |it| it["fault"] == "untrusted_bundle");
+    let (code, body) = ready(&process);
+    assert_eq!((code, &body["checks"]["policy"]["status"]), (503, &json!("failed")), "{body}");
+    assert_eq!((&body["status"], &body["checks"]["store"]["status"]), (&json!("not_ready"), &json!("ok")));
+    let submitted =
+        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("revoked"))).unwrap();
+    assert_eq!((submitted.0, &submitted.1["error"]), (503, &json!("policy_unavailable")), "{}", submitted.1);
+    assert_eq!(previewed(&process).1["reasons"], json!(["policy_fault:untrusted_bundle"]));
+    drop(process);
+
+    // A restart does not believe it either, but it tells.
+    let process = site.start(20, None);
+    assert_eq!((ready(&process).0, &status(&process.address)["fault"]), (503, &json!("no_active_bundle")));
+    site.offer(&release(2, &key(2)));
+    until_active(&process.address, &release(2, &key(2)));
+    assert_eq!(ready(&process).0, 200);
+    let submitted =
+        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("revoked"))).unwrap();
+    assert_eq!(submitted.0, 200, "{}", submitted.1);
+}
+
+#[test]
+fn a_candidate_looks_on() {
+    let site = Site::new();
+    site.offer(&release(1, &key(1)));
+    site.offer_candidate(&release(2, &key(2)));
+    let process = site.start(0, None);
+    let submitted =
+        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("shadow"))).unwrap();
+    assert_eq!(submitted.0, 200, "{}", submitted.1);
+    // The development key's creation and its admission, and the payment.
+    let shown = until(&process.address, |it| it["candidate"]["shadow"]["evaluated"] == 3);
+    let shadow = &shown["candidate"]["shadow"];
+    assert_eq!((&shadow["same"], &shadow["dropped"]), (&json!(3), &json!(0)), "{shadow}");
+    assert_eq!(shown["candidate"]["bundle"]["bundle_hash"], hash(&release(2, &key(2))));
+    assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))));
+    assert!(text(&process.address, "/metrics").contains("policy_shadow_total{result=\"same\"} 3"));
+    bundles::until_active(&process.address, &release(1, &key(1)));
+}
