@@ -7,7 +7,10 @@ use crate::convert::{self, Owned};
 use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::EvaluationFault;
-use crate::limits::{DEADLINE_TICKS, HANDLES_MAX, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX};
+use crate::limits::{
+    DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, HANDLES_MAX, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX,
+    OUTPUT_ITEMS_MAX,
+};
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
@@ -16,6 +19,7 @@ use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::Store;
 
 /// What one evaluation gave.
@@ -41,6 +45,8 @@ pub struct Evaluator {
     fuel_max: u64,
     memory_bytes_max: usize,
     not_after: Option<EpochMs>,
+    /// Whether the last evaluation with all its fuel needed more than the first attempt has.
+    heavy: AtomicBool,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -78,6 +84,7 @@ impl Evaluator {
             fuel_max: limits.fuel,
             memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
             not_after: bundle.manifest().not_after_ms.map(EpochMs),
+            heavy: AtomicBool::new(false),
         };
         loaded.describe().map_err(BundleError::Describe)?;
         crate::self_test::run(&loaded, bundle)?;
@@ -124,6 +131,15 @@ impl Evaluator {
         self.fuel_max
     }
 
+    /// Whether an evaluation is likely to need a thread of its own.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.heavy.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_heavy(&self, heavy: bool) {
+        self.heavy.store(heavy, Ordering::Relaxed);
+    }
+
     /// Judges a request on the calling thread, with at most `fuel` and never more than the manifest's.
     ///
     /// Pure: the same request and facts give the same outcome, and the same fuel used, as long as `fuel` suffices.
@@ -136,8 +152,22 @@ impl Evaluator {
     /// As [`Evaluator::evaluate`], before the digests of the record are computed.
     #[must_use]
     pub fn judge(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Judged {
+        self.judge_within(request, facts, fuel, DEADLINE_TICKS)
+    }
+
+    /// The attempt on the caller's own thread: none when it has to be made again with more fuel or time.
+    pub(crate) fn judge_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<Judged> {
+        let judged = self.judge_within(request, facts, FUEL_INLINE, DEADLINE_TICKS_INLINE);
+        match judged.fault() {
+            Some(EvaluationFault::OutOfFuel) if self.fuel_max > FUEL_INLINE => None,
+            Some(EvaluationFault::Deadline) => None,
+            _ => Some(judged),
+        }
+    }
+
+    fn judge_within(&self, request: &Request<'_>, facts: &Facts, fuel: u64, ticks: u64) -> Judged {
         let run = || {
-            let mut store = self.store(facts.clone(), fuel);
+            let mut store = self.store(facts.clone(), fuel, ticks);
             if self.world == World::Wasi {
                 store.data_mut().seed(outcome::input_hash(request));
             }
@@ -173,13 +203,13 @@ impl Evaluator {
     /// # Errors
     /// [`EvaluationFault`], as any evaluation.
     pub fn describe(&self) -> Result<String, EvaluationFault> {
-        let mut store = self.store(Facts::default(), self.fuel_max);
+        let mut store = self.store(Facts::default(), self.fuel_max, DEADLINE_TICKS);
         let described = self.instantiate(&mut store)?.call_describe(&mut store);
         described.map_err(|error| EvaluationFault::of(&error))
     }
 
     /// Limits are set before anything of the guest runs: a start function is held to them too.
-    fn store(&self, facts: Facts, fuel: u64) -> Store<State> {
+    fn store(&self, facts: Facts, fuel: u64, ticks: u64) -> Store<State> {
         let mut store = Store::new(
             self.engine.wasmtime(),
             State::new(facts, Arc::clone(&self.contents), self.memory_bytes_max),
@@ -187,7 +217,7 @@ impl Evaluator {
         store.limiter(|state| state);
         // Fuel is on in the engine's configuration; without it the store has none, and the guest traps at once.
         let _ = store.set_fuel(fuel.min(self.fuel_max));
-        store.set_epoch_deadline(DEADLINE_TICKS);
+        store.set_epoch_deadline(ticks);
         store.set_hostcall_fuel(HOSTCALL_BYTES_MAX);
         store.set_max_component_handles(HANDLES_MAX);
         store

@@ -1,8 +1,9 @@
 //! The active bundle behind the engine's port.
 
+use crate::apart::{Apart, Busy};
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
-use crate::limits::{FUEL_INLINE, HEAVY_EVALUATIONS_MAX};
+use crate::limits::FUEL_INLINE;
 use crate::owned::OwnedRequest;
 use crate::shadow::Shadow;
 use crate::{counters, outcome};
@@ -11,14 +12,12 @@ use gateway_domain::policy::{Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, PoisonError, RwLock};
-use tokio::sync::Semaphore;
-use tokio::task;
 
 /// Evaluates with whichever bundle is active, and swaps it in one step.
 #[derive(Debug)]
 pub struct PolicyHost {
     active: RwLock<Option<Active>>,
-    heavy: Arc<Semaphore>,
+    apart: Apart,
     pub(crate) shadow: Shadow,
 }
 
@@ -39,11 +38,7 @@ impl PolicyHost {
     /// Without a bundle: every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            active: RwLock::new(None),
-            heavy: Arc::new(Semaphore::new(HEAVY_EVALUATIONS_MAX)),
-            shadow: Shadow::default(),
-        }
+        Self { active: RwLock::new(None), apart: Apart::new(), shadow: Shadow::default() }
     }
 
     /// Makes a loaded bundle the one that judges from now on; evaluations under way end with the one they began with.
@@ -81,18 +76,21 @@ impl PolicyHost {
     ///
     /// First right here, with the fuel of about 100 us: handing 10 us of work to another thread would cost more than
     /// the work. Only when that runs out it is started over, with the manifest's fuel, on a thread of its own; an
-    /// evaluation is pure, so the first attempt leaves no trace.
+    /// evaluation is pure, so the first attempt leaves no trace. While a bundle is known to need more, the first
+    /// attempt is spared: done for every request it would take the threads that answer everybody else.
     pub async fn judge(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
         let Some(active) = self.slot() else { return outcome::without_bundle(request) };
         let evaluator = Arc::clone(&active.evaluator);
         if let Some(fault) = active.fault(instant(facts)) {
             return outcome::unjudged(request, evaluator.bundle_id(), evaluator.bundle_hash(), fault);
         }
-        let first = evaluator.judge(request, facts, FUEL_INLINE);
-        if first.fault() == Some(EvaluationFault::OutOfFuel) && evaluator.fuel_max() > FUEL_INLINE {
-            return self.judge_apart(evaluator, OwnedRequest::of(request), facts.clone()).await;
+        let first = if evaluator.is_heavy() { None } else { evaluator.judge_inline(request, facts) };
+        match first {
+            Some(judged) => {
+                outcome::complete(request, evaluator.bundle_id(), evaluator.bundle_hash(), judged)
+            }
+            None => self.judge_apart(evaluator, OwnedRequest::of(request), facts.clone()).await,
         }
-        outcome::complete(request, evaluator.bundle_id(), evaluator.bundle_hash(), first)
     }
 
     async fn judge_apart(
@@ -101,16 +99,17 @@ impl PolicyHost {
         request: OwnedRequest,
         facts: Facts,
     ) -> Evaluation {
-        // The semaphore is never closed; without a permit the evaluation would only be less orderly.
-        let permit = Arc::clone(&self.heavy).acquire_owned().await;
         let spare = request.clone();
-        let judged = task::spawn_blocking(move || {
-            let _permit = permit;
-            evaluator.evaluate(&request.borrow(), &facts, evaluator.fuel_max())
+        let judged = self.apart.run(move || {
+            let evaluation = evaluator.evaluate(&request.borrow(), &facts, evaluator.fuel_max());
+            let is_slow = evaluation.fault == Some(EvaluationFault::Deadline);
+            evaluator.set_heavy(is_slow || evaluation.outcome.fuel_used > FUEL_INLINE);
+            evaluation
         });
         match judged.await {
-            Ok(evaluation) => evaluation,
-            Err(_) => outcome::failed(&spare.borrow(), EvaluationFault::Panicked),
+            Ok(Some(evaluation)) => evaluation,
+            Ok(None) => outcome::failed(&spare.borrow(), EvaluationFault::Panicked),
+            Err(Busy) => outcome::failed(&spare.borrow(), EvaluationFault::PoolExhausted),
         }
     }
 

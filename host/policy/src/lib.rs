@@ -9,6 +9,7 @@
 //! Start at [`Bundle::verify`] (files to bundle), then [`Evaluator::load`] (bundle to compiled policy), then
 //! [`PolicyHost`] (the engine's port), then [`lifecycle`] (from an offered bundle to the active one). What a policy may import is in `wit/policy.wit`; every bound is in [`limits`].
 
+mod apart;
 mod bindings;
 pub mod bundle;
 mod convert;

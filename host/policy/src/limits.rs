@@ -83,8 +83,13 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// works; this is for the one that does not.
 pub const DEADLINE_TICKS: u64 = 200;
 
-/// Evaluations that may run at once beside the async runtime's own threads.
-pub const HEAVY_EVALUATIONS_MAX: usize = 4;
+/// The same for the attempt on the caller's own thread. Fuel does not see everything: a long fact is copied again
+/// each time it is asked for.
+pub const DEADLINE_TICKS_INLINE: u64 = 2;
+
+/// Evaluations that may wait for a thread of their own. The longest takes some 50 ms, so the last of them waits a few
+/// seconds, which is less than a caller does.
+pub const HEAVY_EVALUATIONS_WAITING_MAX: usize = 64;
 
 /// Evaluations that wait for the candidate bundle: a burst of submissions, about 2 KiB each. More are dropped.
 pub const SHADOW_QUEUE_MAX: usize = 1_024;

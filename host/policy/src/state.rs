@@ -85,7 +85,9 @@ impl facts::Host for State {
 impl data::Host for State {
     fn get(&mut self, file: String, pointer: String) -> wasmtime::Result<Option<String>> {
         let value = self.contents.data.get(&file, &pointer);
-        let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(DATA_LOOKUP_BYTES);
+        // What is asked with was copied too.
+        let asked = file.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
+        let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(asked);
         match self.data_bytes_left.checked_sub(n_bytes) {
             None => Err(Stopped(EvaluationFault::TooMuchData).into()),
             Some(left) => {

@@ -5,6 +5,7 @@ mod bundles;
 mod cedar;
 mod data;
 mod default_policy;
+mod fuzz;
 mod host;
 mod hostile;
 mod lifecycle;

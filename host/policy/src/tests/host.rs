@@ -1,9 +1,12 @@
 //! The engine's port: inline, apart, and without a bundle.
 
-use super::support::{engine, facts, guest, load, payment};
-use crate::limits::FUEL_INLINE;
-use crate::{EvaluationFault, PolicyHost};
-use gateway_domain::policy::{Decision, Moment};
+use super::support::{bundle_of, engine, facts, guest, load, payment};
+use crate::limits::{FUEL_INLINE, FUEL_MAX, TICK};
+use crate::{EvaluationFault, Evaluator, PolicyHost};
+use gateway_domain::policy::{Decision, Facts, Moment};
+use std::future::Future;
+use std::task::Poll;
+use std::time::Instant;
 
 #[tokio::test]
 async fn without_a_bundle_everything_is_denied() {
@@ -43,6 +46,37 @@ async fn a_new_bundle_takes_over_in_one_step() {
     assert_eq!(fault().await, Some(EvaluationFault::Trap));
     host.activate(load(&engine, &guest(1, "", "i32.const 0")).unwrap());
     assert_eq!(fault().await, None);
+}
+
+/// Asks for a long fact again and again: few instructions, and much copying.
+const ASK: &str = "(loop $l
+    (global.set $next (i32.const 65536))
+    (call $get (i32.const 256) (i32.const 11) (i32.const 512))
+    (br $l))
+    unreachable";
+
+#[tokio::test]
+async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
+    let (host, engine) = (PolicyHost::new(), engine());
+    let wasm = guest(32, r#"(data (i32.const 256) "time.now_ms")"#, ASK);
+    let bundle = bundle_of(&engine, &wasm, |manifest| {
+        manifest.facts = vec!["time.now_ms".to_owned()];
+        (manifest.limits.fuel, manifest.limits.memory_bytes) = (FUEL_MAX, 2 << 20);
+    });
+    host.activate(Evaluator::load(&engine, &bundle).unwrap());
+    let facts = Facts::from_pairs([("time.now_ms", "7".repeat(1 << 20))]);
+    let asked = payment("acct-2", &["bob"]);
+    let request = asked.request(Moment::Submit);
+    let evaluator = host.active().unwrap();
+    for _ in 0..2 {
+        // Everything up to the first wait runs here; what waits is done elsewhere.
+        let started = Instant::now();
+        let mut judging = Box::pin(host.judge(&request, &facts));
+        let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
+        assert!(first.is_pending() && started.elapsed() < TICK * 50, "{:?}", started.elapsed());
+        assert_eq!(judging.await.fault, Some(EvaluationFault::Deadline));
+        assert!(evaluator.is_heavy());
+    }
 }
 
 #[test]

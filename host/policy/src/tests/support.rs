@@ -173,6 +173,27 @@ pub(super) fn bundle_with(
     verify(signed(&files, &[&key(1)], change), &author()).unwrap()
 }
 
+/// The manifest of a working component, to be signed over whatever takes its place.
+pub(super) struct Signed(BundleFiles);
+
+impl Signed {
+    pub(super) fn of(engine: &PolicyEngine, wasm: &[u8], facts: &[&str]) -> Self {
+        let declare =
+            |manifest: &mut Manifest| manifest.facts = facts.iter().map(ToString::to_string).collect();
+        Self(bundle_of(engine, wasm, declare).files().clone())
+    }
+
+    /// A bundle in which everything holds but, perhaps, the component.
+    pub(super) fn around(&self, wasm: &[u8]) -> Bundle {
+        let files = with(&self.0, &[(COMPONENT_FILE, wasm)]).unwrap();
+        let hash = gateway_domain::canonical::digest_bytes("", wasm);
+        let files = signed(&files, &[&key(1)], |manifest| {
+            manifest.files.insert(COMPONENT_FILE.to_owned(), hash);
+        });
+        verify(files, &author()).unwrap()
+    }
+}
+
 pub(super) fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, BundleError> {
     Evaluator::load(engine, &bundle_of(engine, wasm, |_| ()))
 }

@@ -1,0 +1,112 @@
+//! Threads for evaluations that are too long for the async runtime's own.
+//!
+//! Few, and of the lowest priority: whatever a bundle computes there, requests that need no such evaluation are answered
+//! first. The queue before them is bounded: a bundle that is always too long costs its own callers, and nobody's memory.
+
+use crate::limits::HEAVY_EVALUATIONS_WAITING_MAX;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use tokio::sync::oneshot;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// As little of the processor as the system gives to anyone.
+const NICE: i32 = 19;
+
+/// Where long evaluations run.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    jobs: SyncSender<Job>,
+}
+
+/// Everybody is busy, and enough are waiting.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Busy;
+
+impl Apart {
+    /// One thread for every two of the machine, at least one; they end with the value.
+    pub(crate) fn new() -> Self {
+        let n_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).div_ceil(2);
+        let (jobs, waiting) = sync_channel::<Job>(HEAVY_EVALUATIONS_WAITING_MAX);
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..n_threads {
+            let waiting = Arc::clone(&waiting);
+            // A thread less only makes the others' queue longer; without any, every job is refused as busy.
+            let _fewer = thread::Builder::new().name("policy-apart".into()).spawn(move || work(&waiting));
+        }
+        Self { jobs }
+    }
+
+    /// Runs `job` on one of the threads. `Ok(None)` when it panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Option<T>, Busy> {
+        let (done, answer) = oneshot::channel();
+        let job = Box::new(move || {
+            let _caller_gone = done.send(job());
+        });
+        self.jobs.try_send(job).map_err(|_| Busy)?;
+        Ok(answer.await.ok())
+    }
+}
+
+fn work(waiting: &Mutex<Receiver<Job>>) {
+    be_last();
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        // What a job answers with is dropped with it when it panics; the thread goes on.
+        let _panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+    }
+}
+
+/// On Linux priorities belong to threads, whatever POSIX says of processes.
+fn be_last() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "policy threads keep their priority");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn what_does_not_fit_is_refused_and_what_panics_harms_nobody() {
+        let apart = Apart::new();
+        assert_eq!(apart.run(|| 7).await, Ok(Some(7)));
+        assert_eq!(apart.run(|| -> u8 { panic!("on purpose") }).await, Ok(None));
+        let (release, blocked) = mpsc::channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        let mut accepted = 0;
+        loop {
+            let blocked = Arc::clone(&blocked);
+            let job: Job =
+                Box::new(move || drop(blocked.lock().unwrap_or_else(PoisonError::into_inner).recv()));
+            match apart.jobs.try_send(job) {
+                Ok(()) => accepted += 1,
+                Err(_) => break,
+            }
+        }
+        assert!(accepted >= HEAVY_EVALUATIONS_WAITING_MAX, "{accepted}");
+        assert_eq!(apart.run(|| 7).await, Err(Busy));
+        drop(release);
+        while apart.run(|| 7).await == Err(Busy) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn its_threads_are_the_last_and_nobody_else_is() {
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        let before = nice();
+        assert_eq!(Apart::new().run(nice).await, Ok(Some(NICE)));
+        assert_eq!(nice(), before);
+    }
+}
