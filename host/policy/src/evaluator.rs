@@ -189,7 +189,7 @@ impl Evaluator {
     /// # Errors
     /// [`EvaluationFault`]: there is no verdict.
     pub fn evaluate_and_keep(&self, request: &Request<'_>, facts: &Facts) -> Result<Kept, EvaluationFault> {
-        let mut store = self.store(facts.clone(), self.fuel_max);
+        let mut store = self.store(facts.clone(), self.fuel_max, DEADLINE_TICKS);
         self.call(&mut store, request).map(|_| Kept { _store: store })
     }
 

@@ -37,6 +37,10 @@ impl Settings {
     /// What is wrong with the file. None at all is as good as `{}`.
     pub(crate) fn read(data: &dyn Data) -> Result<Self, String> {
         let Some(text) = data.get(FILE, "") else { return Ok(Self::default()) };
+        // serde would take a list for a struct.
+        if !text.starts_with('{') {
+            return Err(format!("data/{FILE} is not an object"));
+        }
         serde_json::from_str(&text).map_err(|fault| format!("data/{FILE} cannot be read: {fault}"))
     }
 }
