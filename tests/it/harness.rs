@@ -5,6 +5,7 @@ pub(crate) mod custody;
 pub(crate) mod faulty;
 pub(crate) mod overtaken;
 pub(crate) mod process;
+pub(crate) mod recording;
 pub(crate) mod samples;
 pub(crate) mod verify;
 pub(crate) mod world;

@@ -1,6 +1,7 @@
 //! What a policy is asked and what it answers, as data. Running it is the `policy` crate's work.
 
 pub mod facts;
+pub mod spending;
 
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, KeyRef, Tenant};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::approval::Approval;
 pub use facts::Facts;
+pub use spending::Spent;
 
 /// Why the policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

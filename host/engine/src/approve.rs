@@ -66,7 +66,9 @@ impl Inner {
         }
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         let approvals = [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat();
-        let policy = self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref()).await;
+        let spent_beside = self.spending_asked(&operation.intent);
+        let policy =
+            self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref(), spent_beside).await?;
         judged(&policy)?;
         Ok(Some(policy))
     }

@@ -4,6 +4,7 @@ use crate::draft::Draft;
 use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::failpoint::failpoint;
+use crate::perform::Performed;
 use crate::secret::Secrets;
 use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Refusal, Step, next};
 
@@ -35,9 +36,14 @@ impl Inner {
                 Step::Perform(effect) => {
                     draft.commit(self).await?;
                     tracing::debug!(effect_id = %effect.id, "performing");
-                    let outcome = self.perform(&effect, &draft.operation, secrets).await?;
+                    let Performed { outcome, turn } =
+                        self.perform(&effect, &draft.operation, secrets).await?;
                     failpoint(performed(&effect));
                     self.settle(draft, &effect, outcome)?;
+                    if turn.is_some() {
+                        // Whoever is next must read what this one decided.
+                        draft.commit(self).await?;
+                    }
                 }
             }
         }

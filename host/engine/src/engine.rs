@@ -8,6 +8,7 @@ use crate::ports::{
 };
 use crate::rate::{Budgets, Rate};
 use crate::readiness::LastProbe;
+use crate::spending::SpendingLocks;
 use gateway_domain::ids::Tenant;
 use gateway_domain::policy::facts;
 use std::future::Future;
@@ -80,6 +81,7 @@ pub(crate) struct Inner {
     pub(crate) rules: Rules,
     pub(crate) budgets: Budgets,
     pub(crate) locks: OperationLocks,
+    pub(crate) spending: SpendingLocks,
     /// Key generations on behalf of submissions: each is much work for the nodes.
     pub(crate) ceremonies: Semaphore,
     pub(crate) backoff: Backoff,
@@ -97,6 +99,7 @@ impl Engine {
             rules,
             budgets,
             locks: OperationLocks::default(),
+            spending: SpendingLocks::default(),
             ceremonies: Semaphore::new(PROVISIONING_MAX),
             backoff: Backoff::default(),
             last_probe: LastProbe::default(),

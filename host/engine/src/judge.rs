@@ -1,9 +1,11 @@
 //! Asking the policy: the one place that puts a request together and holds the answer to the deployment's minimum.
 
 use crate::engine::Inner;
+use crate::error::Unavailable;
+use crate::spending::check_read;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
-use gateway_domain::intent::Intent;
+use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::policy::facts::{Rules, facts_for};
@@ -13,17 +15,29 @@ use gateway_domain::policy::{self, Moment};
 pub(crate) const PROVISIONER: &str = "operation-gateway";
 
 impl Inner {
-    /// One evaluation.
+    /// One evaluation. `spent_beside` is what [`Self::spending_asked`] said of the request's intent.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: what was spent could not be read, or was not although the policy asked for it.
     pub(crate) async fn judge(
         &self,
         request: policy::Request<'_>,
         key: Option<&CustodyKey>,
-    ) -> policy::Outcome {
+        spent_beside: Option<&Payment>,
+    ) -> Result<policy::Outcome, Unavailable> {
         let rules = self.rules_for(request.intent, request.submitter);
-        let facts = facts_for(&rules, key, self.ports.clock.now());
+        let (now, intent) = (self.ports.clock.now(), request.intent);
+        let spent = match spent_beside {
+            Some(payment) => Some(self.ports.reads.spent(request.tenant, payment, now).await?),
+            None => None,
+        };
+        let facts = facts_for(&rules, key, spent.as_ref(), now);
         let mut outcome = self.ports.policy.evaluate(request, &facts).await;
+        if spent.is_none() {
+            check_read(intent, &outcome)?;
+        }
         outcome.quorum = outcome.quorum.at_least(rules.required_approvals);
-        outcome
+        Ok(outcome)
     }
 
     /// An evaluation of a stored operation over some approvals.
@@ -33,7 +47,8 @@ impl Inner {
         operation: &Operation,
         approvals: &[Approval],
         key: Option<&CustodyKey>,
-    ) -> policy::Outcome {
+        spent_beside: Option<&Payment>,
+    ) -> Result<policy::Outcome, Unavailable> {
         let request = policy::Request {
             moment,
             intent_hash: operation.intent_hash,
@@ -43,7 +58,7 @@ impl Inner {
             intent: &operation.intent,
             approvals,
         };
-        self.judge(request, key).await
+        self.judge(request, key, spent_beside).await
     }
 
     /// A development key needs no approvals: it holds nothing, and production does not make any.

@@ -30,6 +30,7 @@ mod readiness;
 mod reconcile;
 mod recover;
 pub mod secret;
+mod spending;
 mod submit;
 mod target;
 
@@ -39,7 +40,7 @@ pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Publish};
 pub use export::Export;
 pub use key::{KeyOperations, KeyTarget};
-pub use locks::OperationLocks;
+pub use locks::{Locks, OperationLocks};
 pub use query::Preview;
 pub use rate::Rate;
 pub use readiness::Readiness;

@@ -1,4 +1,5 @@
-//! One thing at a time on one operation within this process. Between processes the store's revision decides.
+//! One thing at a time on one operation, or about one account, within this process. Between processes the store's
+//! revision decides.
 
 use gateway_domain::ids::OperationId;
 use std::collections::BTreeMap;
@@ -7,24 +8,32 @@ use tokio::sync::OwnedMutexGuard;
 
 type Lock = tokio::sync::Mutex<()>;
 
-/// A lock for each operation somebody is working on.
-#[derive(Default)]
-pub struct OperationLocks(Mutex<BTreeMap<OperationId, Weak<Lock>>>);
+/// A lock for each name that somebody works under.
+pub struct Locks<K>(Mutex<BTreeMap<K, Weak<Lock>>>);
 
-impl OperationLocks {
+/// A lock for each operation somebody is working on.
+pub type OperationLocks = Locks<OperationId>;
+
+impl<K> Default for Locks<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Ord> Locks<K> {
     /// Waits for its turn, first come first served.
-    pub async fn lock(&self, id: OperationId) -> OwnedMutexGuard<()> {
+    pub async fn lock(&self, name: K) -> OwnedMutexGuard<()> {
         let lock = {
             let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Forget the operations nobody works on before the map doubles with them.
+            // Forget the names nobody works under before the map doubles with them.
             if locks.len() >= 1024 && locks.len().is_power_of_two() {
                 locks.retain(|_, lock| lock.strong_count() > 0);
             }
-            match locks.get(&id).and_then(Weak::upgrade) {
+            match locks.get(&name).and_then(Weak::upgrade) {
                 Some(lock) => lock,
                 None => {
                     let lock = Arc::new(Lock::default());
-                    locks.insert(id, Arc::downgrade(&lock));
+                    locks.insert(name, Arc::downgrade(&lock));
                     lock
                 }
             }

@@ -5,6 +5,7 @@ use crate::error::{EngineError, judged};
 use crate::fit::check_key;
 use crate::ports::AdmissionRequest;
 use crate::secret::Secrets;
+use crate::spending::Turn;
 use gateway_domain::admission::Derivation;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
@@ -15,13 +16,26 @@ use gateway_domain::time::EpochMs;
 /// How far a node's clock may be behind ours.
 const CLOCK_SKEW_MS: u64 = 60_000;
 
+/// What an effect gave.
+pub(crate) struct Performed {
+    pub(crate) outcome: Outcome,
+    /// To be kept until the outcome is durable: nobody else may decide on what was read for it.
+    pub(crate) turn: Option<Turn>,
+}
+
+impl From<Outcome> for Performed {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, turn: None }
+    }
+}
+
 impl Inner {
     pub(crate) async fn perform(
         &self,
         effect: &Effect,
         operation: &Operation,
         secrets: &Secrets,
-    ) -> Result<Outcome, EngineError> {
+    ) -> Result<Performed, EngineError> {
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         match effect.action {
             Action::ObtainDecision => self.obtain_decision(operation, key.as_ref()).await,
@@ -31,7 +45,7 @@ impl Inner {
             | Action::CommitEpoch(_)
             | Action::Publish(_)
             | Action::Discard(_) => {
-                Ok(self.ports.nodes.perform(effect, operation, key.as_ref(), secrets).await?)
+                Ok(self.ports.nodes.perform(effect, operation, key.as_ref(), secrets).await?.into())
             }
         }
     }
@@ -41,7 +55,7 @@ impl Inner {
         &self,
         operation: &Operation,
         key: Option<&CustodyKey>,
-    ) -> Result<Outcome, EngineError> {
+    ) -> Result<Performed, EngineError> {
         let key = match key {
             _ if operation.intent.operation_type() == OperationType::KeyCreate => None,
             Some(key) if key.state.can_sign() => Some(key),
@@ -50,13 +64,33 @@ impl Inner {
                 return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
             }
             Some(_) | None => {
-                return Ok(rejected("custody_key_not_active", "the key does not sign".to_owned(), None));
+                return Ok(
+                    rejected("custody_key_not_active", "the key does not sign".to_owned(), None).into()
+                );
             }
         };
         if let Some(misfit) = key.and_then(|key| misfit(&operation.intent, key)) {
-            return Ok(misfit);
+            return Ok(misfit.into());
         }
-        let policy = self.judge_operation(Moment::Admission, operation, &operation.approvals, key).await;
+        let spent_beside = self.spending_asked(&operation.intent);
+        let turn = match spent_beside {
+            Some(payment) => Some(self.spending_turn(&operation.tenant, payment).await),
+            None => None,
+        };
+        let policy = self
+            .judge_operation(Moment::Admission, operation, &operation.approvals, key, spent_beside)
+            .await?;
+        let outcome = self.decided(operation, key, policy).await?;
+        Ok(Performed { outcome, turn })
+    }
+
+    /// The authority's signature, if the policy allows it.
+    async fn decided(
+        &self,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+        policy: policy::Outcome,
+    ) -> Result<Outcome, EngineError> {
         judged(&policy)?;
         if !policy.is_allowed() || !policy.quorum.satisfied {
             return Ok(rejected("policy_rejected", policy.reason_texts().join("; "), Some(policy)));

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::intent::Bip32;
+use gateway_domain::intent::{Bip32, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
-use gateway_domain::policy::{self, Facts};
+use gateway_domain::policy::{self, Facts, Spent};
 use gateway_domain::time::EpochMs;
 
 pub use policies::{
@@ -129,6 +129,10 @@ pub trait ReadOperations: Send + Sync {
     /// The key.
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable>;
 
+    /// What was admitted in the last hour and day before `now`, and did not fail since, from this payment's account and to
+    /// its recipient, in its currency. A payment whose own admission is decided is in it.
+    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable>;
+
     /// Whether the store answers.
     async fn ping(&self) -> Result<(), Unavailable>;
 }
@@ -138,6 +142,10 @@ pub trait ReadOperations: Send + Sync {
 pub trait EvaluatePolicy: Send + Sync {
     /// One evaluation. A failing bundle is a `DENY` with its fault named, never an error.
     async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
+
+    /// Whether the policy that judges now may ask for any fact whose name begins so: what has to be read from the store is
+    /// read only then.
+    fn asks_for(&self, beginning: &str) -> bool;
 }
 
 /// What an authority is asked to state.

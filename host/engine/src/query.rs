@@ -61,7 +61,8 @@ impl Engine {
             intent: &preview.intent,
             approvals: &preview.approvals,
         };
-        Ok(self.0.judge(request, key.as_ref()).await)
+        let spent_beside = self.0.spending_asked(&preview.intent);
+        Ok(self.0.judge(request, key.as_ref(), spent_beside).await?)
     }
 
     /// Whether a bundle judges, without asking the store.

@@ -193,7 +193,7 @@ impl Inner {
             intent: &submit.intent,
             approvals: &[],
         };
-        let policy = self.judge(request, existing).await;
+        let policy = self.judge(request, existing, self.spending_asked(&submit.intent)).await?;
         if !policy.is_allowed() {
             return Err(self.refuse(id, &submit, intent_hash, policy).await?);
         }

@@ -4,6 +4,8 @@
 //! cargo run --release -p gateway-policy --example evaluation_bench
 //! ```
 //!
+//! An argument is another folder of bundles to measure.
+//!
 //! All columns are measured in turn within each round, so that a busy machine slows them alike; read the ratios.
 //!
 //! - `native`: `PaymentGuard::evaluate`, optimised by the compiler that builds this file, on a request that is there
@@ -23,7 +25,7 @@ use gateway_domain::time::EpochMs;
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use gateway_policy_sdk as sdk;
 use payment_guard::PaymentGuard;
-use sdk::Policy as _;
+use sdk::{Data, Policy as _};
 use std::cell::RefCell;
 use std::error::Error;
 use std::hint::black_box;
@@ -33,14 +35,26 @@ use std::time::Instant;
 const ROUNDS: usize = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
+    let ours = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
+    let root = std::env::args().nth(1).map_or_else(ours, Into::into);
     let trust = TrustPolicy::parse(&std::fs::read(root.join("trust-development.json"))?)?;
-    let files = BundleFiles::read(&root.join("payment-guard"))?;
-    let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(1))?;
     let engine = PolicyEngine::new()?;
+    for name in ["payment-guard", "payment-guard-strict"] {
+        println!("== {name}");
+        let bundle =
+            Bundle::verify(BundleFiles::read(&root.join(name))?, &trust, &Pins::default(), EpochMs(1))?;
+        measure_bundle(&engine, &bundle)?;
+    }
+    Ok(())
+}
+
+fn measure_bundle(engine: &PolicyEngine, bundle: &Bundle) -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
-    let evaluator = Evaluator::load(&engine, &bundle)?;
+    let evaluator = Evaluator::load(engine, bundle)?;
     println!("load: compile, link and run all vectors {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+    let texts: Vec<_> = bundle.data()?.into_iter().map(|(file, value)| (file, value.to_string())).collect();
+    let texts: Vec<_> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    let data = gateway_policy_sdk::testing::data(&texts);
 
     let (tenant, key_ref, submitter, intent) = asked()?;
     let approvals = [approval("bob"), approval("carol")];
@@ -58,22 +72,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             intent: &intent,
             approvals,
         };
-        measure(name, &evaluator, &request, &facts);
+        measure(name, &evaluator, &request, &facts, &data);
     }
     Ok(())
 }
 
-fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Facts) {
+fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Facts, data: &dyn Data) {
     let prepared = native_request(request);
     let mut columns: [Vec<u64>; 4] = Default::default();
     for _ in 0..ROUNDS {
         let recording = Recording::of(facts);
-        let data = gateway_policy_sdk::testing::data(&[]);
         let times = [
-            timed(|| PaymentGuard::evaluate(black_box(&prepared), &recording, &data)),
+            timed(|| PaymentGuard::evaluate(black_box(&prepared), &recording, data)),
             timed(|| {
                 let recording = Recording::of(&black_box(facts).clone());
-                let verdict = PaymentGuard::evaluate(&native_request(black_box(request)), &recording, &data);
+                let verdict = PaymentGuard::evaluate(&native_request(black_box(request)), &recording, data);
                 (verdict, recording.read)
             }),
             timed(|| evaluator.judge(black_box(request), facts, u64::MAX)),
@@ -205,10 +218,19 @@ fn approval(subject: &str) -> Approval {
 }
 
 fn facts() -> Facts {
-    Facts::from_pairs([
+    let spent = [
+        "account.day_count",
+        "account.day_minor",
+        "account.hour_minor",
+        "recipient.day_minor",
+        "recipient.hour_minor",
+    ];
+    let spent = spent.map(|name| (format!("velocity.{name}"), "10".to_owned()));
+    let deployment = [
         ("deployment.permitted_recipients", "acct-2,acct-3".to_owned()),
         ("deployment.required_approvals", "2".to_owned()),
         ("deployment.separation_of_duties", "true".to_owned()),
         ("time.now_ms", "1700000000000".to_owned()),
-    ])
+    ];
+    Facts::from_pairs(deployment.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(spent))
 }

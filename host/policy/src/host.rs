@@ -145,4 +145,10 @@ impl EvaluatePolicy for PolicyHost {
         self.shadow.offer(&request, facts, &outcome);
         outcome
     }
+
+    fn asks_for(&self, beginning: &str) -> bool {
+        // A candidate must be told what it would be told in force.
+        self.active().is_some_and(|evaluator| evaluator.asks_for(beginning))
+            || self.shadow.asks_for(beginning)
+    }
 }

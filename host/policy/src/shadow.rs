@@ -70,6 +70,11 @@ impl Shadow {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the candidate may ask for any fact whose name begins so.
+    pub(crate) fn asks_for(&self, beginning: &str) -> bool {
+        self.candidate().is_some_and(|candidate| candidate.evaluator.asks_for(beginning))
+    }
+
     /// Lets the candidate see a decided request, or counts that it could not.
     pub(crate) fn offer(&self, request: &Request<'_>, facts: &Facts, decided: &Outcome) {
         let Some(candidate) = self.candidate() else { return };

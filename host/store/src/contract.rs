@@ -8,6 +8,7 @@ pub(crate) mod keys;
 pub(crate) mod policies;
 pub(crate) mod queries;
 pub(crate) mod samples;
+pub(crate) mod spending;
 
 use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadOperations};
 use std::sync::Arc;
@@ -56,6 +57,11 @@ macro_rules! contract_cases {
             queries::a_keys_operations_newest_first
             queries::keys_by_name_alone
             queries::decisions_that_moved_nothing_are_kept
+            spending::admitted_payments_are_summed_by_party_and_window
+            spending::a_payment_counts_from_its_decision_to_its_failure
+            spending::only_payments_spend
+            spending::no_amount_makes_room_and_no_sum_wraps
+            spending::a_clock_put_back_frees_nothing
             policies::the_high_water_mark_only_rises
             policies::a_rollback_is_an_activation_with_a_higher_sequence
             policies::bundles_are_read_back_with_the_signatures_offered_last

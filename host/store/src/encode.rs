@@ -4,8 +4,8 @@
 use crate::error::{failed, unavailable};
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
-use gateway_domain::intent::Family;
-use gateway_domain::operation::{Operation, Phase, Step, next};
+use gateway_domain::intent::{Family, Intent};
+use gateway_domain::operation::{Change, Operation, Phase, Step, next};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange};
@@ -22,6 +22,7 @@ pub(crate) struct Rows {
     /// The keys that have a new custody operation in it.
     pub(crate) operation_of: Vec<KeyId>,
     pub(crate) claim: Option<ClaimRow>,
+    pub(crate) spending: Option<Spending>,
 }
 
 pub(crate) struct OperationRow {
@@ -66,6 +67,22 @@ pub(crate) struct ClaimRow {
     pub(crate) idempotency_key: String,
 }
 
+/// What a commit changes of what was spent.
+pub(crate) enum Spending {
+    /// The payment's admission is decided.
+    Admitted(SpendingRow),
+    /// It was, and the payment has failed.
+    Voided,
+}
+
+pub(crate) struct SpendingRow {
+    pub(crate) account: String,
+    pub(crate) recipient: String,
+    pub(crate) currency: String,
+    pub(crate) at_ms: i64,
+    pub(crate) amount_minor: i64,
+}
+
 /// A decision that moved no operation, as a row.
 pub(crate) struct DecisionRow {
     pub(crate) at_ms: i64,
@@ -90,7 +107,8 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     let operation = operation_row(commit, number(revision_before), record_root)?;
     let operation_of = if revision_before == 0 { operation_of(&commit.operation) } else { Vec::new() };
     let claim = commit.claim.as_ref().map(|claim| claim_row(commit, claim));
-    Ok(Rows { operation, events, keys, operation_of, claim })
+    let spending = spending(commit);
+    Ok(Rows { operation, events, keys, operation_of, claim, spending })
 }
 
 /// The row of a decision.
@@ -172,6 +190,23 @@ fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
         Family::Custody => commit.operation.key.key_ref.0.clone(),
     };
     ClaimRow { key_ref, idempotency_key: idempotency_key.to_owned() }
+}
+
+/// Only payments spend. One that is decided and fails in the same commit has spent nothing.
+fn spending(commit: &Commit) -> Option<Spending> {
+    let Intent::Payment(payment) = &commit.operation.intent else { return None };
+    let last = |is_it: fn(&Change) -> bool| commit.events.iter().rfind(|event| is_it(&event.change));
+    if commit.operation.admission.is_some() && last(|it| matches!(it, Change::Failed { .. })).is_some() {
+        return Some(Spending::Voided);
+    }
+    let decided = last(|it| matches!(it, Change::DecisionSigned { .. }))?;
+    Some(Spending::Admitted(SpendingRow {
+        account: payment.from_account.clone(),
+        recipient: payment.to_account.clone(),
+        currency: payment.currency.clone(),
+        at_ms: instant(decided.at_ms),
+        amount_minor: payment.amount_minor.max(0),
+    }))
 }
 
 /// The keys whose list of operations an operation is in: custody keeps one, and a rotation is in two.

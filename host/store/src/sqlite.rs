@@ -5,6 +5,7 @@ mod decision;
 mod policies;
 mod read;
 mod right_edge;
+mod spending;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "policy_bundles",
         sql: include_str!("../migrations/sqlite/0003_policy_bundles.sql"),
     },
+    Migration { version: 4, name: "spending", sql: include_str!("../migrations/sqlite/0004_spending.sql") },
 ];
 
 #[derive(Debug)]

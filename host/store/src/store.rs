@@ -3,9 +3,11 @@
 use crate::error::OpenError;
 use crate::sqlite::Sqlite;
 use async_trait::async_trait;
-use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Event;
+use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{
@@ -173,6 +175,12 @@ impl ReadOperations for Store {
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.key_load(id).await,
+        }
+    }
+
+    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.spent(tenant, payment, now).await,
         }
     }
 

@@ -1,32 +1,72 @@
-//! How many distinct people must approve, and who of them counts.
+//! How many distinct people must approve, who of them counts, and in which roles.
 
-use gateway_policy_sdk::{Answer, Facts, Quorum, Request, Unreadable, count};
+use crate::quorum_data::QuorumData;
+use crate::roles::unfilled;
+use crate::rule::Rule;
+use gateway_policy_sdk::{Answer, Approval, Facts, Moment, Quorum, Request, Unreadable, count};
 
 /// Approvals asked for when the deployment names no number.
 const REQUIRED_DEFAULT: u64 = 1;
 
-/// Judges the quorum; when it is missing that is a denial if `must_be_reached`, otherwise an obligation.
+/// Judges the quorum; when it is missing that is a denial if `is_final`, otherwise an obligation.
 pub(crate) fn judge(
     request: &Request,
     facts: &dyn Facts,
-    must_be_reached: bool,
+    data: &QuorumData,
+    rule: &Rule,
+    is_final: bool,
     answer: &mut Answer,
 ) -> Quorum {
     let required = required(facts).unwrap_or_else(|fact| unreadable(&fact, u32::MAX, answer));
     let separated = separated(facts).unwrap_or_else(|fact| unreadable(&fact, true, answer));
-    let submitter = &request.submitter.subject_id;
-    let quorum = count(request, required, |approval| !(separated && approval.subject_id == *submitter));
+    let separated = separated || data.submitter_excluded;
+    let fault = |approval: &Approval| why_not(approval, request, separated, data);
+    let mut quorum = count(request, required.max(rule.approvals), |approval| fault(approval).is_none());
+    let missing_roles = missing_roles(request, &quorum, data, rule);
+    quorum.satisfied = quorum.satisfied && missing_roles.is_empty();
 
-    let own = separated && request.approvals.iter().any(|approval| approval.subject_id == *submitter);
-    let missing = u64::from(quorum.required).saturating_sub(quorum.subjects.len() as u64);
+    if let Some(why_not) =
+        request.approvals.last().filter(|_| request.moment == Moment::Approval).and_then(fault)
+    {
+        answer.because("approval_not_counted", why_not);
+    }
     if quorum.satisfied {
         answer.because("quorum_reached", progress(&quorum));
-    } else if must_be_reached {
-        answer.deny("quorum_not_reached", shortfall(&quorum, missing, own.then_some(submitter)));
+        return quorum;
+    }
+    let own = separated
+        && request.approvals.iter().any(|approval| approval.subject_id == request.submitter.subject_id);
+    let text = shortfall(&quorum, &missing_roles, own.then_some(&request.submitter.subject_id));
+    if is_final {
+        answer.deny("quorum_not_reached", text);
     } else {
-        answer.oblige("collect_approvals", shortfall(&quorum, missing, own.then_some(submitter)));
+        answer.oblige("collect_approvals", text);
     }
     quorum
+}
+
+/// Why an approval does not count, if it does not.
+fn why_not(approval: &Approval, request: &Request, separated: bool, data: &QuorumData) -> Option<String> {
+    let subject = &approval.subject_id;
+    if separated && *subject == request.submitter.subject_id {
+        return Some(["approval of `", subject, "` does not count: the submitter cannot approve"].concat());
+    }
+    let roles = data.approver_roles.as_ref()?;
+    if approval.roles.iter().any(|role| roles.contains(role)) {
+        return None;
+    }
+    let one_of = roles.join("`, `");
+    Some(["approval of `", subject, "` does not count: it takes one of the roles `", &one_of, "`"].concat())
+}
+
+/// Each as often as somebody in it is missing.
+fn missing_roles<'a>(request: &Request, quorum: &Quorum, data: &QuorumData, rule: &'a Rule) -> Vec<&'a str> {
+    if rule.roles.is_empty() {
+        return Vec::new();
+    }
+    let first = |subject: &String| request.approvals.iter().find(|approval| approval.subject_id == *subject);
+    let people: Vec<&Approval> = quorum.subjects.iter().filter_map(first).collect();
+    unfilled(&rule.roles, &people, data.roles_shared)
 }
 
 /// Zero only when the deployment says zero.
@@ -55,8 +95,14 @@ fn progress(quorum: &Quorum) -> String {
 }
 
 /// What is there, what is missing, and whose approval was left out.
-fn shortfall(quorum: &Quorum, missing: u64, own: Option<&String>) -> String {
+fn shortfall(quorum: &Quorum, missing_roles: &[&str], own: Option<&String>) -> String {
+    let missing = u64::from(quorum.required).saturating_sub(quorum.subjects.len() as u64);
     let mut text = [&progress(quorum), "; ", &missing.to_string(), " more from other people"].concat();
+    if !missing_roles.is_empty() {
+        text.push_str("; among all approvals still needed: `");
+        text.push_str(&missing_roles.join("`, `"));
+        text.push('`');
+    }
     if let Some(submitter) = own {
         text.push_str("; the approval of submitter `");
         text.push_str(submitter);

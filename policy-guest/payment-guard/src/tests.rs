@@ -1,3 +1,8 @@
+mod custody;
+mod limits;
+mod quorum;
+mod recipients;
+
 use crate::PaymentGuard;
 use gateway_policy_sdk::testing::{approved, asset_action, data, facts, key_change, payment};
 use gateway_policy_sdk::{Decision, Moment, Policy, Request, Statement, Verdict};
@@ -9,6 +14,30 @@ const SEPARATED: (&str, &str) = ("deployment.separation_of_duties", "true");
 
 fn judge(request: &Request, pairs: &[(&str, &str)]) -> Verdict {
     PaymentGuard::evaluate(request, &facts(pairs), &data(&[]))
+}
+
+/// As [`judge`], with data files.
+fn judge_with(request: &Request, pairs: &[(&str, &str)], files: &[(&str, &str)]) -> Verdict {
+    PaymentGuard::evaluate(request, &facts(pairs), &data(files))
+}
+
+/// The details of every reason and obligation with this code.
+fn details<'a>(verdict: &'a Verdict, code: &str) -> Vec<&'a str> {
+    let all = verdict.reasons.iter().chain(&verdict.obligations);
+    all.filter(|statement| statement.code == code).map(|statement| statement.detail.as_str()).collect()
+}
+
+#[track_caller]
+fn check_unreadable(request: &Request, file: &str, text: &str, place: &str) {
+    let verdict =
+        judge_with(request, &[("deployment.permitted_recipients", "*"), TWO, ALONE], &[(file, text)]);
+    assert_eq!(verdict.decision, Decision::Deny, "{text}");
+    assert!(!codes(&verdict.reasons).contains(&"quorum_reached"), "{text}");
+    let details = details(&verdict, "data_unreadable");
+    assert!(
+        details.iter().any(|detail| detail.starts_with(&format!("data/{file}{place} must be "))),
+        "{text}: {details:?}"
+    );
 }
 
 fn codes(statements: &[Statement]) -> Vec<&str> {

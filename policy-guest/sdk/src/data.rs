@@ -1,5 +1,8 @@
 //! What the bundle brings besides its code.
 
+use crate::json;
+use std::borrow::Cow;
+
 /// The signed files under the bundle's `data/`. The gateway parses them once and looks values up itself, so that a policy
 /// needs no JSON parser. Lookups are not recorded with a decision: the bundle's hash pins every file.
 pub trait Data {
@@ -27,21 +30,25 @@ pub trait Data {
         })
     }
 
-    /// The items of a list, or none when there is no such value.
+    /// The texts in a list, or none when there is no such value.
     ///
     /// # Errors
-    /// [`UnreadableData`] when there is a value and it is not a list.
-    fn list(&self, file: &str, pointer: &str) -> Result<Option<Vec<String>>, UnreadableData> {
-        let value = self.get(file, pointer);
-        let nth = |n: usize| self.get(file, &[pointer, "/", &n.to_string()].concat());
-        read(file, pointer, value, |text| text.starts_with('[').then(|| (0..).map_while(nth).collect()))
+    /// [`UnreadableData`] when there is a value and it is not a list of texts.
+    fn texts(&self, file: &str, pointer: &str) -> Result<Option<Vec<String>>, UnreadableData> {
+        read(file, pointer, self.get(file, pointer), |list| {
+            json::items(list)?.map(|item| Some(json::text(item)?.into_owned())).collect()
+        })
     }
 }
 
 /// A name as one step of a JSON pointer: `/` and `~` are written `~1` and `~0`.
 #[must_use]
-pub fn step(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+pub fn step(name: &str) -> Cow<'_, str> {
+    if name.contains(['~', '/']) {
+        Cow::Owned(name.replace('~', "~0").replace('/', "~1"))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 fn read<T>(
@@ -68,4 +75,29 @@ pub struct UnreadableData {
     pub pointer: String,
     /// What is there.
     pub value: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::data;
+
+    #[test]
+    fn values_are_read_as_what_they_are_or_named() {
+        let data = data(&[(
+            "a.json",
+            r#"{"n":-5,"yes":true,"roles":["a","b \"c\""],"mixed":["a",1],"x/y~z":"text"}"#,
+        )]);
+        assert_eq!(data.integer("a.json", "/n"), Ok(Some(-5)));
+        assert_eq!(data.flag("a.json", "/yes"), Ok(Some(true)));
+        assert_eq!(data.texts("a.json", "/roles"), Ok(Some(vec!["a".into(), "b \"c\"".into()])));
+        assert_eq!(data.get("a.json", &["/", &step("x/y~z")].concat()).as_deref(), Some("text"));
+        for none in ["/m", "/n/0"] {
+            assert_eq!((data.integer("a.json", none), data.texts("b.json", none)), (Ok(None), Ok(None)));
+        }
+        assert!(data.integer("a.json", "/yes").is_err() && data.flag("a.json", "/n").is_err());
+        let fault = data.texts("a.json", "/mixed").unwrap_err();
+        assert_eq!((fault.pointer.as_str(), fault.value.as_str()), ("/mixed", r#"["a",1]"#));
+        assert!(data.texts("a.json", "/n").is_err() && data.texts("a.json", "").is_err());
+    }
 }

@@ -55,6 +55,7 @@ pub mod bindings;
 mod answer;
 mod data;
 mod facts;
+pub mod json;
 mod quorum;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;

@@ -1,9 +1,11 @@
 //! A store whose reader can be held up: what it read is old by the time it goes on.
 
 use async_trait::async_trait;
-use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Event;
+use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{ReadOperations, Record};
@@ -65,6 +67,10 @@ impl ReadOperations for Overtaken {
 
     async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
         self.store.keys_named(key_ref, n_max).await
+    }
+
+    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
+        self.store.spent(tenant, payment, now).await
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {

@@ -2,6 +2,7 @@
 
 use super::faulty::{Faults, FaultyNodes};
 use super::overtaken::{HeldUp, Overtaken};
+use super::recording::{Asked, Recording};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -28,6 +29,8 @@ pub(crate) struct World {
     pub(crate) store: Arc<Store>,
     /// Who is held up after reading a key; only where there are faults.
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
+    /// What the policy was asked; only where there are faults.
+    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
     _folder: TempDir,
 }
 
@@ -106,7 +109,7 @@ impl World {
         let settings = parsed(folder.path(), given);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self::of(gateway.app, gateway.store, Arc::default(), folder)
+        Self::of(gateway.app, gateway.store, Arc::default(), Arc::default(), folder)
     }
 
     /// Everything real; the instant of every event differs.
@@ -120,6 +123,7 @@ impl World {
         let settings = parsed(folder.path(), given);
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
         let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let clock: Arc<dyn TellTime> = Arc::new(Clock);
         let policy = compose::open_policy(&settings).unwrap();
         let policies =
@@ -129,21 +133,28 @@ impl World {
         let ports = Ports {
             commits: store.clone(),
             reads: Arc::new(Overtaken { store: store.clone(), next: held_up.clone() }),
-            policy: policies.host(),
+            policy: Arc::new(Recording { host: policies.host(), asked: asked.clone() }),
             policies,
             authority: Arc::new(authority),
             nodes: Arc::new(FaultyNodes { faults, real }),
             clock,
         };
-        Self::of(compose::app(&settings, ports), store, held_up, folder)
+        Self::of(compose::app(&settings, ports), store, held_up, asked, folder)
     }
 
-    fn of(app: App, store: Arc<Store>, held_up: Arc<Mutex<Option<HeldUp>>>, folder: TempDir) -> Self {
+    fn of(
+        app: App,
+        store: Arc<Store>,
+        held_up: Arc<Mutex<Option<HeldUp>>>,
+        asked: Arc<Mutex<Vec<Asked>>>,
+        folder: TempDir,
+    ) -> Self {
         Self {
             router: gateway_api::router(app.clone()),
             engine: app.engine().clone(),
             store,
             held_up,
+            asked,
             _folder: folder,
         }
     }

@@ -1,6 +1,7 @@
 //! What the deployment tells a policy: one function a fact, so that each has one definition.
 
 use crate::key::CustodyKey;
+use crate::policy::Spent;
 use crate::time::EpochMs;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,9 +36,9 @@ impl Facts {
     }
 }
 
-/// Every fact there is, for one evaluation.
+/// Every fact there is, for one evaluation; of what was spent only if it was read.
 #[must_use]
-pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, now: EpochMs) -> Facts {
+pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, spent: Option<&Spent>, now: EpochMs) -> Facts {
     let deployment = [
         ("deployment.permitted_recipients", rules.permitted_recipients.clone()),
         ("deployment.required_approvals", rules.required_approvals.to_string()),
@@ -52,7 +53,10 @@ pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, now: EpochMs) -> Facts
             ("key.roster", roster_text(key)),
         ]
     });
-    Facts::from_pairs(deployment.into_iter().chain(key.into_iter().flatten()))
+    let spent = spent.map(Spent::facts);
+    Facts::from_pairs(
+        deployment.into_iter().chain(key.into_iter().flatten()).chain(spent.into_iter().flatten()),
+    )
 }
 
 /// Indices separated by commas, ascending.

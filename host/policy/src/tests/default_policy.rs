@@ -12,13 +12,34 @@ fn load(engine: &PolicyEngine) -> Evaluator {
 fn the_committed_bundle_loads_under_the_development_roots_and_describes_itself() {
     assert!(committed_trust().trusts_development());
     let evaluator = load(&engine());
-    assert_eq!(evaluator.describe().unwrap(), "payment-guard 1.1.0");
+    assert_eq!(evaluator.describe().unwrap(), "payment-guard 2.0.0");
     assert_eq!(evaluator.bundle_id(), "payment-guard");
     let component = committed();
     let component = component.get("policy.wasm").unwrap();
     for path in ["/root", "/home", "/work", ".cargo/registry"] {
         assert!(!component.windows(path.len()).any(|window| window == path.as_bytes()), "{path}");
     }
+}
+
+#[test]
+fn the_strict_bundle_is_the_same_component_with_data_and_loads_too() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/payment-guard-strict");
+    let files = crate::BundleFiles::read(&folder).unwrap();
+    assert_eq!(files.get("policy.wasm").unwrap(), committed().get("policy.wasm").unwrap());
+    let bundle = verify(files, &committed_trust()).unwrap();
+    let evaluator = Evaluator::load(&engine(), &bundle).unwrap();
+    assert!(evaluator.asks_for("velocity.") && !load(&engine()).asks_for("velocity."));
+    // Every code that the component can give is shown by a vector of one of the two.
+    let (mut shown, ours) =
+        (std::collections::BTreeSet::new(), verify(committed(), &committed_trust()).unwrap());
+    for (_, vector) in [bundle.vectors().unwrap(), ours.vectors().unwrap()].concat() {
+        shown.extend(vector.expect.reasons.into_iter().chain(vector.expect.obligations));
+    }
+    let declared = [&bundle.manifest().reasons, &bundle.manifest().obligations];
+    let declared = declared.into_iter().flatten().map(|declaration| declaration.code.clone());
+    assert_eq!(declared.collect::<std::collections::BTreeSet<_>>(), shown);
+    assert_eq!(bundle.manifest().reasons, ours.manifest().reasons);
+    assert_eq!(bundle.manifest().obligations, ours.manifest().obligations);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use super::Deployment;
 use super::samples::{
-    decision, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment, refresh,
-    rotate, submission, written,
+    decision, failed, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment,
+    refresh, rotate, submission, written,
 };
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
-use gateway_domain::operation::{Change, Failure};
+use gateway_domain::operation::Change;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, ReadOperations};
 
@@ -23,8 +23,7 @@ pub(crate) async fn owing_operations_longest_untouched_first(deployment: &impl D
     written(&*store, following(&touched, EpochMs(40), vec![note(1)])).await;
     assert_eq!(store.operations_owing(10).await.unwrap(), [id(3), id(1), id(2)]);
     let ended = store.operation_load(id(3)).await.unwrap().unwrap();
-    let failure = Failure { code: "refused".into(), detail: "a test".into(), culprits: vec![] };
-    written(&*store, following(&ended, EpochMs(50), vec![Change::Failed { failure, policy: None }])).await;
+    written(&*store, following(&ended, EpochMs(50), vec![failed()])).await;
     assert_eq!(store.operations_owing(10).await.unwrap(), [id(1), id(2)]);
 }
 

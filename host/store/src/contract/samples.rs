@@ -7,7 +7,7 @@ use gateway_domain::intent::{
     Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Refresh, Rotate, SigningTerms,
 };
 use gateway_domain::key::{self, CustodyKey, Keys};
-use gateway_domain::operation::{Change, Event, KeySlot, Submission, evolve, open, replay};
+use gateway_domain::operation::{Change, Event, Failure, KeySlot, Submission, evolve, open, replay};
 use gateway_domain::policy::{Decision, Outcome, Quorum};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
@@ -144,6 +144,20 @@ pub(crate) fn golden() -> Commit {
         serde_json::from_str(include_str!("../../../domain/golden/events.json")).unwrap();
     let operation = replay(&events).unwrap();
     Commit { operation, events, ..opening_payment(1) }
+}
+
+/// The golden history's signed decision.
+pub(crate) fn decision_signed() -> Change {
+    let changes = golden().events.into_iter().map(|event| event.change);
+    changes.into_iter().find(|change| matches!(change, Change::DecisionSigned { .. })).unwrap()
+}
+
+pub(crate) fn failure() -> Failure {
+    Failure { code: "refused".into(), detail: "a test".into(), culprits: vec![] }
+}
+
+pub(crate) fn failed() -> Change {
+    Change::Failed { failure: failure(), policy: None }
 }
 
 /// [`opening`] a payment, at the instant 1,000.

@@ -4,7 +4,7 @@
 //! The first statement carries every condition. Each of the others asks for `changes() > 0`, that is, for the one
 //! before it to have written something: a commit that lost its race runs through without a write, and needs no rollback.
 
-use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows};
+use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending};
 use crate::ledger::{Appended, append};
 use crate::sqlite::right_edge::RightEdge;
 use gateway_domain::evidence::Completed;
@@ -67,6 +67,10 @@ impl Script {
         }
         for key in &rows.keys {
             self.key(key);
+        }
+        // Last: a payment may void what was never there, and then nothing may ask whether this wrote something.
+        if let Some(spending) = &rows.spending {
+            self.spending(&rows.operation, spending);
         }
     }
 
@@ -194,6 +198,27 @@ impl Script {
              busy_with = excluded.busy_with, revision = excluded.revision, format = excluded.format,
              body = excluded.body;\n",
         );
+    }
+}
+
+impl Script {
+    fn spending(&mut self, operation: &OperationRow, spending: &Spending) {
+        let row = match spending {
+            Spending::Admitted(row) => row,
+            Spending::Voided => {
+                self.begin("DELETE FROM spending WHERE changes() > 0 AND operation_id = ");
+                self.text.push_bind(bytes(&operation.id.0)).push(";\n");
+                return;
+            }
+        };
+        self.begin(
+            "INSERT INTO spending (operation_id, tenant, account, recipient, currency, at_ms, amount_minor) SELECT ",
+        );
+        let mut values = self.text.separated(", ");
+        values.push_bind(bytes(&operation.id.0)).push_bind(operation.tenant.as_str());
+        values.push_bind(row.account.as_str()).push_bind(row.recipient.as_str());
+        values.push_bind(row.currency.as_str()).push_bind(row.at_ms).push_bind(row.amount_minor);
+        self.text.push(" WHERE changes() > 0;\n");
     }
 }
 

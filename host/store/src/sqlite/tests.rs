@@ -1,8 +1,8 @@
 //! The contract on real files, and what only SQLite has.
 
 use super::Sqlite;
-use crate::contract::samples::{decision, following, id, key_create, note, on_key, opening, opening_payment};
-use crate::contract::samples::{submission, written};
+use crate::contract::samples::{decision, decision_signed, failed, following, id, key_create, note, on_key};
+use crate::contract::samples::{opening, opening_payment, submission, written};
 use crate::contract::{Deployment, evidence::merkle_tree_hash};
 use crate::{Counters, OpenError, Store};
 use gateway_domain::evidence::event_hash;
@@ -56,7 +56,7 @@ impl Deployment for Folder {
 
 crate::contract::contract_cases!(Folder::new());
 
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "operations",
     "events",
     "ledger_nodes",
@@ -64,6 +64,7 @@ const TABLES: [&str; 7] = [
     "custody_keys",
     "policy_decisions",
     "key_operations",
+    "spending",
 ];
 
 async fn n_rows(folder: &Folder) -> Vec<i64> {
@@ -80,7 +81,7 @@ async fn a_raced_commit_leaves_every_table_and_the_root_alone() {
     let store = folder.open().await;
     let record = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
     let before = n_rows(&folder).await;
-    assert_eq!(before, [1, 2, 1, 1, 1, 0, 1]);
+    assert_eq!(before, [1, 2, 1, 1, 1, 0, 1, 0]);
     let twin = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
     assert_eq!(store.commit(twin).await.unwrap(), Committed::Raced);
     let mut claimed = opening_payment(3);
@@ -90,7 +91,51 @@ async fn a_raced_commit_leaves_every_table_and_the_root_alone() {
     assert_eq!(n_rows(&folder).await, before);
     assert_eq!(store.counters().rollbacks, 0, "a race is not a rollback");
     written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
-    assert_eq!(n_rows(&folder).await, [1, 3, 1, 1, 1, 0, 1]);
+    assert_eq!(n_rows(&folder).await, [1, 3, 1, 1, 1, 0, 1, 0]);
+}
+
+#[tokio::test]
+async fn a_raced_decision_spends_nothing() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let record = written(&*store, opening_payment(1)).await;
+    let decision = following(&record, EpochMs(2), vec![decision_signed()]);
+    written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+    assert_eq!(store.commit(decision).await.unwrap(), Committed::Raced);
+    assert_eq!(folder.n_rows("spending").await, 0);
+    let record = store.operation_load(id(1)).await.unwrap().unwrap();
+    let decided = written(&*store, following(&record, EpochMs(2), vec![decision_signed()])).await;
+    let failure = following(&decided, EpochMs(3), vec![failed()]);
+    written(&*store, following(&decided, EpochMs(3), vec![note(1)])).await;
+    assert_eq!(store.commit(failure).await.unwrap(), Committed::Raced);
+    assert_eq!(folder.n_rows("spending").await, 1, "a raced failure voids nothing");
+}
+
+#[tokio::test]
+async fn what_was_decided_before_the_table_was_is_in_it() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    for byte in 1..=3 {
+        let record = written(&*store, opening_payment(byte)).await;
+        if byte > 1 {
+            let decided = written(&*store, following(&record, EpochMs(5), vec![decision_signed()])).await;
+            if byte > 2 {
+                written(&*store, following(&decided, EpochMs(6), vec![failed()])).await;
+            }
+        }
+    }
+    type Row = (Vec<u8>, String, String, String, String, i64, i64);
+    let rows = async || -> Vec<Row> {
+        sqlx::query_as("SELECT * FROM spending").fetch_all(&mut folder.connection().await).await.unwrap()
+    };
+    let written = rows().await;
+    assert_eq!(written.len(), 1);
+    store.close().await;
+    folder.tamper("DROP TABLE spending").await;
+    folder.tamper("DELETE FROM _sqlx_migrations WHERE version = 4").await;
+    let store = folder.open().await;
+    assert_eq!(rows().await, written);
+    drop(store);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -234,6 +279,16 @@ async fn searches_use_their_indexes() {
             sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
         let plan: Vec<_> = rows.into_iter().map(|row| row.3).collect();
         assert!(plan.len() == 1 && plan[0].contains(index), "{plan:?}");
+    }
+    let sql = format!("EXPLAIN QUERY PLAN {}", super::spending::SPENT);
+    let rows: Vec<(i64, i64, i64, String)> =
+        sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
+    for index in ["spending_of_account", "spending_to_recipient"] {
+        let uses = |row: &(i64, i64, i64, String)| {
+            row.3.contains(&format!("USING COVERING INDEX {index} (tenant=? AND"))
+                && row.3.contains("at_ms>?")
+        };
+        assert!(rows.iter().any(uses), "{rows:?}");
     }
     drop(store);
 }

@@ -1,0 +1,54 @@
+//! Who may be paid, and that it is something.
+
+use crate::document::{Entry, entry};
+use gateway_policy_sdk::{Answer, Data, Facts, Payment};
+
+const PERMITTED_RECIPIENTS: &str = "deployment.permitted_recipients";
+const RECIPIENTS_FILE: &str = "recipients.json";
+const ACCOUNTS: &str = "accounts";
+
+/// Permitted by the deployment and by the bundle: neither can permit whom the other does not.
+pub(crate) fn recipient(account: &str, facts: &dyn Facts, data: &dyn Data, answer: &mut Answer) {
+    let permitted = facts.get(PERMITTED_RECIPIENTS).unwrap_or_default();
+    let by_deployment = permits(&permitted, account);
+    if !by_deployment {
+        let fault = if permitted.is_empty() {
+            "` is refused: the deployment permits no recipient; add it to "
+        } else {
+            "` is not among the permitted recipients; add it to "
+        };
+        answer.deny("recipient_not_permitted", ["account `", account, fault, PERMITTED_RECIPIENTS].concat());
+    }
+    match entry(data, RECIPIENTS_FILE, ACCOUNTS, &[ACCOUNTS], account) {
+        Ok(Entry::NoFile | Entry::NoList | Entry::Listed(_)) if by_deployment => {
+            answer.because("recipient_permitted", ["account `", account, "`"].concat());
+        }
+        Ok(Entry::NoFile | Entry::NoList | Entry::Listed(_)) => {}
+        Ok(Entry::Unlisted) => answer.deny(
+            "recipient_not_permitted",
+            ["account `", account, "` is not in the bundle's list; add it to data/recipients.json /accounts"]
+                .concat(),
+        ),
+        Err(fault) => fault.deny(answer),
+    }
+}
+
+/// Accounts separated by commas; `*` permits any; without the fact nobody is permitted.
+fn permits(permitted: &str, account: &str) -> bool {
+    permitted.split(',').map(str::trim).any(|entry| entry == "*" || (!entry.is_empty() && entry == account))
+}
+
+/// More than nothing.
+pub(crate) fn amount(payment: &Payment, answer: &mut Answer) -> bool {
+    let is_positive = payment.amount_minor > 0;
+    if is_positive {
+        answer.because("amount_positive", "");
+    } else {
+        let amount = payment.amount_minor.to_string();
+        answer.deny(
+            "amount_not_positive",
+            ["amount_minor ", &amount, " ", &payment.currency, " must be at least 1"].concat(),
+        );
+    }
+    is_positive
+}

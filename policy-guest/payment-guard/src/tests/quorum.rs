@@ -1,0 +1,161 @@
+//! Roles, tiers, and who counts by the bundle's data.
+
+use super::{ALONE, SEPARATED, TWO, check_unreadable, codes, details, judge_with};
+use gateway_policy_sdk::testing::{approved, payment};
+use gateway_policy_sdk::{Decision, Moment, Request, Verdict};
+
+const FILE: &str = "quorum.json";
+
+/// A payment at admission, approved by these people: `name:role,role`.
+fn by(moment: Moment, amount_minor: i64, people: &[&str]) -> Request {
+    let names: Vec<&str> = people.iter().map(|person| person.split(':').next().unwrap()).collect();
+    let mut request = approved(payment("acct-1", "acct-2", amount_minor), moment, &names);
+    for (approval, person) in request.approvals.iter_mut().zip(people) {
+        let roles = person.split_once(':').map_or("", |(_, roles)| roles);
+        approval.roles = roles.split(',').filter(|role| !role.is_empty()).map(str::to_owned).collect();
+    }
+    request
+}
+
+fn judge(data: &str, request: &Request) -> Verdict {
+    judge_with(request, &[("deployment.permitted_recipients", "*"), TWO, ALONE], &[(FILE, data)])
+}
+
+#[track_caller]
+fn check(data: &str, amount_minor: i64, people: &[&str], required: u32, satisfied: bool) {
+    let quorum = judge(data, &by(Moment::Admission, amount_minor, people)).quorum;
+    assert_eq!(
+        (quorum.required, quorum.satisfied),
+        (required, satisfied),
+        "{people:?} under {data}: {quorum:?}"
+    );
+}
+
+const TIERS: &str = r#"{"payments":{"EUR":[
+    {"from":0,"approvals":1},
+    {"from":100,"approvals":3},
+    {"from":1000,"approvals":4,"roles":{"treasurer":2}}]}}"#;
+
+#[test]
+fn the_quorum_rises_with_the_amount_and_never_below_the_deployments() {
+    for (amount, required) in [(1, 2), (99, 2), (100, 3), (999, 3), (1_000, 4), (i64::MAX, 4)] {
+        check(TIERS, amount, &["a", "b", "c:treasurer", "d:treasurer"], required, true);
+        let n_people = usize::try_from(required).unwrap() - 1;
+        check(TIERS, amount, &["a:treasurer", "b:treasurer", "c"][..n_people], required, false);
+    }
+    check(TIERS, 1_000, &["a", "b", "c", "d:treasurer"], 4, false);
+    check(TIERS, 999, &["a", "b", "c"], 3, true);
+}
+
+#[test]
+fn a_currency_without_tiers_has_those_of_any_currency() {
+    let any = r#"{"payments":{"USD":[{"approvals":9}],"*":[{"approvals":3}]}}"#;
+    check(any, 1, &["a", "b"], 3, false);
+    check(r#"{"payments":{"EUR":[{"approvals":2}],"*":[{"approvals":9}]}}"#, 1, &["a", "b"], 2, true);
+    check(r#"{"payments":{"USD":[{"approvals":9}]}}"#, 1, &["a", "b"], 2, true);
+    check(r#"{"payments":{"EUR":[{"from":10,"approvals":9}]}}"#, 9, &["a", "b"], 2, true);
+}
+
+#[test]
+fn one_person_fills_one_role_unless_the_data_says_otherwise() {
+    let rule = r#""payments":{"*":[{"approvals":2,"roles":{"security":1,"treasurer":1}}]}"#;
+    let alone = ["{", rule, "}"].concat();
+    let shared = ["{", rule, r#","one_person_many_roles":true}"#].concat();
+    for (people, by_one, by_many) in [
+        (&["a:treasurer", "b:security"][..], true, true),
+        (&["a:treasurer,security", "b"], false, true),
+        (&["a:treasurer,security", "b:treasurer"], true, true),
+        (&["a:treasurer", "b:treasurer,security"], true, true),
+        (&["a:security", "b:security"], false, false),
+        (&["a:treasurer,security"], false, false),
+    ] {
+        check(&alone, 1, people, 2, by_one);
+        check(&shared, 1, people, 2, by_many);
+    }
+    // Whoever came first must move to let the last one in.
+    let three = r#"{"payments":{"*":[{"roles":{"a":1,"b":1,"c":1}}]}}"#;
+    check(three, 1, &["x:a,b,c", "y:a,b", "z:a"], 2, true);
+    check(three, 1, &["x:a,b", "y:a,b", "z:a,b"], 2, false);
+    let two = r#"{"payments":{"*":[{"roles":{"a":2}}]},"one_person_many_roles":true}"#;
+    check(two, 1, &["x:a", "y"], 2, false);
+    check(two, 1, &["x:a", "y:a"], 2, true);
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let verdict = judge(TIERS, &by(Moment::Admission, 1_000, &["a", "b", "c", "d:treasurer"]));
+    assert_eq!(verdict.decision, Decision::Deny);
+    assert_eq!(
+        details(&verdict, "quorum_not_reached"),
+        ["4 of 4 approvals; 0 more from other people; among all approvals still needed: `treasurer`"]
+    );
+    let submitted = judge(TIERS, &payment("acct-1", "acct-2", 1_000));
+    assert_eq!(
+        details(&submitted, "collect_approvals"),
+        [
+            "0 of 4 approvals; 4 more from other people; among all approvals still needed: `treasurer`, `treasurer`"
+        ]
+    );
+}
+
+#[test]
+fn an_approval_without_a_counting_role_does_not_count_and_is_told_so() {
+    let data = r#"{"approver_roles":["approver","tre\"asurer"]}"#;
+    let last = by(Moment::Approval, 1, &["a:approver", "b:clerk"]);
+    let verdict = judge(data, &last);
+    assert_eq!((verdict.decision, verdict.quorum.subjects.clone()), (Decision::Allow, vec!["a".to_owned()]));
+    assert_eq!(
+        details(&verdict, "approval_not_counted"),
+        ["approval of `b` does not count: it takes one of the roles `approver`, `tre\"asurer`"]
+    );
+    let counted = judge(data, &by(Moment::Approval, 1, &["a:clerk", "b:tre\"asurer"]));
+    assert_eq!(counted.quorum.subjects, ["b"]);
+    assert!(!codes(&counted.reasons).contains(&"approval_not_counted"));
+    check(data, 1, &["a:approver", "b:clerk", "c:approver"], 2, true);
+    check(r#"{"approver_roles":[]}"#, 1, &["a:approver", "b:approver"], 2, false);
+}
+
+#[test]
+fn the_data_may_exclude_the_submitter_and_never_lets_it_in() {
+    let by_alice = by(Moment::Admission, 1, &["alice", "bob"]);
+    let judged = |data: &str, separation| {
+        let facts = [("deployment.permitted_recipients", "*"), TWO, separation];
+        judge_with(&by_alice, &facts, &[(FILE, data)]).quorum.satisfied
+    };
+    assert!(judged("{}", ALONE) && judged(r#"{"submitter_may_approve":true}"#, ALONE));
+    assert!(!judged(r#"{"submitter_may_approve":false}"#, ALONE));
+    assert!(!judged(r#"{"submitter_may_approve":true}"#, SEPARATED));
+    let told = judge(r#"{"submitter_may_approve":false}"#, &by(Moment::Approval, 1, &["alice"]));
+    assert_eq!(
+        details(&told, "approval_not_counted"),
+        ["approval of `alice` does not count: the submitter cannot approve"]
+    );
+}
+
+#[test]
+fn a_mistake_in_the_file_lets_nobody_approve() {
+    let request = by(Moment::Admission, 50, &["a", "b", "c", "d", "e"]);
+    for (data, place) in [
+        ("[]", ""),
+        (r#"{"approver_role":["a"]}"#, " /approver_role"),
+        (r#"{"approver_roles":"a"}"#, " /approver_roles"),
+        (r#"{"approver_roles":[1]}"#, " /approver_roles"),
+        (r#"{"submitter_may_approve":"no"}"#, " /submitter_may_approve"),
+        (r#"{"one_person_many_roles":1}"#, " /one_person_many_roles"),
+        (r#"{"payments":[]}"#, " /payments"),
+        (r#"{"payments":{"EUR":{}}}"#, " /payments/EUR"),
+        (r#"{"payments":{"*":[5]}}"#, " /payments/*"),
+        (r#"{"payments":{"EUR":[{"approval":3}]}}"#, " /payments/EUR/approval"),
+        (r#"{"payments":{"EUR":[{"approvals":65}]}}"#, " /payments/EUR/approvals"),
+        (r#"{"payments":{"EUR":[{"approvals":-1}]}}"#, " /payments/EUR/approvals"),
+        (r#"{"payments":{"EUR":[{"roles":["a"]}]}}"#, " /payments/EUR/roles"),
+        (r#"{"payments":{"EUR":[{"roles":{"a":"1"}}]}}"#, " /payments/EUR/roles/a"),
+        (r#"{"payments":{"EUR":[{"from":"5"}]}}"#, " /payments/EUR/from"),
+        (r#"{"payments":{"EUR":[{"from":5},{"from":5}]}}"#, " /payments/EUR"),
+        (r#"{"payments":{"EUR":[{"from":5},{"approvals":3}]}}"#, " /payments/EUR"),
+        (r#"{"payments":{"EUR":[{},{"from":5000,"approvalls":9}]}}"#, " /payments/EUR/approvalls"),
+    ] {
+        check_unreadable(&request, FILE, data, place);
+        assert!(!judge(data, &request).quorum.satisfied, "{data}");
+    }
+}

@@ -1,0 +1,48 @@
+//! The real policy, and what it was asked.
+
+use async_trait::async_trait;
+use gateway_domain::intent::Intent;
+use gateway_domain::policy::{Facts, Moment, Outcome, Request};
+use gateway_engine::ports::EvaluatePolicy;
+use std::sync::{Arc, Mutex};
+
+/// One question, as it reached the policy.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) moment: Moment,
+    pub(crate) tenant: String,
+    pub(crate) key_ref: String,
+    pub(crate) client_id: String,
+    pub(crate) intent: Intent,
+    pub(crate) intent_hash_holds: bool,
+    pub(crate) approvers: Vec<String>,
+    /// Whether what was spent was read for it.
+    pub(crate) has_velocity: bool,
+}
+
+pub(crate) struct Recording {
+    pub(crate) host: Arc<dyn EvaluatePolicy>,
+    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+#[async_trait]
+impl EvaluatePolicy for Recording {
+    async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
+        let asked = Asked {
+            moment: request.moment,
+            tenant: request.tenant.0.clone(),
+            key_ref: request.key_ref.0.clone(),
+            client_id: request.submitter.client_id.clone(),
+            intent: request.intent.clone(),
+            intent_hash_holds: request.intent.hash().is_ok_and(|hash| hash == request.intent_hash),
+            approvers: request.approvals.iter().map(|approval| approval.subject_id.clone()).collect(),
+            has_velocity: facts.get("velocity.account.day_minor").is_some(),
+        };
+        self.asked.lock().unwrap().push(asked);
+        self.host.evaluate(request, facts).await
+    }
+
+    fn asks_for(&self, beginning: &str) -> bool {
+        self.host.asks_for(beginning)
+    }
+}

@@ -1,0 +1,77 @@
+//! Every kind of operation reaches the policy at every moment of its life.
+
+use crate::harness::custody;
+use crate::harness::recording::Asked;
+use crate::harness::samples::{admitted, approval, payment};
+use crate::harness::world::World;
+use gateway_domain::intent::Intent;
+use gateway_domain::policy::Moment;
+use serde_json::json;
+
+const fn kind(intent: &Intent) -> &'static str {
+    match intent {
+        Intent::Payment(_) => "payment",
+        Intent::AssetAction(_) => "asset_action",
+        Intent::KeyCreate(_) => "key_create",
+        Intent::Refresh(_) => "refresh",
+        Intent::Reshare(_) => "reshare",
+        Intent::Rotate(_) => "rotate",
+        Intent::Recover(_) => "recover",
+    }
+}
+
+/// What the policy was asked of one kind by one client since the last look.
+fn asked(world: &World, of_kind: &str, client_id: &str) -> Vec<Asked> {
+    let all = std::mem::take(&mut *world.asked.lock().unwrap());
+    all.into_iter().filter(|asked| kind(&asked.intent) == of_kind && asked.client_id == client_id).collect()
+}
+
+/// A submission, two approvals, and the admission over both.
+#[track_caller]
+fn assert_whole_life(asked: &[Asked], key_ref: &str) {
+    let moments: Vec<_> = asked.iter().map(|asked| (asked.moment, asked.approvers.join(" "))).collect();
+    let expected = [
+        (Moment::Submit, ""),
+        (Moment::Approval, "alice"),
+        (Moment::Approval, "alice bob"),
+        (Moment::Admission, "alice bob"),
+    ];
+    assert_eq!(moments, expected.map(|(moment, approvers)| (moment, approvers.to_owned())));
+    assert!(asked.iter().all(|each| each.intent == asked[0].intent), "the same intent at every moment");
+    for asked in asked {
+        assert_eq!((asked.tenant.as_str(), asked.key_ref.as_str()), ("default", key_ref));
+        assert!(asked.intent_hash_holds && !asked.has_velocity, "{asked:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_is_judged_at_submission_approval_and_admission() {
+    let world = World::ticking().await;
+    for name in ["signs", "refreshes", "reshares", "rotates", "recovers"] {
+        custody::executed(&world, "/v1/custody/keys", &custody::key(name)).await;
+        assert_whole_life(&asked(&world, "key_create", "custody"), name);
+    }
+    admitted(&world, &payment("one")).await;
+    assert_whole_life(&asked(&world, "payment", "treasury-desk"), "treasury-1");
+    for (of_kind, name, action, body) in [
+        ("asset_action", "signs", "/sign", custody::sign("one")),
+        ("refresh", "refreshes", "/refresh", custody::refresh("2")),
+        ("reshare", "reshares", "/reshare", custody::reshare("2")),
+        ("rotate", "rotates", "/rotate", custody::rotate("rotated")),
+        ("recover", "recovers", "/recover", custody::recover("2")),
+    ] {
+        custody::admitted(&world, &custody::on_key(name, action), &body).await;
+        assert_whole_life(&asked(&world, of_kind, "custody"), name);
+    }
+}
+
+#[tokio::test]
+async fn a_preview_is_judged_with_the_approvals_it_brings() {
+    let world = World::ticking().await;
+    let body = json!({ "intent": payment("p"), "approvals": [approval("alice"), approval("bob")] });
+    world.post("/v1/policy/preview", &body).await.ok();
+    let asked = asked(&world, "payment", "treasury-desk");
+    assert_eq!(asked.len(), 1);
+    assert_eq!((asked[0].moment, asked[0].approvers.join(" ")), (Moment::Preview, "alice bob".to_owned()));
+    assert!(asked[0].intent_hash_holds && asked[0].key_ref == "treasury-1");
+}

@@ -1,0 +1,97 @@
+//! Limits over time, with the real policy, store, authority and nodes: `bundles/payment-guard-strict`.
+//!
+//! Its `data/limits.json` lets 100 `XTS` a day leave an account and 150 reach a recipient.
+
+use crate::harness::faulty::Faults;
+use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
+use crate::harness::world::{Answer, World};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const STRICT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
+
+fn of(idempotency_key: &str, account: &str, amount_minor: i64) -> Value {
+    let body = with(payment(idempotency_key), "/payment/currency", json!("XTS"));
+    let body = with(body, "/payment/from_account", json!(account));
+    with(body, "/payment/amount_minor", json!(amount_minor))
+}
+
+/// Submits and approves once, one after another; the last approvals come all at once.
+async fn last_approvals_at_once(world: &Arc<World>, payments: Vec<Value>) -> Vec<Answer> {
+    let mut paths = Vec::new();
+    for body in payments {
+        let operation = submitted(world, &body).await;
+        let approve = path(&operation, "/approve");
+        world.post(&approve, &approval("alice")).await.ok();
+        paths.push(approve);
+    }
+    let calls = paths.into_iter().map(|path| {
+        let world = Arc::clone(world);
+        tokio::spawn(async move { world.post(&path, &approval("bob")).await })
+    });
+    let mut answers = Vec::new();
+    for call in calls.collect::<Vec<_>>() {
+        answers.push(call.await.unwrap());
+    }
+    answers
+}
+
+/// How many were admitted; the others must have been denied for the limit.
+#[track_caller]
+fn n_admitted(answers: Vec<Answer>, limit: &str) -> usize {
+    let (admitted, denied): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == StatusCode::OK);
+    assert!(admitted.iter().all(|answer| answer.json["state"] == "admitted"), "{admitted:?}");
+    for answer in denied {
+        let why = answer.fails(403, "policy_rejected");
+        assert!(why.contains("velocity_exceeded") && why.contains(limit), "{why}");
+    }
+    admitted.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_twenty_payments_at_once_as_many_are_admitted_as_fit_into_the_accounts_day() {
+    let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
+    let payments = (0..20).map(|nth| of(&format!("p-{nth}"), "acct-1", 10)).collect();
+    let answers = last_approvals_at_once(&world, payments).await;
+    assert_eq!(n_admitted(answers, "account_day_max"), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payments_of_many_accounts_share_the_recipients_day() {
+    let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
+    let payments = (0..20).map(|nth| of(&format!("p-{nth}"), &format!("acct-{nth}"), 10)).collect();
+    let answers = last_approvals_at_once(&world, payments).await;
+    assert_eq!(n_admitted(answers, "recipient_day_max"), 15);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_that_fails_gives_back_its_room() {
+    let faults: Arc<Faults> = Arc::default();
+    let world = World::with_faults(faults.clone(), &[("policy_bundle", STRICT)]).await;
+    // The key is made while ceremonies still work.
+    let first = admitted(&world, &of("first", "acct-1", 100)).await;
+    let preview =
+        json!({ "intent": of("p", "acct-1", 1), "approvals": [approval("alice"), approval("bob")] });
+    let decision = async || world.post("/v1/policy/preview", &preview).await.ok()["decision"].clone();
+    assert_eq!(decision().await, "DENY");
+    faults.refusing.store(true, Ordering::SeqCst);
+    let refused = world.post_nothing(&path(&first, "/execute")).await;
+    assert_ne!(refused.status, StatusCode::OK, "{}", refused.json);
+    assert_eq!(decision().await, "ALLOW");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_spent_is_read_only_for_a_policy_that_may_ask() {
+    for (given, reads) in [(&[][..], false), (&[("policy_bundle", STRICT)], true)] {
+        let world = World::with_faults(Arc::default(), given).await;
+        admitted(&world, &of("one", "acct-1", 10)).await;
+        let asked = std::mem::take(&mut *world.asked.lock().unwrap());
+        let of_payments = asked.iter().filter(|asked| asked.client_id == "treasury-desk");
+        let read: Vec<bool> = of_payments.map(|asked| asked.has_velocity).collect();
+        assert_eq!(read, [reads; 4], "a submission, two approvals, an admission");
+        assert!(asked.iter().all(|asked| asked.client_id == "treasury-desk" || !asked.has_velocity));
+    }
+}
