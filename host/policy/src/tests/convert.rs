@@ -1,0 +1,98 @@
+//! What of an operation a policy gets to see, for every kind and moment.
+
+use super::support::{NOW, payment};
+use crate::bindings::svc::policy::types as wit;
+use crate::convert::Owned;
+use gateway_domain::intent::Intent;
+use gateway_domain::policy::{Moment, Request};
+
+/// As the submission has it, and what must reach the policy: the intent's record, the signers, the threshold.
+const KINDS: [(&str, &str, &[u16], Option<u16>); 7] = [
+    (
+        r#"{"kind":"payment","from_account":"acct-1","to_account":"acct-2","amount_minor":-5,"currency":"EUR",
+            "reference":"invoice","bip32":{"path":"1/2","network":"main"},"requested_participants":[0,2],"threshold":2,
+            "publication_mode":"manual"}"#,
+        r#"Payment(Payment { from-account: "acct-1", to-account: "acct-2", amount-minor: -5, currency: "EUR", reference: Some("invoice") })"#,
+        &[0, 2],
+        Some(2),
+    ),
+    (
+        r#"{"kind":"asset_action","asset_id":"asset-1","action":"transfer","chain_id":"eip155:1",
+            "request_digest":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "typed_data_root":"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+            "public_fields":{"b":"2","a":"1"},"requested_participants":[1],"publication_mode":"manual"}"#,
+        r#"AssetAction(AssetAction { asset-id: "asset-1", action: "transfer", chain-id: "eip155:1", request-digest: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", typed-data-root: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", public-fields: [("a", "1"), ("b", "2")] })"#,
+        &[1],
+        None,
+    ),
+    (
+        r#"{"kind":"key_create","asset_id":"asset-1","purpose":"treasury","participants":[0,1,2],"threshold":2,
+            "signature_profile":"frost-ed25519-sha512"}"#,
+        r#"KeyChange(KeyChange { operation: "key_create", reason: "", target-epoch: None, new-key-ref: None, signature-profile: Some("frost-ed25519-sha512"), asset-id: Some("asset-1"), recovering-participant: None })"#,
+        &[0, 1, 2],
+        Some(2),
+    ),
+    (
+        r#"{"kind":"refresh","target_epoch":"2","reason":"why","publication_mode":"automatic"}"#,
+        r#"KeyChange(KeyChange { operation: "refresh", reason: "why", target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: None })"#,
+        &[],
+        None,
+    ),
+    (
+        r#"{"kind":"reshare","new_participants":[0,1,2,3],"threshold":3,"target_epoch":"2","reason":"why",
+            "publication_mode":"automatic"}"#,
+        r#"KeyChange(KeyChange { operation: "reshare", reason: "why", target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: None })"#,
+        &[0, 1, 2, 3],
+        Some(3),
+    ),
+    (
+        r#"{"kind":"rotate","new_key_ref":"treasury-2","participants":[0,1,2],"threshold":2,"target_epoch":"2",
+            "reason":"why","publication_mode":"automatic"}"#,
+        r#"KeyChange(KeyChange { operation: "rotate", reason: "why", target-epoch: Some("2"), new-key-ref: Some("treasury-2"), signature-profile: None, asset-id: None, recovering-participant: None })"#,
+        &[0, 1, 2],
+        Some(2),
+    ),
+    (
+        r#"{"kind":"recover","recovery_case_ref":"case-1","recovering_participant":2,"helper_participants":[0,1],
+            "helper_share_cids":[],"target_epoch":"2","reason":"why","publication_mode":"automatic"}"#,
+        r#"KeyChange(KeyChange { operation: "recover", reason: "why", target-epoch: Some("2"), new-key-ref: None, signature-profile: None, asset-id: None, recovering-participant: Some(2) })"#,
+        &[0, 1],
+        None,
+    ),
+];
+
+#[test]
+fn every_kind_reaches_the_policy_whole_at_every_moment() {
+    let asked = payment("acct-2", &["bob", "carol"]);
+    for (json, record, participants, threshold) in KINDS {
+        let intent: Intent = serde_json::from_str(json).unwrap();
+        for (moment, name) in [
+            (Moment::Submit, "submit"),
+            (Moment::Approval, "approval"),
+            (Moment::Admission, "admission"),
+            (Moment::Preview, "preview"),
+        ] {
+            let hash = intent.hash().unwrap();
+            let request = Request { intent: &intent, intent_hash: hash, ..asked.request(moment) };
+            let owned = Owned::of(&request);
+            let approvals = owned.approvals(request.approvals);
+            let seen = owned.request(&request, &approvals);
+            assert_eq!(format!("{:?}", seen.moment).to_lowercase(), format!("moment::{name}"));
+            assert_eq!(format!("{:?}", seen.intent), format!("Intent::{record}"));
+            assert_eq!((seen.participants, seen.threshold), (participants, threshold), "{json}");
+            assert_eq!(seen.intent_hash, hash.to_string());
+            assert_eq!(seen.bip32_path, json.contains("bip32").then_some("1/2"));
+            assert_whole(&seen);
+        }
+    }
+}
+
+/// What does not depend on the kind.
+fn assert_whole(seen: &wit::Request<'_>) {
+    assert_eq!((seen.tenant, seen.key_ref), ("default", "treasury"));
+    assert_eq!((seen.submitter.client_id, seen.submitter.subject_id), ("client-1", "alice"));
+    assert_eq!(seen.submitter.roles, ["submitter"]);
+    let approvals: Vec<_> =
+        seen.approvals.iter().map(|it| (it.subject_id, it.roles.to_vec(), it.approved_at_ms)).collect();
+    assert_eq!(approvals, [("bob", vec!["approver"], NOW.0), ("carol", vec!["approver"], NOW.0)]);
+}
