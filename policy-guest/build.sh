@@ -1,16 +1,7 @@
 #!/bin/sh
-# Builds the policy components into policy-guest/target. The bytes do not depend on the machine or the folder:
-# own lock, one compiler version (rust-toolchain.toml), and no local path in the output.
-# Needs cargo-component 0.21.1: cargo install --locked cargo-component@0.21.1
+# Builds a bundle's component from its sources here, and completes its manifest:
+#   policy-guest/build.sh BUNDLE [GUEST]      GUEST is the folder of the sources, where it has another name
 set -eu
-cd "$(dirname "$0")"
-here=$(pwd)
-registry=${CARGO_HOME:-$HOME/.cargo}
-separator=$(printf '\037')
-# These flags take the place of .cargo/config.toml's, so they repeat them.
-CARGO_ENCODED_RUSTFLAGS="-Clink-arg=-zstack-size=16384${separator}-Clink-arg=--initial-memory=65536"
-CARGO_ENCODED_RUSTFLAGS="$CARGO_ENCODED_RUSTFLAGS${separator}--remap-path-prefix=$here=/policy-guest"
-CARGO_ENCODED_RUSTFLAGS="$CARGO_ENCODED_RUSTFLAGS${separator}--remap-path-prefix=$registry=/cargo"
-export CARGO_ENCODED_RUSTFLAGS
-export CARGO_TARGET_DIR="$here/target"
-exec cargo component build --locked --release --target wasm32-unknown-unknown "$@"
+cd "$(dirname "$0")/.."
+exec cargo run --quiet --locked --package operation-gateway -- \
+  bundle build "policy-guest/${2:-$1}" --into "bundles/$1" --locked

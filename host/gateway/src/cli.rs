@@ -1,5 +1,7 @@
 //! The command line, made from the table of settings.
 
+pub(crate) mod bundle;
+
 use crate::settings::{Resolved, SETTINGS, resolve};
 use clap::{Arg, ArgMatches, Command};
 use std::collections::BTreeMap;
@@ -10,6 +12,8 @@ pub(crate) enum Invocation {
     Serve(Resolved),
     /// Print every setting and where it came from.
     PrintSettings(Resolved),
+    /// A tool of policy authors and reviewers; settings have no part in it.
+    Bundle(ArgMatches),
 }
 
 /// Why nothing can be done with the command line; each line for a person.
@@ -31,45 +35,57 @@ pub(crate) fn invocation(
     let environment: Vec<_> = environment.into_iter().collect();
     let matches =
         command().try_get_matches_from(arguments).map_err(|error| CliError::Clap(Box::new(error)))?;
-    let (leaf, prints) = match matches.subcommand() {
-        Some(("config", leaf)) => (leaf, true),
-        Some((_, leaf)) => (leaf, false),
-        None => (&matches, false),
-    };
-    let file = settings_file(leaf, &environment).map_err(|fault| CliError::Settings(vec![fault]))?;
-    let resolved = resolve(&flags(leaf), environment, file.as_deref()).map_err(CliError::Settings)?;
+    if let Some(("bundle", leaf)) = matches.subcommand() {
+        return Ok(Invocation::Bundle(leaf.clone()));
+    }
+    let prints = matches.subcommand_name() == Some("config");
+    // Settings may stand before the command and after it; after it wins.
+    let levels = [Some(&matches), matches.subcommand().map(|(_, leaf)| leaf)];
+    let levels: Vec<&ArgMatches> = levels.into_iter().flatten().collect();
+    let file = settings_file(&levels, &environment).map_err(|fault| CliError::Settings(vec![fault]))?;
+    let resolved = resolve(&flags(&levels), environment, file.as_deref()).map_err(CliError::Settings)?;
     Ok(if prints { Invocation::PrintSettings(resolved) } else { Invocation::Serve(resolved) })
 }
 
-fn settings_file(matches: &ArgMatches, environment: &[(String, String)]) -> Result<Option<String>, String> {
+fn settings_file(levels: &[&ArgMatches], environment: &[(String, String)]) -> Result<Option<String>, String> {
     let variable = environment.iter().find(|(name, _)| name == "SVC_OPERATION_GATEWAY_CONFIG");
-    let path = matches.get_one::<String>("config").or(variable.map(|(_, value)| value));
+    let flag = levels.iter().rev().find_map(|level| level.get_one::<String>("config"));
+    let path = flag.or(variable.map(|(_, value)| value));
     let Some(path) = path else { return Ok(None) };
     let read = std::fs::read_to_string(path);
     read.map(Some).map_err(|error| format!("settings file `{path}` cannot be read: {}", error.kind()))
 }
 
-fn flags(matches: &ArgMatches) -> BTreeMap<String, String> {
-    let given = |name: &'static str| Some((name.to_owned(), matches.get_one::<String>(name)?.clone()));
-    SETTINGS.iter().filter_map(|setting| given(setting.name)).collect()
+fn flags(levels: &[&ArgMatches]) -> BTreeMap<String, String> {
+    let given =
+        |level: &ArgMatches, name: &str| Some((name.to_owned(), level.get_one::<String>(name)?.clone()));
+    let of = |level: &&ArgMatches| {
+        let level = *level;
+        SETTINGS.iter().filter_map(|setting| given(level, setting.name)).collect::<Vec<_>>()
+    };
+    levels.iter().flat_map(of).collect()
 }
 
 fn command() -> Command {
-    let file = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .global(true)
-        .help("TOML file of settings [SVC_OPERATION_GATEWAY_CONFIG]");
-    Command::new("operation-gateway")
+    with_settings(Command::new("operation-gateway"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Signing operations with approvals, a signed policy, and threshold keys.")
         .after_help(
             "A flag wins over the environment, the environment over the file, the file over the default.",
         )
-        .arg(file)
-        .args(SETTINGS.iter().map(argument))
-        .subcommand(Command::new("serve").about("Serve the API (also without a command)"))
-        .subcommand(Command::new("config").about("Print every setting and where its value came from"))
+        .subcommand(with_settings(Command::new("serve")).about("Serve the API (also without a command)"))
+        .subcommand(
+            with_settings(Command::new("config")).about("Print every setting and where its value came from"),
+        )
+        .subcommand(bundle::command())
+}
+
+fn with_settings(command: Command) -> Command {
+    let file = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help("TOML file of settings [SVC_OPERATION_GATEWAY_CONFIG]");
+    command.arg(file).args(SETTINGS.iter().map(argument))
 }
 
 fn argument(setting: &'static crate::settings::Setting) -> Arg {
@@ -78,7 +94,7 @@ fn argument(setting: &'static crate::settings::Setting) -> Arg {
         Some(production) => format!("default `{}`, in production `{production}`", setting.development),
         None => format!("default `{}`, in production none", setting.development),
     };
-    Arg::new(setting.name).long(setting.flag()).value_name(setting.unit).global(true).help(format!(
+    Arg::new(setting.name).long(setting.flag()).value_name(setting.unit).help(format!(
         "{} ({default}) [{}]",
         setting.help,
         setting.variable()

@@ -34,7 +34,7 @@ impl StartError {
 }
 
 /// An error and what is behind it, on one line.
-fn chain(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
     texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }

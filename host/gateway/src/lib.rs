@@ -31,6 +31,7 @@ pub fn main() -> ExitCode {
     match cli::invocation(std::env::args_os(), environment) {
         Ok(Invocation::Serve(resolved)) => run(&resolved),
         Ok(Invocation::PrintSettings(resolved)) => print_settings(&resolved),
+        Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
         Err(CliError::Clap(error)) => error.exit(),
         Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),
     }

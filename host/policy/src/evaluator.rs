@@ -57,21 +57,31 @@ impl std::fmt::Debug for Evaluator {
 }
 
 impl Evaluator {
-    /// Compiles and links a verified bundle, holds its imports to its manifest, parses its data, and runs its own vectors under the
-    /// limits of production.
+    /// What a bundle is activated by: [`Evaluator::link`], and its own vectors under the limits of production.
     ///
     /// # Errors
     /// [`BundleError`]: the component, an import, a data file, or the first vector that does not hold.
     pub fn load(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
+        let loaded = Self::link(engine, bundle)?;
+        crate::self_test::run(&loaded, bundle)?;
+        Ok(loaded)
+    }
+
+    /// Compiles and links a verified bundle, holds its imports to its manifest, and parses its data. Its vectors are not
+    /// run: for tools that report on each of them.
+    ///
+    /// # Errors
+    /// [`BundleError`]: the component, an import, or a data file.
+    pub fn link(engine: &PolicyEngine, bundle: &Bundle) -> Result<Self, BundleError> {
         let component = engine.compile(bundle.component()?)?;
         let world = World::named(&bundle.manifest().world)?;
         check_imports(&engine.imports(&component), &bundle.manifest().capabilities, world)?;
-        let linked = engine.link(&component, world).map_err(BundleError::Component)?;
+        let pre = engine.link(&component, world).map_err(BundleError::Component)?;
         let limits = bundle.manifest().limits;
-        let loaded = Self {
+        let linked = Self {
             engine: engine.clone(),
             world,
-            pre: PolicyPre::new(linked).map_err(BundleError::Component)?,
+            pre: PolicyPre::new(pre).map_err(BundleError::Component)?,
             bundle_id: bundle.manifest().bundle_id.clone(),
             bundle_hash: bundle.hash(),
             sequence: bundle.manifest().sequence,
@@ -86,9 +96,8 @@ impl Evaluator {
             not_after: bundle.manifest().not_after_ms.map(EpochMs),
             heavy: AtomicBool::new(false),
         };
-        loaded.describe().map_err(BundleError::Describe)?;
-        crate::self_test::run(&loaded, bundle)?;
-        Ok(loaded)
+        linked.describe().map_err(BundleError::Describe)?;
+        Ok(linked)
     }
 
     /// The bundle's name.
@@ -173,14 +182,15 @@ impl Evaluator {
             }
             let verdict = self.call(&mut store, request);
             let fuel_used = fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
-            (verdict, fuel_used, store.into_data().into_read())
+            let memory_bytes = store.data().memory_bytes();
+            Judged { verdict, fuel_used, memory_bytes, facts: store.into_data().into_read() }
         };
         match catch_unwind(AssertUnwindSafe(run)) {
-            Ok((verdict, fuel_used, facts)) => {
+            Ok(Judged { verdict, fuel_used, memory_bytes, facts }) => {
                 let verdict = verdict.and_then(|verdict| self.check(verdict, request));
-                Judged { verdict, fuel_used, facts }
+                Judged { verdict, fuel_used, memory_bytes, facts }
             }
-            Err(_) => Judged { verdict: Err(EvaluationFault::Panicked), fuel_used: 0, facts: Vec::new() },
+            Err(_) => Judged::failed(EvaluationFault::Panicked),
         }
     }
 
@@ -266,10 +276,28 @@ impl std::fmt::Debug for Kept {
 pub struct Judged {
     pub(crate) verdict: Result<wit::Verdict, EvaluationFault>,
     pub(crate) fuel_used: u64,
+    pub(crate) memory_bytes: usize,
     pub(crate) facts: Vec<FactRead>,
 }
 
 impl Judged {
+    /// A failure that no guest had a part in.
+    pub(crate) const fn failed(fault: EvaluationFault) -> Self {
+        Self { verdict: Err(fault), fuel_used: 0, memory_bytes: 0, facts: Vec::new() }
+    }
+
+    /// Wasm fuel that was used.
+    #[must_use]
+    pub const fn fuel_used(&self) -> u64 {
+        self.fuel_used
+    }
+
+    /// The most linear memory the guest had, bytes.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
     /// Why there is no verdict.
     #[must_use]
     pub fn fault(&self) -> Option<EvaluationFault> {

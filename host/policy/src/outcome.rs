@@ -23,7 +23,7 @@ pub(crate) fn complete(
     bundle_hash: Hex32,
     judged: Judged,
 ) -> Evaluation {
-    let Judged { verdict, fuel_used, facts } = judged;
+    let Judged { verdict, fuel_used, facts, .. } = judged;
     let (fault, judgement) = match verdict {
         Ok(verdict) => (
             None,
@@ -59,8 +59,7 @@ pub(crate) fn unjudged(
     bundle_hash: Hex32,
     fault: EvaluationFault,
 ) -> Evaluation {
-    let judged = Judged { verdict: Err(fault), fuel_used: 0, facts: Vec::new() };
-    complete(request, bundle_id, bundle_hash, judged)
+    complete(request, bundle_id, bundle_hash, Judged::failed(fault))
 }
 
 /// What `output_hash` is over.

@@ -23,6 +23,7 @@ pub(crate) struct State {
     read: Vec<FactRead>,
     contents: Arc<Contents>,
     data_bytes_left: usize,
+    memory_bytes: usize,
     memory_bytes_max: usize,
     memory_bytes: usize,
     randomness: Randomness,
@@ -35,10 +36,16 @@ impl State {
             read: Vec::new(),
             contents,
             data_bytes_left: DATA_BYTES_READ_MAX,
+            memory_bytes: 0,
             memory_bytes_max,
             memory_bytes: 0,
             randomness: Randomness::seeded(Hex32::ZERO),
         }
+    }
+
+    /// The most linear memory the guest had, bytes: memory never shrinks.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// For the world that has randomness: it follows from `seed` alone.
@@ -112,6 +119,7 @@ impl ResourceLimiter for State {
         if self.memory_bytes > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());
         }
+        self.memory_bytes = self.memory_bytes.max(desired);
         Ok(true)
     }
 

@@ -113,18 +113,40 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// What is in a file, and whether others could have read it.
+pub struct Content {
+    /// The bytes.
+    pub bytes: Zeroizing<Vec<u8>>,
+    /// [`KeyFileError::Exposed`] unless the file is its owner's alone.
+    pub private: Result<(), KeyFileError>,
+}
+
+/// Reads a file that says in its content whether it is secret at all.
+///
+/// # Errors
+/// [`KeyFileError::Unreadable`].
+pub fn read_any_mode(path: &Path) -> Result<Content, KeyFileError> {
+    read_and_judge(path, PASSPHRASE_FILE_BYTES_MAX)
+}
+
 /// A file that is the owner's alone; one byte more than `bytes_max` of it, at the most.
 fn read(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
+    let Content { bytes, private } = read_and_judge(path, bytes_max)?;
+    private.map(|()| bytes)
+}
+
+fn read_and_judge(path: &Path, bytes_max: u64) -> Result<Content, KeyFileError> {
     let file = File::open(path).map_err(|source| unreadable(path, source))?;
     // Of the open file, not of the name: nobody can put another one in its place in between.
     let mode = file.metadata().map_err(|source| unreadable(path, source))?.mode() & 0o7777;
-    if mode != 0o600 && mode != 0o400 {
-        return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
-    }
+    let private = match mode {
+        0o600 | 0o400 => Ok(()),
+        _ => Err(KeyFileError::Exposed { path: path.to_owned(), mode }),
+    };
     // Room for all of it from the start: growing would leave a copy of the secret behind.
-    let mut content = Zeroizing::new(Vec::with_capacity(2048));
-    file.take(bytes_max + 1).read_to_end(&mut content).map_err(|source| unreadable(path, source))?;
-    Ok(content)
+    let mut bytes = Zeroizing::new(Vec::with_capacity(2048));
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
+    Ok(Content { bytes, private })
 }
 
 /// Which form it is follows from the length: 32 bytes are a raw key, even one that ends like a line.

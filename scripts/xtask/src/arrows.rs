@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-auth", &["gateway-domain"]),
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
     ("gateway-policy", &["gateway-domain", "gateway-engine"]),
+    ("gateway-bundler", &["gateway-domain", "gateway-policy", "gateway-seal"]),
     ("gateway-authority", &["gateway-domain", "gateway-engine"]),
     ("gateway-node", &["gateway-domain", "gateway-seal", "gateway-sqlite", "gateway-threshold"]),
     (
@@ -29,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-api",
             "gateway-auth",
             "gateway-authority",
+            "gateway-bundler",
             "gateway-domain",
             "gateway-engine",
             "gateway-node",

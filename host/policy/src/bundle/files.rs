@@ -80,8 +80,7 @@ impl BundleFiles {
     /// # Errors
     /// [`BundleError`] when there is no valid manifest.
     pub fn bundle_hash(&self) -> Result<Hex32, BundleError> {
-        let manifest = Manifest::parse(self.get(MANIFEST_FILE)?)?;
-        Ok(canonical::digest_bytes("", &manifest.canonical_bytes()?))
+        Manifest::parse(self.get(MANIFEST_FILE)?)?.hash()
     }
 
     /// Tells two sets of files apart, signatures included.

@@ -111,6 +111,14 @@ impl Manifest {
             .map_err(|source| BundleError::Canonical { file: MANIFEST_FILE.to_owned(), source })
     }
 
+    /// The bundle's hash: SHA-256 of the canonical bytes.
+    ///
+    /// # Errors
+    /// As [`Manifest::canonical_bytes`].
+    pub fn hash(&self) -> Result<Hex32, BundleError> {
+        Ok(canonical::digest_bytes("", &self.canonical_bytes()?))
+    }
+
     pub(super) fn check_validity(&self, now: EpochMs) -> Result<(), BundleError> {
         match (self.not_before_ms, self.not_after_ms) {
             (Some(not_before_ms), _) if now.0 < not_before_ms => {

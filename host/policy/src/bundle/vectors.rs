@@ -6,7 +6,7 @@ use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::Intent;
-use gateway_domain::policy::{Decision, Facts, Moment};
+use gateway_domain::policy::{Decision, Facts, Moment, Outcome, Request, Statement};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,7 +50,39 @@ pub struct Expectation {
     pub satisfied: bool,
 }
 
+impl From<Outcome> for Expectation {
+    fn from(outcome: Outcome) -> Self {
+        let codes = |statements: Vec<Statement>| statements.into_iter().map(|it| it.code).collect();
+        Self {
+            decision: outcome.decision,
+            reasons: codes(outcome.reasons),
+            obligations: codes(outcome.obligations),
+            subjects: outcome.quorum.subjects,
+            required: outcome.quorum.required,
+            satisfied: outcome.quorum.satisfied,
+        }
+    }
+}
+
 impl Vector {
+    /// The request; `file` is where the vector is from, for the error.
+    ///
+    /// # Errors
+    /// [`BundleError::Canonical`] for an intent that has no hash.
+    pub fn request(&self, file: &str) -> Result<Request<'_>, BundleError> {
+        let input = &self.input;
+        let hash = |source| BundleError::Canonical { file: file.to_owned(), source };
+        Ok(Request {
+            moment: input.moment,
+            intent_hash: input.intent.hash().map_err(hash)?,
+            tenant: &input.tenant,
+            key_ref: &input.key_ref,
+            submitter: &input.submitter,
+            intent: &input.intent,
+            approvals: &input.approvals,
+        })
+    }
+
     /// The facts it sets, each of them one that the policy may ask for.
     pub(crate) fn facts(&self, file: &str, declared: &FactNames) -> Result<Facts, BundleError> {
         match self.facts.keys().find(|name| !declared.contains(name)) {

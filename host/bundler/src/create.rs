@@ -1,0 +1,125 @@
+//! `bundle new`: a policy of one's own.
+
+use crate::{Error, layout, template};
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+const NAME_CHARACTERS_MAX: usize = 48;
+
+/// Names that cargo or rustc keep for themselves, or that the template's other packages have.
+const RESERVED: &str = "abstract alloc as async await become box break const continue core crate do dyn else enum extern \
+    false final fn for gateway-policy-sdk gen if impl in let loop macro match mod move mut override priv proc-macro pub \
+    ref return self static std struct super test trait true try type typeof unsafe unsized use virtual where while \
+    wit-bindgen-rt yield";
+
+/// A name that is a package's, a folder's and a bundle's at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyName(
+    // INVARIANT: lower case letters, digits and single inner `-`, a letter first; kept by `from_str`.
+    String,
+);
+
+impl FromStr for PolicyName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let holds = text.len() <= NAME_CHARACTERS_MAX
+            && text.starts_with(|first: char| first.is_ascii_lowercase())
+            && !text.ends_with('-')
+            && !text.contains("--")
+            && text.bytes().all(plain)
+            && !RESERVED.split_whitespace().any(|word| word == text);
+        if holds { Ok(Self(text.to_owned())) } else { Err(Error::PolicyName(text.to_owned())) }
+    }
+}
+
+impl PolicyName {
+    /// As it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// In the spelling of a type: `acme-limits` is `AcmeLimits`.
+    #[must_use]
+    pub fn type_name(&self) -> String {
+        let word = |word: &str| {
+            let mut characters = word.chars();
+            let first = characters.next().map(|first| first.to_ascii_uppercase());
+            first.into_iter().chain(characters).collect::<String>()
+        };
+        self.0.split('-').map(word).collect()
+    }
+}
+
+/// What was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Created {
+    /// The folder.
+    pub folder: PathBuf,
+    /// How many files are in it.
+    pub n_files: usize,
+}
+
+impl fmt::Display for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folder = self.folder.display();
+        writeln!(f, "wrote       {} files to {folder}", self.n_files)?;
+        writeln!(f, "next        operation-gateway bundle build {folder}")?;
+        writeln!(f, "            operation-gateway bundle test {folder}")
+    }
+}
+
+/// Makes the folder `name` in `into`.
+///
+/// # Errors
+/// [`Error::Exists`], [`Error::Write`].
+pub fn create(name: &PolicyName, into: &Path) -> Result<Created, Error> {
+    let folder = into.join(name.as_str());
+    if folder.exists() {
+        return Err(Error::Exists(folder));
+    }
+    let files = template::files(name)?;
+    for (path, text) in &files {
+        layout::write(&folder.join(path), text.as_bytes())?;
+    }
+    Ok(Created { folder, n_files: files.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_packages_folders_and_bundles_at_once() {
+        for name in ["a", "acme-limits", "guard2", &"a".repeat(48)] {
+            assert_eq!(name.parse::<PolicyName>().unwrap().as_str(), name);
+        }
+        for name in [
+            "",
+            "a/b",
+            "../a",
+            ".",
+            "a b",
+            "A",
+            "Acme",
+            "a_b",
+            "-a",
+            "a-",
+            "a--b",
+            "1a",
+            "é",
+            "struct",
+            "test",
+            "gateway-policy-sdk",
+            "a\n",
+            &"a".repeat(49),
+        ] {
+            assert!(matches!(name.parse::<PolicyName>(), Err(Error::PolicyName(_))), "{name}");
+        }
+        assert_eq!("acme-2-limits".parse::<PolicyName>().unwrap().type_name(), "Acme2Limits");
+    }
+}

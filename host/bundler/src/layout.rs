@@ -1,0 +1,40 @@
+//! Writing files so that nobody ever reads half of one.
+
+use crate::Error;
+use gateway_policy::BundleFiles;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// Writes a file, and the folders above it, under another name first.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let fault = |source| Error::Write { path: path.to_owned(), source };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(fault)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.draft", std::process::id()));
+    let draft = path.with_file_name(name);
+    let written = write_durably(&draft, bytes).and_then(|()| fs::rename(&draft, path));
+    written.and_then(|()| File::open(folder)?.sync_all()).map_err(|source| {
+        let _only_untidy = fs::remove_file(&draft);
+        fault(source)
+    })
+}
+
+/// All files of a bundle into `folder`, which is new.
+pub(crate) fn write_all(folder: &Path, files: &BundleFiles) -> Result<(), Error> {
+    for (name, bytes) in files.iter() {
+        write(&folder.join(name), bytes)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

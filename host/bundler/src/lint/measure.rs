@@ -1,0 +1,54 @@
+//! What a policy did with its vectors.
+
+use crate::Error;
+use gateway_domain::policy::Decision;
+use gateway_policy::bundle::Expectation;
+use gateway_policy::{Bundle, Evaluator};
+use std::collections::BTreeSet;
+
+/// Over all vectors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usage {
+    pub(super) n_vectors: usize,
+    /// The most that one used.
+    pub(super) fuel: u64,
+    /// The most that one had.
+    pub(super) memory_bytes: u64,
+    /// Codes of reasons and obligations that were said.
+    pub(super) codes: BTreeSet<String>,
+    /// Names of facts that were asked for.
+    pub(super) facts: BTreeSet<String>,
+    pub(super) allows: bool,
+    pub(super) denies: bool,
+    /// `file: name` of those that do not hold.
+    pub(super) failures: Vec<String>,
+    /// Kinds of faults that vectors ran into.
+    pub(super) faults: BTreeSet<String>,
+}
+
+impl Usage {
+    pub(super) fn of(bundle: &Bundle, evaluator: &Evaluator) -> Result<Self, Error> {
+        let mut usage = Self::default();
+        for (file, vector) in bundle.vectors()? {
+            let (request, facts) = (vector.request(&file)?, evaluator.facts_of(&file, &vector)?);
+            let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
+            usage.fuel = usage.fuel.max(judged.fuel_used());
+            let memory_bytes = u64::try_from(judged.memory_bytes()).unwrap_or(u64::MAX);
+            usage.memory_bytes = usage.memory_bytes.max(memory_bytes);
+            let outcome = evaluator.evaluate(&request, &facts, evaluator.fuel_max()).outcome;
+            usage.facts.extend(outcome.facts.iter().map(|read| read.name.clone()));
+            usage.faults.extend(outcome.fault.clone());
+            let actual = Expectation::from(outcome);
+            usage.codes.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
+            match actual.decision {
+                Decision::Allow => usage.allows = true,
+                Decision::Deny => usage.denies = true,
+            }
+            if actual != vector.expect {
+                usage.failures.push(format!("{file}: {}", vector.name));
+            }
+            usage.n_vectors = usage.n_vectors.saturating_add(1);
+        }
+        Ok(usage)
+    }
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+"""The hash of a policy bundle, and every file held to it, by nothing of ours: python3 scripts/bundle_hash.py FOLDER"""
+import hashlib, json, pathlib, sys
+
+folder = pathlib.Path(sys.argv[1])
+
+def once(pairs):                                   # a key twice is no manifest
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+
+def text(value):                                   # every integer as a decimal string
+    if isinstance(value, bool) or isinstance(value, str): return value
+    if isinstance(value, int): return str(value)
+    if isinstance(value, list): return [text(item) for item in value]
+    return {name: text(item) for name, item in value.items()}
+
+manifest = json.loads((folder / "manifest.json").read_bytes(), object_pairs_hook=once)
+canonical = json.dumps(text(manifest), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+for name, digest in manifest["files"].items():
+    assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+extra = {name for name in there if not name.startswith("signatures/")} - {"manifest.json", *manifest["files"]}
+assert not extra, extra
+print("bundle_hash", hashlib.sha256(canonical).hexdigest())

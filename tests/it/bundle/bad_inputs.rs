@@ -1,0 +1,111 @@
+//! Whatever is wrong is one line, a non-zero exit, and nothing done.
+
+use super::{bundle, command, committed, copy, payment_guard};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+fn trust() -> String {
+    committed("trust-development.json")
+}
+
+#[test]
+fn what_is_no_bundle_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    for command in ["inspect", "test", "lint", "bench"] {
+        let said = bundle(here, &[command, "."]).refused();
+        assert_eq!(said, "`.` is no bundle: it has no `manifest.json`");
+        let said = bundle(here, &[command, "nowhere"]).refused();
+        assert_eq!(said, "`nowhere` is no bundle: it has no `manifest.json`");
+    }
+    fs::write(here.join("x.tar"), "not a tar, and shorter than a block").unwrap();
+    assert!(bundle(here, &["inspect", "x.tar"]).refused().starts_with("the archive `x.tar` cannot be read"));
+    assert!(
+        bundle(here, &["sign", "x.tar", "--key", "k"]).refused().contains("the file `k` can not be opened")
+    );
+    let key = committed("development-signing-key.json");
+    assert!(bundle(here, &["sign", "x.tar", "--key", &key]).refused().contains("unpack it first"));
+}
+
+#[test]
+fn names_that_lead_elsewhere_make_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a/b", "../a", "/tmp/a", "A", "a_b", "struct", ""] {
+        let said = bundle(folder.path(), &["new", name]).refused();
+        assert!(said.starts_with(&format!("`{name}` is no name for a policy")), "{said}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    bundle(folder.path(), &["new", "a"]).ok();
+    assert_eq!(bundle(folder.path(), &["new", "a"]).refused(), "`a` exists already");
+}
+
+#[test]
+fn keys_that_others_can_read_or_that_are_none_sign_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    copy(&payment_guard(), &here.join("guard"));
+    bundle(here, &["key", "new", "author.key"]).ok();
+    assert_eq!(bundle(here, &["key", "new", "author.key"]).refused(), "`author.key` exists already");
+    let path = here.join("author.key");
+    let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let sign = || bundle(here, &["sign", "guard", "--key", "author.key"]);
+    mode(0o644);
+    assert_eq!(sign().refused(), "the file `author.key` has mode 0644; it must be 0600 or 0400");
+    mode(0o600);
+    sign().ok();
+
+    let text = fs::read_to_string(&path).unwrap();
+    let seed = text.split('"').rev().nth(1).unwrap().to_owned();
+    fs::write(&path, text.replace(&seed, &"ab".repeat(32))).unwrap();
+    assert!(sign().refused().contains("does not belong to its public key"));
+    fs::write(&path, text.replace(&seed, "secret")).unwrap();
+    let said = sign().refused();
+    assert!(said.contains("is not 64 hexadecimal characters") && !said.contains("secret"), "{said}");
+    fs::write(&path, "hello").unwrap();
+    let said = sign().refused();
+    assert!(said.contains("key file `author.key` is not valid") && !said.contains("hello"), "{said}");
+}
+
+#[test]
+fn a_bundle_that_would_be_refused_is_neither_signed_nor_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    copy(&payment_guard(), &here.join("guard"));
+    let key = committed("development-signing-key.json");
+    let verify = |more: &[&str]| bundle(here, &[&["verify", "guard", "--trust", &trust()], more].concat());
+    verify(&[]).ok();
+    assert!(verify(&["--pin", &"0".repeat(64)]).refused().contains("is not among the pinned ones"));
+    assert!(verify(&["--pin", "x"]).refused().contains("pin `x`"));
+
+    bundle(here, &["key", "new", "author.key", "--roots", "roots.json"]).ok();
+    let other = bundle(here, &["verify", "guard", "--trust", "roots.json"]).refused();
+    assert!(other.contains("role `author` has 0 of 1 signatures"), "{other}");
+
+    let wasm = here.join("guard/policy.wasm");
+    let mut bytes = fs::read(&wasm).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&wasm, bytes).unwrap();
+    for said in
+        [verify(&[]), bundle(here, &["sign", "guard", "--key", &key]), bundle(here, &["test", "guard"])]
+    {
+        assert!(said.refused().contains("`policy.wasm` was changed"));
+    }
+}
+
+#[test]
+fn without_a_compiler_the_line_says_where_to_get_one() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(folder.path(), &["new", "a"]).ok();
+    let said = command(folder.path()).args(["build", "a"]).env("PATH", folder.path()).output().unwrap();
+    let line = super::Said::from(said).refused();
+    assert_eq!(line, "`cargo` is not installed, or not on PATH: see https://rustup.rs");
+}
+
+#[test]
+fn sources_without_a_component_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(folder.path(), &["new", "a"]).ok();
+    let said = bundle(folder.path(), &["build", "a/policy", "--into", "a/bundle"]).refused();
+    assert_eq!(said, "`a/policy` has no package that is a `cdylib`");
+}

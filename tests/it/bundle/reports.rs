@@ -1,0 +1,134 @@
+//! What the commands print, but for what changes with every build of the default policy.
+
+use super::{bundle, committed, copy, payment_guard};
+use insta::assert_snapshot;
+use std::fs;
+
+/// Hashes as `[hash]`, numbers of four digits and more as `[n]`.
+fn steady(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let end = rest.find(|character| !is_word(character)).unwrap_or(rest.len()).max(first.len_utf8());
+        let (word, after) = rest.split_at(end);
+        out.push_str(match word {
+            _ if word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) => "[hash]",
+            _ if word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit()) => "[n]",
+            _ => word,
+        });
+        rest = after;
+    }
+    out
+}
+
+fn guard() -> String {
+    payment_guard().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn help() {
+    assert_snapshot!(bundle(&payment_guard(), &["--help"]).ok());
+}
+
+#[test]
+fn inspect() {
+    assert_snapshot!(steady(&bundle(&payment_guard(), &["inspect", "."]).ok()));
+}
+
+#[test]
+fn lint() {
+    assert_snapshot!(steady(&bundle(&payment_guard(), &["lint", "."]).ok()));
+    let json = bundle(&payment_guard(), &["lint", ".", "--json"]).ok();
+    assert_eq!(json, bundle(&payment_guard(), &["lint", &guard(), "--json"]).ok(), "two reviewers agree");
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["bundle_id"], "payment-guard");
+}
+
+#[test]
+fn verify() {
+    let trust = committed("trust-development.json");
+    assert_snapshot!(steady(&bundle(&payment_guard(), &["verify", ".", "--trust", &trust]).ok()));
+}
+
+#[test]
+fn test_of_a_draft_that_breaks_a_promise() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&payment_guard(), folder.path());
+    fs::remove_dir_all(folder.path().join("signatures")).unwrap();
+    let manifest = fs::read_to_string(folder.path().join("manifest.json")).unwrap();
+    let more = r#""obligations": [ { "code": "never_said", "text": "", "severity": "error", "remedy": "" },"#;
+    let manifest = manifest.replacen("\"obligations\": [", more, 1);
+    fs::write(folder.path().join("manifest.json"), manifest).unwrap();
+    let vectors = fs::read_to_string(folder.path().join("tests/custody.json")).unwrap();
+    let broken = vectors.replacen("\"required\": 2", "\"required\": 3", 1);
+    assert_ne!(vectors, broken);
+    fs::write(folder.path().join("tests/custody.json"), broken).unwrap();
+    assert_snapshot!("broken_promise_test", steady(&bundle(folder.path(), &["test", "."]).found()));
+    assert_snapshot!("broken_promise_lint", steady(&bundle(folder.path(), &["lint", "."]).found()));
+}
+
+#[test]
+fn codes_that_no_vector_shows_fail_only_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(committed("payment-guard-strict").as_ref(), folder.path());
+    bundle(folder.path(), &["test", ".", "--strict"]).ok();
+    fs::remove_dir_all(folder.path().join("signatures")).unwrap();
+    fs::remove_file(folder.path().join("tests/custody.json")).unwrap();
+    let said = bundle(folder.path(), &["test", "."]).ok();
+    assert!(said.contains("not shown: `custody_intent_permitted`"), "{said}");
+    bundle(folder.path(), &["test", ".", "--strict"]).found();
+}
+
+#[test]
+fn diff() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    copy(&payment_guard(), &old);
+    copy(&payment_guard(), &new);
+    let none = bundle(folder.path(), &["diff", "old", "new"]).ok();
+    assert!(none.contains("verdicts    0 of ") && none.lines().count() == 3, "{none}");
+
+    fs::remove_dir_all(new.join("signatures")).unwrap();
+    fs::remove_file(new.join("tests/custody.json")).unwrap();
+    let manifest = fs::read_to_string(new.join("manifest.json")).unwrap();
+    // Less fuel than the heaviest vector needs: the same code answers otherwise.
+    let start = manifest.find("\"fuel\": ").unwrap() + "\"fuel\": ".len();
+    let end = start + manifest[start..].find(',').unwrap();
+    let manifest = format!("{}{}{}", &manifest[..start], 6_000, &manifest[end..]);
+    let manifest = manifest.replacen("\"amount_positive\"", "\"amount_plus\"", 1);
+    fs::write(new.join("manifest.json"), manifest).unwrap();
+    let said = bundle(folder.path(), &["diff", "old", "new"]).ok();
+    for part in [
+        "~ limits/fuel: ",
+        "- file tests/custody.json: ",
+        "- reason amount_positive: (info) ",
+        "+ reason amount_plus: (info) ",
+        "policy_fault:",
+    ] {
+        assert!(said.contains(part), "no `{part}` in {said}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&bundle(folder.path(), &["diff", "old", "new", "--json"]).ok()).unwrap();
+    assert!(!json["verdicts"]["differences"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn bench() {
+    let said = bundle(&payment_guard(), &["bench", ".", "--rounds", "3"]).ok();
+    assert!(said.contains("p99 us") && said.contains("fuel        "), "{said}");
+    let json = bundle(&payment_guard(), &["bench", ".", "--rounds", "3", "--json"]).ok();
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for cost in report["vectors"].as_array().unwrap() {
+        assert!(
+            cost["fuel"].as_u64().unwrap() > 0 && cost["memory_bytes"].as_u64().unwrap() >= 65_536,
+            "{cost}"
+        );
+    }
+}
+
+#[test]
+fn the_contract_is_printed_as_it_is() {
+    let there = fs::read_to_string(super::repository().join("wit/policy.wit")).unwrap();
+    assert_eq!(bundle(&payment_guard(), &["wit"]).ok(), there);
+}

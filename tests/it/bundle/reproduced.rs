@@ -1,0 +1,25 @@
+//! The committed bundles are what their committed sources give, byte for byte.
+
+use super::{bundle, repository};
+
+/// Bundles that have the component of another one, with other data.
+const SAME_COMPONENT: [(&str, &str); 1] = [("payment-guard-strict", "payment-guard")];
+
+#[test]
+fn the_committed_bundles_are_what_their_sources_give() {
+    let root = repository();
+    let mut built = 0;
+    for entry in std::fs::read_dir(root.join("bundles")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let same = SAME_COMPONENT.iter().find(|(bundle, _)| *bundle == name);
+        let (folder, guest) = (format!("bundles/{name}"), same.map_or(name.as_str(), |(_, guest)| guest));
+        let sources = format!("policy-guest/{guest}");
+        if !root.join(&folder).is_dir() {
+            continue;
+        }
+        assert!(root.join(&sources).is_dir(), "`{folder}` has no sources in `{sources}`");
+        bundle(&root, &["build", &sources, "--into", &folder, "--locked", "--check"]).ok();
+        built += 1;
+    }
+    assert!(built > 0);
+}
