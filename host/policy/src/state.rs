@@ -25,7 +25,6 @@ pub(crate) struct State {
     data_bytes_left: usize,
     memory_bytes: usize,
     memory_bytes_max: usize,
-    memory_bytes: usize,
     randomness: Randomness,
 }
 
@@ -38,12 +37,11 @@ impl State {
             data_bytes_left: DATA_BYTES_READ_MAX,
             memory_bytes: 0,
             memory_bytes_max,
-            memory_bytes: 0,
             randomness: Randomness::seeded(Hex32::ZERO),
         }
     }
 
-    /// The most linear memory the guest had, bytes: memory never shrinks.
+    /// The most linear memory the guest had, all its memories together, bytes: memory never shrinks.
     pub(crate) const fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -115,11 +113,11 @@ impl ResourceLimiter for State {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         // A guest may have several memories, each of which begins at 0 here.
-        self.memory_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
-        if self.memory_bytes > self.memory_bytes_max {
+        let memory_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
+        if memory_bytes > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());
         }
-        self.memory_bytes = self.memory_bytes.max(desired);
+        self.memory_bytes = memory_bytes;
         Ok(true)
     }
 

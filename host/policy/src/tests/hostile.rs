@@ -1,9 +1,14 @@
 //! Guests that want more than to decide. Each ends in a DENY of its own kind, and harms nobody else.
 
 use super::support::{bundle_of, component, engine, facts, guest, load, payment};
+use crate::data::Data;
+use crate::fact_names::FactNames;
 use crate::limits::{FACTS_READ_MAX, FUEL_MAX, OUTPUT_BYTES_MAX};
+use crate::state::{Contents, State};
 use crate::{BundleError, EvaluationFault, Evaluator, PolicyEngine};
-use gateway_domain::policy::{Decision, Moment};
+use gateway_domain::policy::{Decision, Facts, Moment};
+use std::sync::Arc;
+use wasmtime::ResourceLimiter;
 
 fn evaluate(engine: &PolicyEngine, wasm: &[u8]) -> crate::Evaluation {
     let evaluator = load(engine, wasm).unwrap();
@@ -292,11 +297,14 @@ fn components_in_a_component_compile_and_have_a_limit_of_memories_together() {
 }
 
 #[test]
-fn two_memories_together_are_held_to_the_limit_of_one() {
-    // The bundle's limit is 16 pages.
-    let refused = load(&engine(), &guest(8, "(memory 9)", "i32.const 0")).unwrap_err();
-    assert!(matches!(refused, BundleError::Describe(EvaluationFault::Memory)), "{refused}");
-    let grow = |pages: u32| format!("(drop (memory.grow $more (i32.const {pages}))) i32.const 0");
-    assert_eq!(evaluate(&engine(), &guest(8, "(memory $more 4)", &grow(4))).fault, None);
-    check(8, "(memory $more 4)", &grow(5), EvaluationFault::Memory);
+fn a_module_has_one_memory_and_the_memories_of_all_share_one_limit() {
+    assert!(matches!(
+        engine().compile(&guest(8, "(memory 1)", "i32.const 0")),
+        Err(BundleError::Component(_))
+    ));
+    let contents = Contents { data: Data::default(), fact_names: FactNames::new(Vec::new()) };
+    let mut state = State::new(Facts::default(), Arc::new(contents), 100);
+    let mut grows = |from, to| state.memory_growing(from, to, None).is_ok();
+    assert!(grows(0, 60) && grows(0, 30) && grows(60, 70));
+    assert!(!grows(30, 31));
 }
