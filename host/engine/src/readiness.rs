@@ -70,7 +70,8 @@ impl Engine {
             return answer.clone();
         }
         let answer = within(Dependency::Store, self.0.ports.commits.probe_write(now)).await;
-        *last = Some((now, answer.clone()));
+        // From when it was had: those who waited for it are served by it too.
+        *last = Some((self.0.ports.clock.now(), answer.clone()));
         answer
     }
 }

@@ -9,7 +9,7 @@ use gateway_policy::lifecycle::Cause;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -20,6 +20,8 @@ use tokio::time::MissedTickBehavior;
 /// # Errors
 /// [`StartError`] when something could not be had; nothing is left half-started.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
+    // From here on SIGHUP means to look again, and not to end.
+    let hangups = signal(SignalKind::hangup()).ok();
     let policy = compose::open_policy(settings)?;
     let listener = TcpListener::bind(settings.bind).await;
     let listener =
@@ -33,8 +35,12 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     });
     let reconciler =
         tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
-    let watcher =
-        tokio::spawn(watch_policies(gateway.policies.clone(), settings.policy_watch, stopping.clone()));
+    let watcher = tokio::spawn(watch_policies(
+        gateway.policies.clone(),
+        settings.policy_watch,
+        hangups,
+        stopping.clone(),
+    ));
     tracing::info!(%address, profile = ?settings.profile, "operation-gateway listens");
     let router = gateway_api::router(gateway.app.clone());
     let listener = listener.tap_io(|stream| {
@@ -84,6 +90,7 @@ async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receive
 async fn watch_policies(
     policies: Arc<Lifecycle>,
     every: Option<Duration>,
+    mut hangups: Option<Signal>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut rounds = every.map(|every| {
@@ -91,7 +98,6 @@ async fn watch_policies(
         rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
         rounds
     });
-    let mut hangups = signal(SignalKind::hangup()).ok();
     loop {
         let round = async {
             match &mut rounds {

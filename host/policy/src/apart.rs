@@ -64,7 +64,7 @@ fn work(waiting: &Mutex<Receiver<Job>>) {
 }
 
 /// On Linux priorities belong to threads, whatever POSIX says of processes.
-fn be_last() {
+pub(crate) fn be_last() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(%error, "policy threads keep their priority");
@@ -86,8 +86,9 @@ mod tests {
         let mut accepted = 0;
         loop {
             let blocked = Arc::clone(&blocked);
-            let job: Job =
-                Box::new(move || drop(blocked.lock().unwrap_or_else(PoisonError::into_inner).recv()));
+            let job: Job = Box::new(move || {
+                let _released = blocked.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            });
             match apart.jobs.try_send(job) {
                 Ok(()) => accepted += 1,
                 Err(_) => break,

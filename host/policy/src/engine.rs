@@ -11,12 +11,14 @@
 use crate::bindings::svc::policy::{data, facts};
 use crate::bundle::{BundleError, World};
 use crate::limits::{
-    CORE_INSTANCES_PER_COMPONENT_MAX, INSTANCES_MIN, MEMORY_BYTES_KEPT, MEMORY_BYTES_MAX, STACK_BYTES_MAX,
-    TABLE_BYTES_KEPT, TABLE_ELEMENTS_MAX, TABLES_PER_COMPONENT_MAX, TICK,
+    CORE_INSTANCES_PER_COMPONENT_MAX, INSTANCES_MAX, INSTANCES_MIN, MEMORIES_PER_COMPONENT_MAX,
+    MEMORY_BYTES_KEPT, MEMORY_BYTES_MAX, STACK_BYTES_MAX, TABLE_BYTES_KEPT, TABLE_ELEMENTS_MAX,
+    TABLES_PER_COMPONENT_MAX, TICK,
 };
 use crate::state::State;
 use crate::wasi;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
@@ -46,14 +48,21 @@ impl std::fmt::Debug for PolicyEngine {
 }
 
 impl PolicyEngine {
-    /// Reserves the pool and starts the backstop clock.
+    /// Reserves the pool and starts the backstop clock. There is room for four evaluations a thread.
     ///
     /// # Errors
     /// [`EngineError`].
     pub fn new() -> Result<Self, EngineError> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let instances =
-            u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).clamp(INSTANCES_MIN, 1_024);
+        Self::with_room_for(u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN))
+    }
+
+    /// As [`PolicyEngine::new`], with room for so many evaluations at once, at most [`INSTANCES_MAX`].
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub fn with_room_for(instances: u32) -> Result<Self, EngineError> {
+        let instances = instances.min(INSTANCES_MAX);
         let engine = Engine::new(&config(instances)).map_err(EngineError::Wasmtime)?;
         start_clock(engine.weak()).map_err(EngineError::Clock)?;
         let mut linker = Linker::new(&engine);
@@ -63,8 +72,12 @@ impl PolicyEngine {
         Ok(Self { engine, linker })
     }
 
+    /// A bundle cannot bring the process down by being compiled: a compiler that panics refuses it.
     pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, BundleError> {
-        Component::from_binary(&self.engine, wasm).map_err(BundleError::Component)
+        let compiled = catch_unwind(AssertUnwindSafe(|| Component::from_binary(&self.engine, wasm)));
+        compiled
+            .unwrap_or_else(|_| Err(wasmtime::Error::msg("the compiler failed")))
+            .map_err(BundleError::Component)
     }
 
     /// What a component asks of its host, sorted.
@@ -101,9 +114,11 @@ fn config(instances: u32) -> Config {
         .max_wasm_stack(STACK_BYTES_MAX)
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
-        .wasm_multi_memory(false)
+        // For the code that joins the parts of a component, each with its own memory.
+        .wasm_multi_memory(true)
         .wasm_memory64(false)
-        .wasm_tail_call(false)
+        // Language runtimes are built with them; each call takes fuel, as any other.
+        .wasm_tail_call(true)
         .gc_support(false)
         .concurrency_support(false)
         .wasm_backtrace_max_frames(None)
@@ -115,10 +130,10 @@ fn pool(instances: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
         .total_core_instances(instances.saturating_mul(CORE_INSTANCES_PER_COMPONENT_MAX))
-        .total_memories(instances)
+        .total_memories(instances.saturating_mul(MEMORIES_PER_COMPONENT_MAX))
         .total_tables(instances.saturating_mul(TABLES_PER_COMPONENT_MAX))
         .max_core_instances_per_component(CORE_INSTANCES_PER_COMPONENT_MAX)
-        .max_memories_per_component(1)
+        .max_memories_per_component(MEMORIES_PER_COMPONENT_MAX)
         .max_tables_per_component(TABLES_PER_COMPONENT_MAX)
         .max_memory_size(MEMORY_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)

@@ -194,6 +194,15 @@ impl Evaluator {
         }
     }
 
+    /// Judges a request and keeps the instance as it is afterwards, to measure what many at once take.
+    ///
+    /// # Errors
+    /// [`EvaluationFault`]: there is no verdict.
+    pub fn evaluate_and_keep(&self, request: &Request<'_>, facts: &Facts) -> Result<Kept, EvaluationFault> {
+        let mut store = self.store(facts.clone(), self.fuel_max, DEADLINE_TICKS);
+        self.call(&mut store, request).map(|_| Kept { _store: store })
+    }
+
     #[cfg(test)]
     pub(crate) fn unlimited_fuel_for_tests(&mut self) {
         self.fuel_max = u64::MAX;
@@ -248,6 +257,17 @@ impl Evaluator {
             return Err(EvaluationFault::UndeclaredCode);
         }
         if is_possible(quorum, request) { Ok(verdict) } else { Err(EvaluationFault::BadOutput) }
+    }
+}
+
+/// An instance after its evaluation, with all its memory.
+pub struct Kept {
+    _store: Store<State>,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
     }
 }
 

@@ -31,7 +31,7 @@ mod wasi;
 
 pub use bundle::{Bundle, BundleError, BundleFiles, Pins, TrustPolicy};
 pub use engine::{EngineError, PolicyEngine};
-pub use evaluator::{Evaluation, Evaluator, Judged};
+pub use evaluator::{Evaluation, Evaluator, Judged, Kept};
 pub use fault::EvaluationFault;
 pub use host::PolicyHost;
 pub use lifecycle::Lifecycle;

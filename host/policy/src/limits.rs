@@ -10,7 +10,7 @@ pub const FUEL_MAX: u64 = 50_000_000;
 /// The default policy needs about 6 700, and 64 000 with every data file it can have.
 pub const FUEL_INLINE: u64 = 150_000;
 
-/// Linear memory that any guest may have at most; a manifest may ask for less.
+/// Linear memory that any guest may have at most, all its memories together; a manifest may ask for less.
 pub const MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// Memory cleared by writing rather than by a system call when an instance ends: the default policy's whole memory.
@@ -37,11 +37,18 @@ pub const STACK_BYTES_MAX: usize = 256 << 10;
 /// Instances of one kind that exist at once at least; the pool grows with the machine's threads.
 pub const INSTANCES_MIN: u32 = 64;
 
+/// Instances that may exist at once at most, on however large a machine: each reserves 4 GiB of address space.
+pub const INSTANCES_MAX: u32 = 1_024;
+
 /// Core modules in one component: the guest, and what a component linker puts around it. A guest that imports WASI has
 /// one for every interface; only the modules count that are really there.
 pub const CORE_INSTANCES_PER_COMPONENT_MAX: u32 = 64;
 
-/// Tables, and memories, that one component's modules have together.
+/// Memories that one component's modules have together: a language runtime, and what was put around it. What they hold
+/// together is held to the manifest's limit.
+pub const MEMORIES_PER_COMPONENT_MAX: u32 = 2;
+
+/// Tables that one component's modules have together.
 pub const TABLES_PER_COMPONENT_MAX: u32 = 4;
 
 /// Bytes a guest may pass to the host in one call, before anything is allocated for them.

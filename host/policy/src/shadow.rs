@@ -1,8 +1,9 @@
 //! The shadow slot: a candidate sees what the active bundle saw, after the verdict, and can change nothing.
 //!
-//! Its evaluations run on one thread of their own, behind a queue that never blocks: what does not fit is dropped and
-//! counted. Replacing the candidate closes its queue, and with it its thread.
+//! Its evaluations run on one thread of their own, of the lowest priority, behind a queue that never blocks: what does not
+//! fit is dropped and counted. Replacing the candidate closes its queue, and with it its thread.
 
+use crate::apart::be_last;
 use crate::bundle::Bundle;
 use crate::counters;
 use crate::evaluator::Evaluator;
@@ -110,6 +111,7 @@ struct LookingOn {
 
 impl LookingOn {
     fn run(&self, seen: &Receiver<Box<Seen>>) {
+        be_last();
         while let (Ok(seen), Some(counts)) = (seen.recv(), self.counts.upgrade()) {
             let request = seen.request.borrow();
             let theirs = self.evaluator.evaluate(&request, &seen.facts, self.evaluator.fuel_max()).outcome;

@@ -41,7 +41,7 @@ impl State {
         }
     }
 
-    /// The most linear memory the guest had, bytes: memory never shrinks.
+    /// The most linear memory the guest had, all its memories together, bytes: memory never shrinks.
     pub(crate) const fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -108,14 +108,16 @@ impl data::Host for State {
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        if desired > self.memory_bytes_max {
+        // A guest may have several memories, each of which begins at 0 here.
+        let memory_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
+        if memory_bytes > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());
         }
-        self.memory_bytes = self.memory_bytes.max(desired);
+        self.memory_bytes = memory_bytes;
         Ok(true)
     }
 

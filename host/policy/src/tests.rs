@@ -2,6 +2,7 @@
 
 mod activation;
 mod bundles;
+mod cedar;
 mod convert;
 mod data;
 mod default_policy;

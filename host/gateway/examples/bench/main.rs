@@ -1,11 +1,12 @@
 //! The figures of `host/docs/performance.md` that need the whole gateway. Run by `scripts/bench`.
 //!
 //! What is compared runs side by side in one process and in turns, so that a busy machine slows both alike: read the
-//! ratios. No log is written, on either side. `bench preview`, `bench flows`, `bench custody`,
-//! `bench hostile` and `bench startup` run one part.
+//! ratios. No log is written, on either side. `bench preview`, `bench flows`, `bench custody`, `bench hostile`,
+//! `bench activation` and `bench startup` run one part.
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
+mod activation;
 mod custody;
 mod flows;
 mod hostile;
@@ -34,6 +35,9 @@ async fn main() -> Measured<()> {
     }
     if wanted("hostile") {
         hostile::measure().await?;
+    }
+    if wanted("activation") {
+        activation::measure().await?;
     }
     if wanted("startup") {
         startup::measure()?;

@@ -1,9 +1,14 @@
 //! Guests that want more than to decide. Each ends in a DENY of its own kind, and harms nobody else.
 
 use super::support::{bundle_of, component, engine, facts, guest, load, payment};
+use crate::data::Data;
+use crate::fact_names::FactNames;
 use crate::limits::{FACTS_READ_MAX, FUEL_MAX, OUTPUT_BYTES_MAX};
+use crate::state::{Contents, State};
 use crate::{BundleError, EvaluationFault, Evaluator, PolicyEngine};
-use gateway_domain::policy::{Decision, Moment};
+use gateway_domain::policy::{Decision, Facts, Moment};
+use std::sync::Arc;
+use wasmtime::ResourceLimiter;
 
 fn evaluate(engine: &PolicyEngine, wasm: &[u8]) -> crate::Evaluation {
     let evaluator = load(engine, wasm).unwrap();
@@ -45,6 +50,12 @@ fn a_verdict_by_hand_is_a_verdict() {
 #[test]
 fn an_endless_loop_runs_out_of_fuel() {
     check(1, "", "(loop $l (br $l)) unreachable", EvaluationFault::OutOfFuel);
+}
+
+#[test]
+fn endless_tail_calls_run_out_of_fuel() {
+    let chase = "(func $r (param i32) (result i32) (return_call $r (local.get 0)))";
+    check(1, chase, "(call $r (i32.const 1))", EvaluationFault::OutOfFuel);
 }
 
 #[test]
@@ -249,4 +260,51 @@ fn an_import_that_no_policy_is_given_is_refused_whatever_the_manifest_says() {
         bundle_of(&engine, &guest(1, "", "i32.const 0"), |manifest| manifest.capabilities.push("net".into()));
     let refused = Evaluator::load(&engine, &unused).unwrap_err();
     assert!(matches!(&refused, BundleError::UnusedCapability(name) if name == "net"), "{refused}");
+}
+
+/// Two components in one, each with a memory of its own, that pass a text from one to the other.
+fn two_in_one(more: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(component
+        (component $a
+            (core module $m
+                (memory (export "memory") 1)
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
+                (func (export "f") (param i32 i32)))
+            (core instance $i (instantiate $m))
+            (func (export "f") (param "s" string)
+                (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))
+        (component $b
+            (import "f" (func $f (param "s" string)))
+            (core module $libc (memory (export "memory") 1))
+            (core instance $libc (instantiate $libc))
+            (core func $lowered (canon lower (func $f) (memory $libc "memory")))
+            (core module $m (import "" "f" (func (param i32 i32))) (func (export "g")))
+            (core instance $i (instantiate $m (with "" (instance (export "f" (func $lowered))))))
+            (func (export "g") (canon lift (core func $i "g"))))
+        (instance $a (instantiate $a))
+        (instance $b (instantiate $b (with "f" (func $a "f"))))
+        {more})"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+#[test]
+fn components_in_a_component_compile_and_have_a_limit_of_memories_together() {
+    assert!(engine().compile(&two_in_one("")).is_ok());
+    let third = "(core module $m (memory 1)) (core instance (instantiate $m))";
+    assert!(matches!(engine().compile(&two_in_one(third)), Err(BundleError::Component(_))));
+}
+
+#[test]
+fn a_module_has_one_memory_and_the_memories_of_all_share_one_limit() {
+    assert!(matches!(
+        engine().compile(&guest(8, "(memory 1)", "i32.const 0")),
+        Err(BundleError::Component(_))
+    ));
+    let contents = Contents { data: Data::default(), fact_names: FactNames::new(Vec::new()) };
+    let mut state = State::new(Facts::default(), Arc::new(contents), 100);
+    let mut grows = |from, to| state.memory_growing(from, to, None).is_ok();
+    assert!(grows(0, 60) && grows(0, 30) && grows(60, 70));
+    assert!(!grows(30, 31));
 }

@@ -42,7 +42,11 @@ pub(super) fn author() -> TrustPolicy {
 
 /// The committed bundle, as in the repository.
 pub(super) fn committed() -> BundleFiles {
-    BundleFiles::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/payment-guard")).unwrap()
+    committed_bundle("payment-guard")
+}
+
+pub(super) fn committed_bundle(name: &str) -> BundleFiles {
+    BundleFiles::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles").join(name)).unwrap()
 }
 
 pub(super) fn committed_trust() -> TrustPolicy {

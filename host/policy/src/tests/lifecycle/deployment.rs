@@ -6,11 +6,13 @@ use crate::tests::support::{
     NOW, author, bundle_of, committed, engine, facts, guest, key, payment, signed, with,
 };
 use crate::{BundleFiles, TrustPolicy};
+use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::TellTime;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Activated, Activation, KeepPolicies, KeptBundle, TellTime};
 use gateway_store::Store;
 use std::fs;
 use std::path::Path;
@@ -101,19 +103,55 @@ impl Deployment {
         if !self.path("trust.json").exists() {
             self.trust(&author());
         }
-        let sources = Sources {
+        let prepared = self.sources().prepare(self.clock.now())?;
+        let path = self.database.path().join("gateway.db");
+        let open = || async { Arc::new(Store::open(path.to_str().unwrap()).await.unwrap()) };
+        let store = Arc::clone(self.store.get_or_init(open).await);
+        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn TellTime>).await
+    }
+
+    fn sources(&self) -> Sources {
+        Sources {
             bundle: self.path("bundle"),
             trust_roots: self.path("trust.json"),
             activation: Some(self.path("activation.json")),
             candidate: Some(self.path("candidate")),
             pins: Pins::default(),
             allows_development: false,
-        };
-        let prepared = sources.prepare(self.clock.now())?;
-        let path = self.database.path().join("gateway.db");
-        let open = || async { Arc::new(Store::open(path.to_str().unwrap()).await.unwrap()) };
-        let store = Arc::clone(self.store.get_or_init(open).await);
-        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn TellTime>).await
+        }
+    }
+
+    /// As a start without the folder, on a store that gives these files for whichever bundle it is asked.
+    pub(in crate::tests) async fn open_on_a_lying_store(&self, files: &BundleFiles) -> Arc<Lifecycle> {
+        let files = files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
+        let store = Lying { store: Arc::clone(self.store.get().unwrap()), files };
+        let prepared = self.sources().prepare(self.clock.now()).unwrap();
+        prepared.open(Arc::new(store), Arc::clone(&self.clock) as Arc<dyn TellTime>).await.unwrap()
+    }
+}
+
+/// Somebody wrote into the database.
+struct Lying {
+    store: Arc<Store>,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+#[async_trait]
+impl KeepPolicies for Lying {
+    async fn activation_append(&self, one: Activation, bundle: KeptBundle) -> Result<Activated, Unavailable> {
+        self.store.activation_append(one, bundle).await
+    }
+
+    async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
+        self.store.activations(n_max).await
+    }
+
+    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+        Ok(Some(KeptBundle { bundle_hash, bundle_id: "lie".into(), files: self.files.clone() }))
+    }
+
+    async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {
+        self.store.bundle_file(bundle_hash, name).await
     }
 }
 

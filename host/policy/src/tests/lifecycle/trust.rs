@@ -111,3 +111,34 @@ async fn a_bundle_that_expires_while_active_gives_no_verdict_any_more() {
     deployment::watch(&lifecycle).await;
     assert_eq!(lifecycle.health().fault, None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_writes_the_store_makes_no_bundle() {
+    let deployment = Deployment::new();
+    deployment.start(&bundle(2)).await;
+    deployment.remove_bundle();
+    // Signed by who is trusted, and not what the high-water mark names; named, and signed by nobody.
+    for lie in [bundle(1), signed(&bundle(2), &[], |_| ())] {
+        let lifecycle = deployment.open_on_a_lying_store(&lie).await;
+        assert_eq!(deployment::fault(&lifecycle).await, Some("no_active_bundle"));
+        assert!(lifecycle.health().refused.iter().any(|it| it.offer == "active"), "{:?}", lifecycle.health());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_trust_roots_decide_anew_about_what_lies_there_unchanged() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    let newer = signed(&bundle(2), &[&key(2)], |_| ());
+    deployment.offer(&newer);
+    deployment.offer_candidate(&bundle(3));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    assert!(lifecycle.status(1).await.unwrap().candidate.is_some());
+    deployment.trust(&trust(vec![role("author", 1, &[&key(1), &key(2)])], &[&key(1)]));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&newer));
+    let status = lifecycle.status(1).await.unwrap();
+    assert_eq!((status.fault, status.candidate), (None, None), "the candidate's author is revoked");
+    assert_eq!(status.refused.len(), 1, "{:?}", status.refused);
+}

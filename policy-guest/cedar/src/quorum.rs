@@ -1,0 +1,48 @@
+//! How many distinct people must approve, and who of them counts.
+
+use crate::settings::Settings;
+use gateway_policy_sdk::{Answer, Facts, Moment, Quorum, Request, Unreadable};
+
+/// Approvals asked for when neither the deployment nor the bundle names a number.
+const REQUIRED_DEFAULT: u64 = 1;
+
+/// Counts by the deployment's rules; the bundle may ask for more people, never for fewer.
+pub(crate) fn count(
+    request: &Request,
+    facts: &dyn Facts,
+    settings: &Settings,
+    answer: &mut Answer,
+) -> Quorum {
+    let deployment = facts.integer("deployment.required_approvals");
+    let deployment = deployment.map(|number| number.unwrap_or(REQUIRED_DEFAULT));
+    let deployment = deployment.unwrap_or_else(|fact| unreadable(&fact, u64::MAX, answer));
+    let separated = facts.flag("deployment.separation_of_duties").map(|flag| flag.unwrap_or(true));
+    let separated = separated.unwrap_or_else(|fact| unreadable(&fact, true, answer));
+    let required = u32::try_from(deployment).unwrap_or(u32::MAX).max(settings.required_approvals);
+    gateway_policy_sdk::count(request, required, |approval| {
+        !(separated && approval.subject_id == request.submitter.subject_id)
+    })
+}
+
+/// Denies, and goes on with the strictest reading.
+fn unreadable<T>(fact: &Unreadable, strictest: T, answer: &mut Answer) -> T {
+    answer.deny("cedar_error", format!("fact {} has the unusable value `{}`", fact.name, fact.value));
+    strictest
+}
+
+/// A missing quorum denies the admission, and what a preview that brings approvals asks about; before that it is owed.
+pub(crate) fn judge(request: &Request, quorum: &Quorum, answer: &mut Answer) {
+    let must_be_reached = match request.moment {
+        Moment::Submit | Moment::Approval => false,
+        Moment::Admission => true,
+        Moment::Preview => !request.approvals.is_empty(),
+    };
+    let progress = format!("{} of {} approvals", quorum.subjects.len(), quorum.required);
+    if quorum.satisfied {
+        answer.because("quorum_reached", progress);
+    } else if must_be_reached {
+        answer.deny("quorum_not_reached", progress);
+    } else {
+        answer.oblige("collect_approvals", progress);
+    }
+}
