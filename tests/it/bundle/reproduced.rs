@@ -5,6 +5,10 @@ use super::{bundle, repository};
 /// Bundles that have the component of another one, with other data.
 const SAME_COMPONENT: [(&str, &str); 1] = [("payment-guard-strict", "payment-guard")];
 
+/// Bundles whose engine takes minutes to build. `policy-guest/cedar/build.sh` builds this one; here its vectors and its
+/// signature are held to (`host/policy/src/tests/cedar.rs`).
+const NOT_REBUILT: [&str; 1] = ["cedar-example"];
+
 #[test]
 fn the_committed_bundles_are_what_their_sources_give() {
     let root = repository();
@@ -14,7 +18,7 @@ fn the_committed_bundles_are_what_their_sources_give() {
         let same = SAME_COMPONENT.iter().find(|(bundle, _)| *bundle == name);
         let (folder, guest) = (format!("bundles/{name}"), same.map_or(name.as_str(), |(_, guest)| guest));
         let sources = format!("policy-guest/{guest}");
-        if !root.join(&folder).is_dir() {
+        if NOT_REBUILT.contains(&name.as_str()) || !root.join(&folder).is_dir() {
             continue;
         }
         assert!(root.join(&sources).is_dir(), "`{folder}` has no sources in `{sources}`");
