@@ -14,6 +14,7 @@ mod hostile;
 mod moments;
 mod policies;
 mod race;
+mod records;
 mod routes;
 mod start;
 mod velocity;

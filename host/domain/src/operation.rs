@@ -14,6 +14,7 @@
 mod approve;
 mod command;
 mod effect;
+mod evaluation;
 mod event;
 mod evolve;
 mod execute;
@@ -33,6 +34,7 @@ pub(crate) use tests::samples;
 pub use approve::approval_is_open;
 pub use command::{Ask, Command, Refusal};
 pub use effect::{Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Outcome, SignatureResult};
+pub use evaluation::{Evaluation, evaluations};
 pub use event::{
     Asker, Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, SettledEffect,
     Submission,

@@ -1,6 +1,8 @@
 //! What a policy is asked and what it answers, as data. Running it is the `policy` crate's work.
 
+pub mod compare;
 pub mod facts;
+mod input;
 pub mod spending;
 
 use crate::binding::ClientBinding;
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::approval::Approval;
 pub use facts::Facts;
+pub use input::Input;
 pub use spending::Spent;
 
 /// Why the policy is asked.
@@ -26,8 +29,21 @@ pub enum Moment {
     Preview,
 }
 
+impl Moment {
+    /// The word in records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submit => "submit",
+            Self::Approval => "approval",
+            Self::Admission => "admission",
+            Self::Preview => "preview",
+        }
+    }
+}
+
 /// One question to the policy. Everything it may look at besides the facts it asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Request<'a> {
     /// Why.
     pub moment: Moment,
@@ -53,6 +69,17 @@ pub enum Decision {
     Allow,
     /// It may not.
     Deny,
+}
+
+impl Decision {
+    /// The contract's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "ALLOW",
+            Self::Deny => "DENY",
+        }
+    }
 }
 
 /// A reason or an obligation: a code the bundle declared, and the operands.

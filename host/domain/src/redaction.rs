@@ -6,7 +6,7 @@
 use crate::binding::ClientBinding;
 use crate::intent::{Intent, Lifecycle};
 use crate::operation::{Change, Event, ExternalExport, Operation, Phase, SignatureResult, Submission};
-use crate::policy::{Outcome, Statement};
+use crate::policy::{Input, Outcome, Statement};
 use serde_json::{Value, json};
 
 /// One event as an audit reader sees it. `operation` is the operation now: it says whether a signature was published.
@@ -124,6 +124,21 @@ pub fn export(export: &ExternalExport) -> Value {
     json!({
         "rail": export.rail, "export_ref": export.export_ref, "state": export.state,
         "external_id": last_four(&export.external_id), "exported_at_ms": export.exported_at_ms,
+    })
+}
+
+/// What a policy was asked, for the machine's own operator: everything but what identifies a credential, which no policy
+/// is shown. `input_hash` is over what is left out too: only the store can prove it.
+#[must_use]
+pub fn policy_input(input: &Input) -> Value {
+    json!({
+        "moment": input.moment,
+        "intent_hash": input.intent_hash,
+        "tenant": input.tenant,
+        "key_ref": input.key_ref,
+        "submitter": client(&input.submitter),
+        "intent": input.intent,
+        "approvals": input.approvals,
     })
 }
 

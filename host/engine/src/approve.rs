@@ -1,5 +1,6 @@
 //! Approval: load → policy → decide → commit → drive to admission when the quorum is reached.
 
+use crate::draft::Draft;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, judged};
 use crate::ports::Record;
@@ -48,11 +49,29 @@ impl Inner {
             draft.commit(self).await?;
         }
         let policy = self.who_counts(&draft.operation, &approval).await?;
-        draft.ask_for(vote.asker.as_ref(), approval.approved_at_ms, Ask::Approve { approval, policy })?;
+        self.count(&mut draft, approval, policy, vote.asker.as_ref()).await?;
         // The vote is kept even when nobody can admit now; a later drive will.
         self.drive_or_wait(&mut draft).await?;
         refused_at_admission(&draft.operation)?;
         Ok(draft.into_record())
+    }
+
+    /// Decides on the vote; one that the policy keeps from counting leaves its record.
+    async fn count(
+        &self,
+        draft: &mut Draft,
+        approval: Approval,
+        policy: Option<policy::Outcome>,
+        asker: Option<&Asker>,
+    ) -> Result<(), EngineError> {
+        let ask = Ask::Approve { approval: approval.clone(), policy: policy.clone() };
+        let Err(refusal) = draft.ask_for(asker, approval.approved_at_ms, ask) else { return Ok(()) };
+        if let Some(policy) = policy {
+            let approvals = with(&draft.operation, &approval);
+            let request = draft.operation.request(Moment::Approval, &approvals);
+            self.record_decision(draft.operation.id, &request, policy).await?;
+        }
+        Err(refusal.into())
     }
 
     /// The policy over the approvals with this one, where anything depends on it.
@@ -65,13 +84,22 @@ impl Inner {
             return Ok(None);
         }
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
-        let approvals = [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat();
+        let approvals = with(operation, approval);
         let spent_beside = self.spending_asked(&operation.intent);
         let policy =
             self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref(), spent_beside).await?;
-        judged(&policy)?;
+        if let Err(fault) = judged(&policy) {
+            self.record_decision(operation.id, &operation.request(Moment::Approval, &approvals), policy)
+                .await?;
+            return Err(fault.into());
+        }
         Ok(Some(policy))
     }
+}
+
+/// The approvals so far, and this one.
+fn with(operation: &Operation, approval: &Approval) -> Vec<Approval> {
+    [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat()
 }
 
 /// The vote that reached the quorum learns that the policy denied the admission.

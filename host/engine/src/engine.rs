@@ -48,6 +48,8 @@ pub struct Rules {
     pub n_nodes: u16,
     /// Submissions a client may make.
     pub admission_rate: Rate,
+    /// How many previews are kept on record; none at all with 0.
+    pub preview_records_max: u32,
     /// How long a caller waits for work that goes on without it.
     pub answer_within: Duration,
 }

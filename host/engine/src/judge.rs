@@ -2,9 +2,11 @@
 
 use crate::engine::Inner;
 use crate::error::Unavailable;
+use crate::ports::DecisionRecord;
 use crate::spending::check_read;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
+use gateway_domain::ids::OperationId;
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
@@ -49,16 +51,20 @@ impl Inner {
         key: Option<&CustodyKey>,
         spent_beside: Option<&Payment>,
     ) -> Result<policy::Outcome, Unavailable> {
-        let request = policy::Request {
-            moment,
-            intent_hash: operation.intent_hash,
-            tenant: &operation.tenant,
-            key_ref: &operation.key.key_ref,
-            submitter: &operation.submitter,
-            intent: &operation.intent,
-            approvals,
-        };
-        self.judge(request, key, spent_beside).await
+        self.judge(operation.request(moment, approvals), key, spent_beside).await
+    }
+
+    /// Keeps a decision that moves nothing. Until that is durable it is not answered either.
+    pub(crate) async fn record_decision(
+        &self,
+        operation_id: OperationId,
+        request: &policy::Request<'_>,
+        outcome: policy::Outcome,
+    ) -> Result<(), Unavailable> {
+        let at_ms = self.ports.clock.now();
+        let input = request.to_input();
+        let record = DecisionRecord { at_ms, operation_id, input, outcome };
+        self.ports.commits.decision_record(record).await
     }
 
     /// A development key needs no approvals: it holds nothing, and production does not make any.

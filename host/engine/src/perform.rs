@@ -91,7 +91,11 @@ impl Inner {
         key: Option<&CustodyKey>,
         policy: policy::Outcome,
     ) -> Result<Outcome, EngineError> {
-        judged(&policy)?;
+        if let Err(fault) = judged(&policy) {
+            let request = operation.request(Moment::Admission, &operation.approvals);
+            self.record_decision(operation.id, &request, policy).await?;
+            return Err(fault.into());
+        }
         if !policy.is_allowed() || !policy.quorum.satisfied {
             return Ok(rejected("policy_rejected", policy.reason_texts().join("; "), Some(policy)));
         }

@@ -6,7 +6,6 @@ use crate::error::Unavailable;
 use crate::secret::Secrets;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
-use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Bip32, Payment};
 use gateway_domain::key::CustodyKey;
@@ -64,20 +63,27 @@ pub enum Committed {
     Raced,
 }
 
-/// A policy decision that moved no operation: a refusal or a fault at submission.
-#[derive(Clone, Debug)]
+/// A policy decision that moved no operation: a refusal or a fault. Those that moved one are in its events.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRecord {
     /// When.
     pub at_ms: EpochMs,
-    /// Whose.
-    pub tenant: Tenant,
-    /// The operation that did not come to be.
+    /// The operation that did not come to be, or was not moved.
     pub operation_id: OperationId,
-    /// Who asked.
-    pub submitter: ClientBinding,
-    /// Hash of the canonical intent.
-    pub intent_hash: Hex32,
-    /// The evaluation.
+    /// What was asked.
+    pub input: policy::Input,
+    /// What was answered.
+    pub outcome: policy::Outcome,
+}
+
+/// A policy decision that was only asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreviewRecord {
+    /// When.
+    pub at_ms: EpochMs,
+    /// What was asked.
+    pub input: policy::Input,
+    /// What was answered.
     pub outcome: policy::Outcome,
 }
 
@@ -88,8 +94,12 @@ pub trait CommitOperations: Send + Sync {
     /// being at its `revision_before`. Returns after the write is on disk.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
-    /// Keeps a decision that moved no operation. Returns after the write is on disk.
+    /// Keeps a refusal or a fault for ever. Returns after the write is on disk. What the gateway itself asks again and
+    /// again, an admission, is kept once as long as question, bundle and answer are the same.
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
+
+    /// Keeps a preview, and of all previews the `n_kept` newest. Returns after the write is on disk.
+    async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;
 
     /// Writes something that nobody reads, to know that the next commit can be written. Returns after it is on disk.
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;

@@ -2,14 +2,14 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::ports::{PolicyHealth, PolicyStatus, Record};
+use crate::ports::{PolicyHealth, PolicyStatus, PreviewRecord, Record};
 use crate::target::Target;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::intent::{self, Intent};
 use gateway_domain::operation::Event;
-use gateway_domain::policy::{self, Moment};
+use gateway_domain::policy::{self, Input, Moment};
 
 /// A question to the policy without an operation.
 #[derive(Clone, Debug)]
@@ -45,24 +45,32 @@ impl Engine {
         Ok((record, events))
     }
 
-    /// What the policy would say.
+    /// What the policy would say. It is said once it is on record.
     ///
     /// # Errors
     /// [`EngineError`]: `Invalid`, `KeyNotFound`, `Unavailable`.
-    pub async fn preview(&self, preview: &Preview) -> Result<policy::Outcome, EngineError> {
-        let key_ref = self.0.key_ref_for(&preview.intent)?;
-        let key = self.0.ports.reads.key_load(intent::key_id(&preview.tenant, &key_ref)?).await?;
-        let request = policy::Request {
+    pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
+        let Preview { tenant, submitter, intent, approvals } = preview;
+        let key_ref = self.0.key_ref_for(&intent)?;
+        let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
+        let input = Input {
             moment: Moment::Preview,
-            intent_hash: preview.intent.hash()?,
-            tenant: &preview.tenant,
-            key_ref: &key_ref,
-            submitter: &preview.submitter,
-            intent: &preview.intent,
-            approvals: &preview.approvals,
+            intent_hash: intent.hash()?,
+            tenant,
+            key_ref,
+            submitter,
+            intent,
+            approvals,
         };
-        let spent_beside = self.0.spending_asked(&preview.intent);
-        Ok(self.0.judge(request, key.as_ref(), spent_beside).await?)
+        let spent_beside = self.0.spending_asked(&input.intent);
+        let outcome = self.0.judge(input.request(), key.as_ref(), spent_beside).await?;
+        let n_kept = self.0.rules.preview_records_max;
+        if n_kept > 0 {
+            let at_ms = self.0.ports.clock.now();
+            let record = PreviewRecord { at_ms, input, outcome: outcome.clone() };
+            self.0.ports.commits.preview_record(record, n_kept).await?;
+        }
+        Ok(outcome)
     }
 
     /// Whether a bundle judges, without asking the store.

@@ -5,7 +5,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, judged};
 use crate::fit::check_keys;
 use crate::judge::PROVISIONER;
-use crate::ports::{DecisionRecord, Record};
+use crate::ports::Record;
 use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
@@ -195,7 +195,12 @@ impl Inner {
         };
         let policy = self.judge(request, existing, self.spending_asked(&submit.intent)).await?;
         if !policy.is_allowed() {
-            return Err(self.refuse(id, &submit, intent_hash, policy).await?);
+            let answer = match judged(&policy) {
+                Err(fault) => fault.into(),
+                Ok(()) => EngineError::PolicyRejected(policy.reason_texts()),
+            };
+            self.record_decision(id, &request, policy).await?;
+            return Err(answer);
         }
         let Submit { tenant, submitter, intent, body_digest, unknown_fields, .. } = submit;
         Ok(Submission {
@@ -210,29 +215,6 @@ impl Inner {
             unknown_fields,
             policy,
         })
-    }
-
-    async fn refuse(
-        &self,
-        operation_id: OperationId,
-        submit: &Submit,
-        intent_hash: Hex32,
-        outcome: policy::Outcome,
-    ) -> Result<EngineError, EngineError> {
-        let answer = match judged(&outcome) {
-            Err(fault) => fault.into(),
-            Ok(()) => EngineError::PolicyRejected(outcome.reason_texts()),
-        };
-        let record = DecisionRecord {
-            at_ms: self.ports.clock.now(),
-            tenant: submit.tenant.clone(),
-            operation_id,
-            submitter: submit.submitter.clone(),
-            intent_hash,
-            outcome,
-        };
-        self.ports.commits.decision_record(record).await?;
-        Ok(answer)
     }
 
     /// The same idempotency key again: the existing operation, whatever the body (decisions.md 3).

@@ -2,6 +2,7 @@
 
 pub(crate) mod bundle;
 
+use crate::records::{self, Records};
 use crate::settings::{Resolved, SETTINGS, resolve};
 use clap::{Arg, ArgMatches, Command};
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ pub(crate) enum Invocation {
     Serve(Resolved),
     /// Print every setting and where it came from.
     PrintSettings(Resolved),
+    /// Look back at decisions.
+    Records(Records, Resolved),
     /// A tool of policy authors and reviewers; settings have no part in it.
     Bundle(ArgMatches),
 }
@@ -40,10 +43,13 @@ pub(crate) fn invocation(
     }
     let prints = matches.subcommand_name() == Some("config");
     // Settings may stand before the command and after it; after it wins.
-    let levels = [Some(&matches), matches.subcommand().map(|(_, leaf)| leaf)];
+    let levels = [Some(&matches), records::leaf(&matches).or(matches.subcommand().map(|(_, leaf)| leaf))];
     let levels: Vec<&ArgMatches> = levels.into_iter().flatten().collect();
     let file = settings_file(&levels, &environment).map_err(|fault| CliError::Settings(vec![fault]))?;
     let resolved = resolve(&flags(&levels), environment, file.as_deref()).map_err(CliError::Settings)?;
+    if let Some(records) = records::parsed(&matches) {
+        return Ok(Invocation::Records(records, resolved));
+    }
     Ok(if prints { Invocation::PrintSettings(resolved) } else { Invocation::Serve(resolved) })
 }
 
@@ -77,6 +83,7 @@ fn command() -> Command {
         .subcommand(
             with_settings(Command::new("config")).about("Print every setting and where its value came from"),
         )
+        .subcommands(records::commands(with_settings))
         .subcommand(bundle::command())
 }
 

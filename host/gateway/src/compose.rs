@@ -172,6 +172,7 @@ pub fn rules(settings: &Settings) -> Rules {
         auto_provision_keys: settings.auto_provision_keys,
         n_nodes: settings.node_count,
         admission_rate: Rate { per_second: settings.admission_rate, burst: settings.admission_burst },
+        preview_records_max: settings.preview_records_max,
         answer_within: settings.answer_within,
     }
 }

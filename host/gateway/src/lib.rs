@@ -7,6 +7,7 @@ mod clock;
 pub mod compose;
 mod counting;
 mod node_key;
+mod records;
 pub mod serve;
 pub mod settings;
 mod telemetry;
@@ -31,6 +32,10 @@ pub fn main() -> ExitCode {
     match cli::invocation(std::env::args_os(), environment) {
         Ok(Invocation::Serve(resolved)) => run(&resolved),
         Ok(Invocation::PrintSettings(resolved)) => print_settings(&resolved),
+        Ok(Invocation::Records(records, resolved)) => match Settings::parse(&resolved) {
+            Ok(settings) => records::main(&records, &settings),
+            Err(faults) => complain(&faults, EXIT_SETTINGS),
+        },
         Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
         Err(CliError::Clap(error)) => error.exit(),
         Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),

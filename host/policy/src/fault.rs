@@ -43,6 +43,26 @@ pub enum EvaluationFault {
 }
 
 impl EvaluationFault {
+    const ALL: [Self; 17] = [
+        Self::Trap,
+        Self::OutOfFuel,
+        Self::Deadline,
+        Self::Memory,
+        Self::Stack,
+        Self::BadOutput,
+        Self::UndeclaredCode,
+        Self::OutputTooLarge,
+        Self::TooManyFacts,
+        Self::UndeclaredFact,
+        Self::TooMuchData,
+        Self::NotGiven,
+        Self::PoolExhausted,
+        Self::Panicked,
+        Self::NoActiveBundle,
+        Self::ExpiredBundle,
+        Self::UntrustedBundle,
+    ];
+
     /// The word in `policy_fault:<kind>`, in metrics and in the decision record.
     #[must_use]
     pub const fn kind(self) -> &'static str {
@@ -64,6 +84,36 @@ impl EvaluationFault {
             Self::NoActiveBundle => "no_active_bundle",
             Self::ExpiredBundle => "expired_bundle",
             Self::UntrustedBundle => "untrusted_bundle",
+        }
+    }
+
+    /// The fault of this kind.
+    #[must_use]
+    pub fn from_kind(kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.kind() == kind)
+    }
+
+    /// Whether the bundle fails alike when it is asked the same again. The others are the host's doing.
+    #[must_use]
+    pub const fn is_repeatable(self) -> bool {
+        match self {
+            Self::Trap
+            | Self::OutOfFuel
+            | Self::Memory
+            | Self::Stack
+            | Self::BadOutput
+            | Self::UndeclaredCode
+            | Self::OutputTooLarge
+            | Self::TooManyFacts
+            | Self::UndeclaredFact
+            | Self::TooMuchData
+            | Self::NotGiven => true,
+            Self::Deadline
+            | Self::PoolExhausted
+            | Self::Panicked
+            | Self::NoActiveBundle
+            | Self::ExpiredBundle
+            | Self::UntrustedBundle => false,
         }
     }
 

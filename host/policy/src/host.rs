@@ -4,11 +4,10 @@ use crate::apart::{Apart, Busy};
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
 use crate::limits::FUEL_INLINE;
-use crate::owned::OwnedRequest;
 use crate::shadow::Shadow;
 use crate::{counters, outcome};
 use async_trait::async_trait;
-use gateway_domain::policy::{Facts, Outcome, Request};
+use gateway_domain::policy::{Facts, Input, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -89,27 +88,22 @@ impl PolicyHost {
             Some(judged) => {
                 outcome::complete(request, evaluator.bundle_id(), evaluator.bundle_hash(), judged)
             }
-            None => self.judge_apart(evaluator, OwnedRequest::of(request), facts.clone()).await,
+            None => self.judge_apart(evaluator, request.to_input(), facts.clone()).await,
         }
     }
 
-    async fn judge_apart(
-        &self,
-        evaluator: Arc<Evaluator>,
-        request: OwnedRequest,
-        facts: Facts,
-    ) -> Evaluation {
+    async fn judge_apart(&self, evaluator: Arc<Evaluator>, request: Input, facts: Facts) -> Evaluation {
         let spare = request.clone();
         let judged = self.apart.run(move || {
-            let evaluation = evaluator.evaluate(&request.borrow(), &facts, evaluator.fuel_max());
+            let evaluation = evaluator.evaluate(&request.request(), &facts, evaluator.fuel_max());
             let is_slow = evaluation.fault == Some(EvaluationFault::Deadline);
             evaluator.set_heavy(is_slow || evaluation.outcome.fuel_used > FUEL_INLINE);
             evaluation
         });
         match judged.await {
             Ok(Some(evaluation)) => evaluation,
-            Ok(None) => outcome::failed(&spare.borrow(), EvaluationFault::Panicked),
-            Err(Busy) => outcome::failed(&spare.borrow(), EvaluationFault::PoolExhausted),
+            Ok(None) => outcome::failed(&spare.request(), EvaluationFault::Panicked),
+            Err(Busy) => outcome::failed(&spare.request(), EvaluationFault::PoolExhausted),
         }
     }
 

@@ -23,7 +23,6 @@ mod host;
 pub mod lifecycle;
 pub mod limits;
 mod outcome;
-mod owned;
 mod self_test;
 mod shadow;
 mod state;

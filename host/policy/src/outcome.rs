@@ -8,12 +8,11 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
 use serde::Serialize;
 
-const INPUT_TAG: &str = "svc/policy-input/v1";
 const OUTPUT_TAG: &str = "svc/policy-output/v1";
 
 /// The hash of a request. It has no floating-point number in it, so it has a canonical form.
 pub(crate) fn input_hash(request: &Request<'_>) -> Hex32 {
-    canonical::digest(INPUT_TAG, request).unwrap_or(Hex32::ZERO)
+    request.digest().unwrap_or(Hex32::ZERO)
 }
 
 /// Adds what the record of a decision has besides the verdict.

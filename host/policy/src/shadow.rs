@@ -8,9 +8,8 @@ use crate::bundle::Bundle;
 use crate::counters;
 use crate::evaluator::Evaluator;
 use crate::limits::SHADOW_QUEUE_MAX;
-use crate::owned::OwnedRequest;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{Decision, Facts, Outcome, Request};
+use gateway_domain::policy::{Decision, Facts, Input, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::ShadowCounts;
 use std::io;
@@ -33,7 +32,7 @@ pub(crate) struct Candidate {
 
 /// What the active bundle was asked, and what it answered.
 struct Seen {
-    request: OwnedRequest,
+    request: Input,
     facts: Facts,
     decided: Outcome,
 }
@@ -79,7 +78,7 @@ impl Shadow {
     /// Lets the candidate see a decided request, or counts that it could not.
     pub(crate) fn offer(&self, request: &Request<'_>, facts: &Facts, decided: &Outcome) {
         let Some(candidate) = self.candidate() else { return };
-        let request = OwnedRequest::of(request);
+        let request = request.to_input();
         let seen = Seen { request, facts: facts.clone(), decided: decided.clone() };
         if candidate.queue.try_send(Box::new(seen)).is_err() {
             lock(&candidate.counts).n_dropped += 1;
@@ -113,7 +112,7 @@ impl LookingOn {
     fn run(&self, seen: &Receiver<Box<Seen>>) {
         be_last();
         while let (Ok(seen), Some(counts)) = (seen.recv(), self.counts.upgrade()) {
-            let request = seen.request.borrow();
+            let request = seen.request.request();
             let theirs = self.evaluator.evaluate(&request, &seen.facts, self.evaluator.fuel_max()).outcome;
             count(&mut lock(&counts), &seen.decided, &theirs);
         }

@@ -57,6 +57,19 @@ pub enum OpenError {
         /// The newest version known.
         known: u32,
     },
+    /// An earlier release wrote the database, and it was opened only to be read.
+    #[error(
+        "the database `{}` has schema version {found} of {known}: start the gateway once, which brings it up to date",
+        path.display()
+    )]
+    OldSchema {
+        /// The database.
+        path: PathBuf,
+        /// The newest version applied; 0 when there is none.
+        found: u32,
+        /// The newest version known.
+        known: u32,
+    },
     /// A migration applied earlier has another text now.
     #[error("migration {version} of the database `{}` was edited after it was applied", path.display())]
     EditedMigration {

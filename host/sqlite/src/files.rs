@@ -27,6 +27,14 @@ pub(crate) fn prepare(path: &Path, create: bool) -> Result<PathBuf, OpenError> {
     }
 }
 
+/// The path of a file that is there, without symbolic links.
+pub(crate) fn existing(path: &Path) -> Result<PathBuf, OpenError> {
+    fs::canonicalize(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
+        _ => OpenError::Failed { path: path.to_owned(), source: sqlx::Error::Io(error) },
+    })
+}
+
 /// Takes the lock that says "this process writes `path`", held until the file is dropped. The side file stays
 /// behind on purpose: removing it would let two processes lock two files of the same name.
 pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {

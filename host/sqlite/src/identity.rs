@@ -18,9 +18,18 @@ pub(crate) enum Identity {
 /// Reads whose database it is, changing nothing in it.
 pub(crate) async fn identify(link: &Link, ours: ApplicationId) -> Result<Identity, OpenError> {
     let mut conn = link.probe().await.map_err(|error| link.failed(error))?;
-    let read = read(&mut conn).await;
+    let identity = identity(link, &mut conn, ours).await;
     disconnect(conn).await;
-    let (found, n_tables) = read.map_err(|error| link.failed(error))?;
+    identity
+}
+
+/// As [`identify`], on a connection that is there.
+pub(crate) async fn identity(
+    link: &Link,
+    conn: &mut SqliteConnection,
+    ours: ApplicationId,
+) -> Result<Identity, OpenError> {
+    let (found, n_tables) = read(conn).await.map_err(|error| link.failed(error))?;
     if found == 0 && n_tables == 0 {
         return Ok(Identity::Fresh);
     }

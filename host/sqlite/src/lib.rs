@@ -5,7 +5,8 @@
 //! and not a pool of writers.
 //!
 //! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] given to
-//! [`Database::write`]; jobs that wait at the same time share one transaction and so one sync of the disk.
+//! [`Database::write`]; jobs that wait at the same time share one transaction and so one sync of the disk. Another
+//! process reads the same database beside it with a [`Reader`].
 //!
 //! ```
 //! use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
@@ -52,6 +53,7 @@ pub mod limits;
 mod migrate;
 mod options;
 mod queue;
+mod reader;
 mod session;
 mod writer;
 
@@ -60,3 +62,4 @@ pub use database::Database;
 pub use error::{OpenError, WriteError};
 pub use job::{Job, State};
 pub use options::{ApplicationId, Migration, Options};
+pub use reader::Reader;

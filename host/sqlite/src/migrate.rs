@@ -16,17 +16,47 @@ pub(crate) async fn migrate(
     migrations: &[Migration],
 ) -> Result<(), OpenError> {
     check_numbers(migrations)?;
-    let steps = migrations.iter().map(|step| {
-        sqlx::migrate::Migration::new(
-            i64::from(step.version),
-            Cow::Borrowed(step.name),
-            MigrationType::Simple,
-            step.sql.into_sql_str(),
-            false,
-        )
-    });
-    let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
-    Migrator::with_migrations(steps.collect()).run(conn).await.map_err(|error| refusal(link, known, error))
+    let steps = migrations.iter().map(step).collect();
+    Migrator::with_migrations(steps).run(conn).await.map_err(|error| refusal(link, known(migrations), error))
+}
+
+/// Refuses a schema that is not exactly the caller's list, changing nothing.
+pub(crate) async fn check_current(
+    link: &Link,
+    conn: &mut SqliteConnection,
+    migrations: &[Migration],
+) -> Result<(), OpenError> {
+    check_numbers(migrations)?;
+    let sql = "SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version";
+    let applied: Vec<(i64, Vec<u8>)> =
+        sqlx::query_as(sql).fetch_all(conn).await.map_err(|error| link.failed(error))?;
+    for (version, checksum) in &applied {
+        let Some(known) = migrations.iter().find(|known| i64::from(known.version) == *version) else {
+            return Err(refusal(link, known(migrations), MigrateError::VersionMissing(*version)));
+        };
+        if step(known).checksum.as_ref() != checksum.as_slice() {
+            return Err(refusal(link, known.version, MigrateError::VersionMismatch(*version)));
+        }
+    }
+    let found = u32::try_from(applied.len()).unwrap_or(u32::MAX);
+    if applied.len() == migrations.len() {
+        return Ok(());
+    }
+    Err(OpenError::OldSchema { path: link.path.clone(), found, known: known(migrations) })
+}
+
+fn step(step: &Migration) -> sqlx::migrate::Migration {
+    sqlx::migrate::Migration::new(
+        i64::from(step.version),
+        Cow::Borrowed(step.name),
+        MigrationType::Simple,
+        step.sql.into_sql_str(),
+        false,
+    )
+}
+
+fn known(migrations: &[Migration]) -> u32 {
+    u32::try_from(migrations.len()).unwrap_or(u32::MAX)
 }
 
 /// Without gaps and in order, so that a new migration can only come after every applied one.

@@ -3,6 +3,7 @@
 //! A backend's tests implement [`Deployment`] and run every case with `contract_cases!`.
 
 pub(crate) mod commits;
+pub(crate) mod decisions;
 pub(crate) mod evidence;
 pub(crate) mod keys;
 pub(crate) mod policies;
@@ -10,6 +11,7 @@ pub(crate) mod queries;
 pub(crate) mod samples;
 pub(crate) mod spending;
 
+use crate::Decisions;
 use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadOperations};
 use std::sync::Arc;
 
@@ -23,6 +25,9 @@ pub(crate) trait Deployment {
     type Store: Ports;
 
     async fn open(&self) -> Arc<Self::Store>;
+
+    /// As a tool beside whoever has the database open.
+    async fn decisions(&self) -> Decisions;
 
     /// Ends the process as far as the database can tell.
     async fn close(&self, store: Arc<Self::Store>);
@@ -56,7 +61,10 @@ macro_rules! contract_cases {
             queries::what_is_unknown_is_none
             queries::a_keys_operations_newest_first
             queries::keys_by_name_alone
-            queries::decisions_that_moved_nothing_are_kept
+            decisions::every_decision_is_found_once_with_what_was_asked
+            decisions::what_the_gateway_repeats_is_kept_once
+            decisions::the_newest_previews_are_kept
+            decisions::the_latest_of_all_places
             spending::admitted_payments_are_summed_by_party_and_window
             spending::a_payment_counts_from_its_decision_to_its_failure
             spending::only_payments_spend

@@ -1,10 +1,12 @@
 //! From rows back to what they hold. A row that can not be read is an answer that names it, never a guess.
 
-use crate::encode::FORMAT;
+use crate::decisions::{Place, Recorded};
+use crate::encode::{self, FORMAT};
 use crate::error::{failed, unavailable};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Event, Operation};
+use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::Record;
 use std::fmt::Display;
@@ -45,6 +47,28 @@ pub(crate) fn key(id: KeyId, row: Stored<i64>) -> Result<CustodyKey, Unavailable
         return Err(unavailable(format_args!("{what} does not agree with its row")));
     }
     Ok(key)
+}
+
+/// A decision's row: index, instant, operation, format, hash, input, outcome.
+pub(crate) type StoredDecision = (i64, i64, Option<Vec<u8>>, i64, Vec<u8>, String, String);
+
+pub(crate) fn decision(place: fn(u64) -> Place, row: StoredDecision) -> Result<Recorded, Unavailable> {
+    let (index, at_ms, id, format, row_hash, input, outcome) = row;
+    let place = place(index.unsigned_abs());
+    let what = match place {
+        Place::Event { .. } | Place::Refusal(_) => format!("policy decision {index}"),
+        Place::Preview(_) => format!("policy preview {index}"),
+    };
+    let operation_id = id.as_deref().map(operation_id).transpose()?;
+    let expected = encode::row_hash(at_ms, operation_id, &input, &outcome);
+    Ok(Recorded {
+        place,
+        operation_id,
+        at_ms: EpochMs(at_ms.unsigned_abs()),
+        is_intact: hex32(&what, &row_hash)? == expected,
+        input: parsed(&what, format, || serde_json::from_str(&input))?,
+        outcome: parsed(&what, format, || serde_json::from_str(&outcome))?,
+    })
 }
 
 pub(crate) fn operation_id(bytes: &[u8]) -> Result<OperationId, Unavailable> {

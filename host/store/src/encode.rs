@@ -2,13 +2,15 @@
 //! writes.
 
 use crate::error::{failed, unavailable};
+use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::{Family, Intent};
 use gateway_domain::operation::{Change, Operation, Phase, Step, next};
+use gateway_domain::policy::{Input, Moment, Outcome};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, DecisionRecord, KeyChange};
+use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
 
 /// The form of every body written now. Another number is another form, which [`crate::decode`] must learn to read.
 pub(crate) const FORMAT: i64 = 1;
@@ -85,11 +87,21 @@ pub(crate) struct SpendingRow {
 
 /// A decision that moved no operation, as a row.
 pub(crate) struct DecisionRow {
-    pub(crate) at_ms: i64,
-    pub(crate) tenant: String,
     pub(crate) operation_id: OperationId,
+    pub(crate) tenant: String,
     pub(crate) intent_hash: Hex32,
     pub(crate) submitter: String,
+    /// Whether the gateway asks this again and again by itself.
+    pub(crate) repeats: bool,
+    pub(crate) asked: AskedRow,
+}
+
+/// Question and answer, as every decision record has them.
+#[derive(Debug)]
+pub(crate) struct AskedRow {
+    pub(crate) at_ms: i64,
+    pub(crate) row_hash: Hex32,
+    pub(crate) input: String,
     pub(crate) outcome: String,
 }
 
@@ -113,15 +125,44 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
 
 /// The row of a decision.
 pub(crate) fn decision(record: &DecisionRecord) -> Result<DecisionRow, Unavailable> {
-    let lost = |error| failed("a policy decision can not be written as JSON", &error);
+    let DecisionRecord { at_ms, operation_id, input, outcome } = record;
     Ok(DecisionRow {
-        at_ms: instant(record.at_ms),
-        tenant: record.tenant.0.clone(),
-        operation_id: record.operation_id,
-        intent_hash: record.intent_hash,
-        submitter: serde_json::to_string(&record.submitter).map_err(lost)?,
-        outcome: serde_json::to_string(&record.outcome).map_err(lost)?,
+        operation_id: *operation_id,
+        tenant: input.tenant.0.clone(),
+        intent_hash: input.intent_hash,
+        submitter: serde_json::to_string(&input.submitter).map_err(|error| lost(&error))?,
+        repeats: input.moment == Moment::Admission,
+        asked: asked(*at_ms, Some(*operation_id), input, outcome)?,
     })
+}
+
+/// The row of a preview.
+pub(crate) fn preview(record: &PreviewRecord) -> Result<AskedRow, Unavailable> {
+    asked(record.at_ms, None, &record.input, &record.outcome)
+}
+
+fn asked(
+    at_ms: EpochMs,
+    operation_id: Option<OperationId>,
+    input: &Input,
+    outcome: &Outcome,
+) -> Result<AskedRow, Unavailable> {
+    let at_ms = instant(at_ms);
+    let input = serde_json::to_string(input).map_err(|error| lost(&error))?;
+    let outcome = serde_json::to_string(outcome).map_err(|error| lost(&error))?;
+    Ok(AskedRow { at_ms, row_hash: row_hash(at_ms, operation_id, &input, &outcome), input, outcome })
+}
+
+fn lost(error: &serde_json::Error) -> Unavailable {
+    failed("a policy decision can not be written as JSON", error)
+}
+
+/// Tells a row that was damaged. Whoever can write the database can write this too: it proves nothing against them.
+pub(crate) fn row_hash(at_ms: i64, operation_id: Option<OperationId>, input: &str, outcome: &str) -> Hex32 {
+    let id = operation_id.map_or(Hex32::ZERO, |id| id.0);
+    let (at_ms, n_bytes) = (at_ms.to_be_bytes(), (input.len() as u64).to_be_bytes());
+    let parts = [&at_ms[..], &id.as_bytes()[..], &n_bytes[..], input.as_bytes(), outcome.as_bytes()];
+    canonical::digest_bytes("svc/decision-row/v1", &parts.concat())
 }
 
 /// An instant as a column: for searching only, so one beyond a database's integers may be the last of them.

@@ -4,7 +4,7 @@
 //! events to the log of all events, and writes everything or nothing. It looks into an operation only for the columns
 //! that are searched.
 //!
-//! Start at [`Store::open`]. `encode` makes rows and `decode` reads them, the same for every backend; `ledger` is the
+//! Start at [`Store::open`]; tools beside a gateway read what was decided with [`Decisions::open`]. `encode` makes rows and `decode` reads them, the same for every backend; `ledger` is the
 //! arithmetic of the log. A backend is one module (`sqlite`), one folder of migrations, one arm of each match in
 //! `store`, and one line that runs the contract suite (`contract`).
 //!
@@ -14,6 +14,7 @@
 
 #[cfg(test)]
 mod contract;
+mod decisions;
 mod decode;
 mod encode;
 mod error;
@@ -22,5 +23,6 @@ mod recent;
 mod sqlite;
 mod store;
 
+pub use decisions::{Cursor, Decisions, InvalidCursor, Place, Recorded};
 pub use error::OpenError;
 pub use store::{Counters, Store};

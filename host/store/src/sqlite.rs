@@ -2,7 +2,9 @@
 
 mod commit;
 mod decision;
+mod decisions;
 mod policies;
+mod previews;
 mod read;
 mod right_edge;
 mod spending;
@@ -15,11 +17,13 @@ use crate::recent::Recent;
 use crate::store::Counters;
 use commit::CommitJob;
 use decision::DecisionJob;
+pub(crate) use decisions::SqliteReader;
 use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, Record};
+use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, Record};
 use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
+use previews::Previews;
 use right_edge::RightEdge;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,11 +47,17 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/sqlite/0003_policy_bundles.sql"),
     },
     Migration { version: 4, name: "spending", sql: include_str!("../migrations/sqlite/0004_spending.sql") },
+    Migration {
+        version: 5,
+        name: "decision_inputs",
+        sql: include_str!("../migrations/sqlite/0005_decision_inputs.sql"),
+    },
 ];
 
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    database: Database<RightEdge>,
+    database: Arc<Database<RightEdge>>,
+    previews: Arc<Previews>,
     n_statements: Arc<AtomicU64>,
     operations: Recent<OperationId, Record>,
     keys: Recent<KeyId, Option<CustodyKey>>,
@@ -57,7 +67,8 @@ impl Sqlite {
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
         let options = Options::at(location, OURS, MIGRATIONS)?.create();
         Ok(Self {
-            database: Database::open(options).await?,
+            database: Arc::new(Database::open(options).await?),
+            previews: Arc::default(),
             n_statements: Arc::default(),
             operations: Recent::new(),
             keys: Recent::new(),
@@ -99,6 +110,15 @@ impl Sqlite {
             DecisionJob { row: encode::decision(record)?, n_statements: Arc::clone(&self.n_statements) };
         let lost = |error| failed("a policy decision could not be written", &error);
         self.database.write(job).await.map_err(lost)
+    }
+
+    pub(crate) async fn preview_record(
+        &self,
+        record: &PreviewRecord,
+        n_kept: u32,
+    ) -> Result<(), Unavailable> {
+        let row = encode::preview(record)?;
+        self.previews.write(&self.database, &self.n_statements, row, n_kept).await
     }
 
     pub(crate) fn counters(&self) -> Counters {

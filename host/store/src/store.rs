@@ -12,7 +12,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{
     Activated, Activation, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies, KeptBundle,
-    ReadOperations, Record,
+    PreviewRecord, ReadOperations, Record,
 };
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
@@ -84,6 +84,12 @@ impl CommitOperations for Store {
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.decision_record(&record).await,
+        }
+    }
+
+    async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.preview_record(&record, n_kept).await,
         }
     }
 

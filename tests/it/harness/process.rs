@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -27,6 +27,13 @@ pub(crate) fn command(folder: &Path, given: &[(&str, &str)]) -> Command {
     }
     command.arg("--log-format=json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// Another command of the same binary, on the same data: its exit code, what it printed, and what it complained of.
+pub(crate) fn tool(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command(folder, given).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
 }
 
 impl Process {

@@ -40,7 +40,7 @@ pub async fn bundles(
     Ok(Json(app.engine().policies(limit).await?.into()))
 }
 
-/// Evaluates the policy without creating an operation.
+/// Evaluates the policy without creating an operation. The answer is on record before it is given.
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
@@ -65,7 +65,7 @@ pub async fn preview(
     let approvals = approvals.into_iter().map(|approval| Ok(claimed(approval.vote()?)));
     let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
     let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };
-    let outcome = app.engine().preview(&preview).await?;
+    let outcome = app.engine().preview(preview).await?;
     Ok((warn_unknown(&body.unknown), Json(PolicyPreview::from(&outcome))))
 }
 

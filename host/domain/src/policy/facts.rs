@@ -1,5 +1,6 @@
 //! What the deployment tells a policy: one function a fact, so that each has one definition.
 
+use super::FactRead;
 use crate::key::CustodyKey;
 use crate::policy::Spent;
 use crate::time::EpochMs;
@@ -29,10 +30,17 @@ impl Facts {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Facts as given, for tests and replay.
+    /// Facts as given, for tests and vectors: names that the code spells, or that a file does.
     #[must_use]
     pub fn from_pairs<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, String)>) -> Self {
         Self(Arc::new(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()))
+    }
+
+    /// The facts of a past evaluation, to ask it again: what had no value then has none now.
+    #[must_use]
+    pub fn recorded(read: &[FactRead]) -> Self {
+        let given = |fact: &FactRead| Some((fact.name.clone(), fact.value.clone()?));
+        Self::from_pairs(read.iter().filter_map(given))
     }
 }
 

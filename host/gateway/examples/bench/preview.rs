@@ -33,13 +33,15 @@ async fn echo(
 }
 
 pub(crate) async fn measure() -> Measured<()> {
-    let folder = tempfile::tempdir()?;
-    let gateway = world::open(folder.path()).await?;
+    let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let gateway = world::open(folders[0].path()).await?;
+    let forgetful = world::open_with(folders[1].path(), &[("preview_records_max", "0")]).await?;
     let echo = Router::new()
         .route("/echo", routing::post(echo))
         .layer(axum::middleware::from_fn(layers::observe))
         .with_state(gateway.app.clone());
     let address = serve(gateway_api::router(gateway.app.clone()).merge(echo)).await?;
+    let forgetful = serve(gateway_api::router(forgetful.app.clone())).await?;
     let body = format!(
         r#"{{"intent":{},"approvals":[{}]}}"#,
         samples::payment("preview"),
@@ -49,18 +51,32 @@ pub(crate) async fn measure() -> Measured<()> {
     let answer = Client::connect(address).await?.send(&preview).await?.to_vec();
     let _once = ANSWER.set(answer);
     let echo = post("/echo", &body);
-    let (mut echoes, mut previews, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut measured = [Vec::new(), Vec::new(), Vec::new()];
+    let (mut forgotten, mut recorded) = (Vec::new(), Vec::new());
     for _ in 0..N_ROUNDS {
-        let echo = per_second(address, &echo).await?;
-        let preview = per_second(address, &preview).await?;
-        echoes.push(echo);
-        previews.push(preview);
-        ratios.push(preview / echo);
+        let echo = per_second(address, &echo, N_CONNECTIONS).await?;
+        let off = per_second(forgetful, &preview, N_CONNECTIONS).await?;
+        let on = per_second(address, &preview, N_CONNECTIONS).await?;
+        forgotten.push(off / echo);
+        recorded.push(on / off);
+        for (all, one) in measured.iter_mut().zip([echo, off, on]) {
+            all.push(one);
+        }
     }
+    let [mut echoes, mut off, mut on] = measured;
     println!("preview, {N_CONNECTIONS} connections, {N_ROUNDS} rounds in turns (medians)");
-    println!("  echo      {:8.0} requests/s", median(&mut echoes));
-    println!("  preview   {:8.0} requests/s", median(&mut previews));
-    println!("  ratio     {:8.2}", median(&mut ratios));
+    println!("  echo                 {:8.0} requests/s", median(&mut echoes));
+    println!("  preview, no records  {:8.0} requests/s", median(&mut off));
+    println!("  preview, on record   {:8.0} requests/s", median(&mut on));
+    println!("  no records / echo    {:8.2}", median(&mut forgotten));
+    println!("  on record / none     {:8.2}", median(&mut recorded));
+    for n_connections in [1, 8, 128, 512] {
+        let on = per_second(address, &preview, n_connections).await?;
+        println!("  on record, {n_connections:3} connections {on:8.0} requests/s");
+    }
+    let bytes = std::fs::metadata(folders[0].path().join("gateway.db"))?.len();
+    let written = gateway.store.counters();
+    println!("  transactions {}, database {} MiB", written.transactions, bytes >> 20);
     Ok(())
 }
 
@@ -73,10 +89,10 @@ pub(crate) async fn serve(router: Router) -> Measured<SocketAddr> {
     Ok(address)
 }
 
-/// Requests a second over one round, on all connections.
-async fn per_second(address: SocketAddr, request: &[u8]) -> Measured<f64> {
+/// Requests a second over one round, on so many connections.
+async fn per_second(address: SocketAddr, request: &[u8], n_connections: usize) -> Measured<f64> {
     let started = Instant::now();
-    let clients = (0..N_CONNECTIONS).map(|_| {
+    let clients = (0..n_connections).map(|_| {
         let request = request.to_vec();
         tokio::spawn(async move {
             let mut client = Client::connect(address).await?;

@@ -24,7 +24,14 @@ pub(crate) fn settings(folder: &Path) -> BTreeMap<String, String> {
 }
 
 pub(crate) async fn open(folder: &Path) -> Measured<Gateway> {
-    let resolved = resolve(&settings(folder), [], None).map_err(|faults| faults.join("; "))?;
+    open_with(folder, &[]).await
+}
+
+/// With other settings than usual.
+pub(crate) async fn open_with(folder: &Path, given: &[(&str, &str)]) -> Measured<Gateway> {
+    let mut flags = settings(folder);
+    flags.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let resolved = resolve(&flags, [], None).map_err(|faults| faults.join("; "))?;
     let settings = Settings::parse(&resolved).map_err(|faults| faults.join("; "))?;
     let policy = compose::open_policy(&settings)?;
     Ok(compose::open(&settings, policy).await?)

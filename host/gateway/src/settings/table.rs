@@ -141,6 +141,12 @@ pub const SETTINGS: &[Setting] = &[
         "Submissions of one client in the long run; 0 switches the limit off",
     ),
     both("admission_burst", "100", "SUBMISSIONS", "Submissions of one client at once"),
+    both(
+        "preview_records_max",
+        "100000",
+        "PREVIEWS",
+        "How many previews are kept on record, the newest; each is on disk before it is answered. 0 keeps none",
+    ),
     both("body_bytes_max", "65536", "BYTES", "Largest request body"),
     both("recovery_body_bytes_max", "1048576", "BYTES", "Largest node-recovery body"),
     both("audit_bytes_max", "524288", "BYTES", "Largest audit export"),

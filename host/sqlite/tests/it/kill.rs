@@ -1,11 +1,12 @@
 //! A process that dies by SIGKILL leaves every write it had acknowledged.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use gateway_sqlite::{Database, OpenError};
+use gateway_sqlite::{Database, OpenError, Reader};
 use tokio::task::JoinSet;
 
 use crate::support::{Add, Total, fresh, open, options, totals};
@@ -28,10 +29,14 @@ async fn acknowledged_writes_survive_sigkill() {
     assert_eq!(seen.len(), 500, "the child ended early");
     let refused = Database::<Total>::open(options(&path)).await.unwrap_err();
     assert!(matches!(refused, OpenError::InUse { .. }), "another process has it: {refused:?}");
+    // Somebody who only reads finds everything acknowledged so far, and is in nobody's way.
+    assert_eq!(missing(&path, &seen).await, []);
     child.kill().unwrap();
     child.wait().unwrap();
     // What was in the pipe had been acknowledged too.
     seen.extend(lines.filter_map(acknowledged));
+    // The log that the dead process left is read too, and stays for the next writer.
+    assert_eq!(missing(&path, &seen).await, []);
 
     let database = open(&path).await;
     for id in &seen {
@@ -44,6 +49,19 @@ async fn acknowledged_writes_survive_sigkill() {
     }
     let (rows, believed) = totals(&database).await;
     assert_eq!(rows, believed);
+}
+
+/// The entries that a reader does not find.
+async fn missing(path: &Path, wanted: &[i64]) -> Vec<i64> {
+    let reader = Reader::open(options(path)).await.unwrap();
+    let found: BTreeSet<i64> = sqlx::query_scalar("SELECT id FROM entry")
+        .fetch_all(reader.pool())
+        .await
+        .unwrap()
+        .into_iter()
+        .collect();
+    reader.close().await;
+    wanted.iter().copied().filter(|id| !found.contains(id)).collect()
 }
 
 /// Not a test by itself: the other half of the one above.

@@ -3,5 +3,6 @@
 
 mod kill;
 mod open;
+mod read;
 mod support;
 mod write;

@@ -1,14 +1,14 @@
-//! Work lists, absence, and decisions without an operation.
+//! Work lists, absence.
 
 use super::Deployment;
 use super::samples::{
-    decision, failed, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment,
-    refresh, rotate, submission, written,
+    failed, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment, refresh,
+    rotate, submission, written,
 };
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::operation::Change;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{CommitOperations, ReadOperations};
+use gateway_engine::ports::ReadOperations;
 
 pub(crate) async fn owing_operations_longest_untouched_first(deployment: &impl Deployment) {
     let store = deployment.open().await;
@@ -83,13 +83,4 @@ pub(crate) async fn what_is_unknown_is_none(deployment: &impl Deployment) {
     assert_eq!(store.operation_events(id(1)).await.unwrap(), []);
     assert_eq!(store.key_load(KeyId(hex32(1))).await.unwrap(), None);
     assert_eq!(store.operations_owing(10).await.unwrap(), []);
-}
-
-pub(crate) async fn decisions_that_moved_nothing_are_kept(deployment: &impl Deployment) {
-    let store = deployment.open().await;
-    store.decision_record(decision(1)).await.unwrap();
-    // One submission may be refused many times, and let in later.
-    store.decision_record(decision(1)).await.unwrap();
-    written(&*store, opening_payment(1)).await;
-    store.decision_record(decision(1)).await.unwrap();
 }

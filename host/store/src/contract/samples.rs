@@ -8,10 +8,10 @@ use gateway_domain::intent::{
 };
 use gateway_domain::key::{self, CustodyKey, Keys};
 use gateway_domain::operation::{Change, Event, Failure, KeySlot, Submission, evolve, open, replay};
-use gateway_domain::policy::{Decision, Outcome, Quorum};
+use gateway_domain::policy::{Decision, Input, Moment, Outcome, Quorum};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, Record};
+use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, Record};
 
 pub(crate) fn hex32(byte: u8) -> Hex32 {
     Hex32::new([byte; 32])
@@ -119,15 +119,30 @@ fn submitter() -> ClientBinding {
     }
 }
 
-pub(crate) fn decision(byte: u8) -> DecisionRecord {
-    DecisionRecord {
-        at_ms: EpochMs(7),
-        tenant: Tenant("default".into()),
-        operation_id: id(byte),
-        submitter: submitter(),
-        intent_hash: hex32(8),
-        outcome: Outcome { decision: Decision::Deny, ..verdict(0) },
-    }
+/// What is asked about a payment, and a denial.
+fn denied(moment: Moment) -> (Input, Outcome) {
+    let submission = submission(1, payment());
+    let input = Input {
+        moment,
+        intent_hash: submission.intent_hash,
+        tenant: submission.tenant,
+        key_ref: submission.key.key_ref,
+        submitter: submission.submitter,
+        intent: submission.intent,
+        approvals: vec![],
+    };
+    (input, Outcome { decision: Decision::Deny, ..verdict(0) })
+}
+
+/// A refusal of a submission, which may come again; an admission is asked again by the gateway itself.
+pub(crate) fn decision(byte: u8, moment: Moment) -> DecisionRecord {
+    let (input, outcome) = denied(moment);
+    DecisionRecord { at_ms: EpochMs(7), operation_id: id(byte), input, outcome }
+}
+
+pub(crate) fn preview(at: EpochMs) -> PreviewRecord {
+    let (input, outcome) = denied(Moment::Preview);
+    PreviewRecord { at_ms: at, input, outcome }
 }
 
 /// The commit that opens an operation: two events, awaiting approvals.

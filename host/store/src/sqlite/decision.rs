@@ -1,4 +1,4 @@
-//! A policy decision that moved no operation.
+//! A policy decision that moved no operation, and was no preview.
 
 use crate::encode::{DecisionRow, FORMAT};
 use crate::sqlite::right_edge::RightEdge;
@@ -6,6 +6,13 @@ use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What repeats is left out when the same question to the same bundle was given the same answer before.
+const INSERT: &str = "INSERT INTO policy_decisions
+    (at_ms, tenant, operation_id, intent_hash, format, submitter, row_hash, input, outcome)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT (?10 AND EXISTS (
+        SELECT 1 FROM policy_decisions WHERE operation_id = ?3 AND input = ?8
+        AND outcome ->> 'bundle_hash' = ?9 ->> 'bundle_hash' AND outcome ->> 'output_hash' = ?9 ->> 'output_hash'))";
 
 pub(crate) struct DecisionJob {
     pub(crate) row: DecisionRow,
@@ -17,16 +24,13 @@ impl Job for DecisionJob {
     type Output = ();
 
     async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
-        let sql =
-            "INSERT INTO policy_decisions (at_ms, tenant, operation_id, intent_hash, format, submitter, outcome)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let row = &self.row;
-        let insert = sqlx::query(sql).bind(row.at_ms).bind(row.tenant.as_str());
-        let insert = insert
-            .bind(&row.operation_id.0.as_bytes()[..])
-            .bind(&row.intent_hash.as_bytes()[..])
-            .bind(FORMAT);
-        insert.bind(row.submitter.as_str()).bind(row.outcome.as_str()).execute(conn).await?;
+        let DecisionRow { operation_id, tenant, intent_hash, submitter, repeats, asked } = &self.row;
+        let insert = sqlx::query(INSERT).bind(asked.at_ms).bind(tenant.as_str());
+        let insert =
+            insert.bind(&operation_id.0.as_bytes()[..]).bind(&intent_hash.as_bytes()[..]).bind(FORMAT);
+        let insert = insert.bind(submitter.as_str()).bind(&asked.row_hash.as_bytes()[..]);
+        let insert = insert.bind(asked.input.as_str()).bind(asked.outcome.as_str()).bind(*repeats);
+        insert.execute(conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

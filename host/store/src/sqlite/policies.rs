@@ -9,7 +9,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activated, Activation, ActivationKind, KeptBundle};
 use gateway_sqlite::Job;
-use sqlx::SqliteConnection;
+use sqlx::{SqliteConnection, SqlitePool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -126,13 +126,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
-        let query = sqlx::query_as::<_, (String, String, Vec<u8>)>(FILES).bind(&bundle_hash.as_bytes()[..]);
-        let rows = query.fetch_all(self.database.reader()).await;
-        let rows =
-            rows.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))?;
-        let Some(bundle_id) = rows.first().map(|(bundle_id, ..)| bundle_id.clone()) else { return Ok(None) };
-        let files = rows.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
-        Ok(Some(KeptBundle { bundle_hash, bundle_id, files }))
+        bundle(self.database.reader(), bundle_hash).await
     }
 
     pub(crate) async fn bundle_file(
@@ -149,6 +143,17 @@ impl Sqlite {
         let written = self.database.write(ProbeJob(at)).await;
         written.map_err(|error| failed("the database can not be written", &error))
     }
+}
+
+/// The files of a bundle that was active once, its signatures among them.
+pub(super) async fn bundle(pool: &SqlitePool, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+    let query = sqlx::query_as::<_, (String, String, Vec<u8>)>(FILES).bind(&bundle_hash.as_bytes()[..]);
+    let rows = query.fetch_all(pool).await;
+    let rows =
+        rows.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))?;
+    let Some(bundle_id) = rows.first().map(|(bundle_id, ..)| bundle_id.clone()) else { return Ok(None) };
+    let files = rows.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
+    Ok(Some(KeptBundle { bundle_hash, bundle_id, files }))
 }
 
 fn activation((at_ms, sequence, bundle_hash, kind, signers, reason): Row) -> Result<Activation, Unavailable> {

@@ -10,6 +10,7 @@ use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::Record;
+use sqlx::SqlitePool;
 
 const OPERATION: &str =
     "SELECT format, record_root, ledger_root, body FROM operations WHERE operation_id = ?1";
@@ -41,10 +42,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
-        let query = sqlx::query_as::<_, Stored<Vec<u8>>>(EVENTS).bind(&id.0.as_bytes()[..]);
-        let rows = query.fetch_all(self.database.reader()).await;
-        let lost = |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
-        rows.map_err(lost)?.into_iter().map(|row| decode::event(id, row)).collect()
+        events(self.database.reader(), id).await
     }
 
     pub(crate) async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
@@ -100,6 +98,13 @@ impl Sqlite {
         let answer = sqlx::query("SELECT 1").execute(self.database.reader()).await;
         answer.map(|_| ()).map_err(|error| failed("the database does not answer", &error))
     }
+}
+
+/// The events of an operation with each one's hash, oldest first.
+pub(super) async fn events(pool: &SqlitePool, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
+    let rows = sqlx::query_as::<_, Stored<Vec<u8>>>(EVENTS).bind(&id.0.as_bytes()[..]).fetch_all(pool).await;
+    let lost = |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
+    rows.map_err(lost)?.into_iter().map(|row| decode::event(id, row)).collect()
 }
 
 fn operation_ids(rows: Result<Vec<Vec<u8>>, sqlx::Error>) -> Result<Vec<OperationId>, Unavailable> {

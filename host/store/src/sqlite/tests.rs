@@ -1,12 +1,15 @@
 //! The contract on real files, and what only SQLite has.
 
 use super::Sqlite;
-use crate::contract::samples::{decision, decision_signed, failed, following, id, key_create, note, on_key};
-use crate::contract::samples::{opening, opening_payment, submission, written};
+use crate::contract::samples::{
+    decision, decision_signed, failed, following, id, key_create, note, on_key, opening, opening_payment,
+    preview, submission, written,
+};
 use crate::contract::{Deployment, evidence::merkle_tree_hash};
-use crate::{Counters, OpenError, Store};
+use crate::{Counters, Cursor, Decisions, OpenError, Store};
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::Hex32;
+use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, ReadOperations};
 use gateway_engine::{Dependency, Unavailable};
@@ -47,6 +50,10 @@ impl Deployment for Folder {
 
     async fn open(&self) -> Arc<Store> {
         Arc::new(Store::open(&self.path()).await.unwrap())
+    }
+
+    async fn decisions(&self) -> Decisions {
+        Decisions::open(&self.path()).await.unwrap()
     }
 
     async fn close(&self, store: Arc<Store>) {
@@ -175,11 +182,45 @@ async fn every_concurrent_commit_has_the_root_of_its_place_in_the_log() {
 async fn decisions_are_rows() {
     let folder = Folder::new();
     let store = folder.open().await;
-    store.decision_record(decision(1)).await.unwrap();
+    store.decision_record(decision(1, Moment::Submit)).await.unwrap();
     let sql = "SELECT at_ms, tenant, operation_id, outcome ->> 'decision', submitter ->> 'client_id' FROM policy_decisions";
     let row: (i64, String, Vec<u8>, String, String) =
         sqlx::query_as(sql).fetch_one(&mut folder.connection().await).await.unwrap();
     assert_eq!(row, (7, "default".into(), vec![1; 32], "DENY".into(), "desk".into()));
+}
+
+#[tokio::test]
+async fn damaged_decision_records_are_told() {
+    let damages = [
+        ("events", "body = replace(body, 'payment-guard', 'payment-board')", (false, true, true)),
+        ("events", "body = replace(body, '\"fuel_used\":1', '\"fuel_used\":2')", (false, true, true)),
+        ("policy_decisions", "input = replace(input, 'acct-2', 'acct-3')", (true, false, true)),
+        ("policy_decisions", "outcome = replace(outcome, 'DENY', 'ALLOW')", (true, false, true)),
+        ("policy_decisions", "at_ms = at_ms + 1", (true, false, true)),
+        ("policy_decisions", "operation_id = zeroblob(32)", (true, false, true)),
+        (
+            "policy_previews",
+            "outcome = replace(outcome, '\"fuel_used\":1', '\"fuel_used\":2')",
+            (true, true, false),
+        ),
+    ];
+    for (table, damage, expected) in damages {
+        let folder = Folder::new();
+        let store = folder.open().await;
+        written(&*store, opening_payment(1)).await;
+        store.decision_record(decision(2, Moment::Submit)).await.unwrap();
+        store.preview_record(preview(EpochMs(3)), 9).await.unwrap();
+        folder.tamper(&format!("UPDATE {table} SET {damage}")).await;
+        let decisions = folder.decisions().await;
+        let intact: Vec<_> = decisions.latest(9).await.unwrap().iter().map(|one| one.is_intact).collect();
+        let mut intact_by_place = decisions.page(Cursor::default(), 9).await.unwrap();
+        intact_by_place.sort_by_key(|one| one.place);
+        let intact_by_place: Vec<_> = intact_by_place.iter().map(|one| one.is_intact).collect();
+        assert_eq!(intact_by_place, [expected.0, expected.1, expected.2], "{table} {damage}");
+        assert_eq!(intact.iter().filter(|intact| !**intact).count(), 1, "{table} {damage}");
+        folder.tamper(&format!("UPDATE {table} SET format = 2")).await;
+        assert!(decisions.page(Cursor::default(), 9).await.is_err());
+    }
 }
 
 fn assert_names(error: &Unavailable, name: impl std::fmt::Display) {

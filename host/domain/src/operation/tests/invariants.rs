@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use crate::intent::Intent;
-use crate::operation::{Change, ExportState, NextAction, Phase, replay};
+use crate::operation::{Change, ExportState, NextAction, Phase, evaluations, replay};
 use std::collections::BTreeSet;
 
 pub(crate) fn check(machine: &Machine) {
@@ -92,4 +92,19 @@ pub(crate) fn at_rest(machine: &Machine) {
         machine.operation.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
     let owed: &[_] = if exports && !settled { &[NextAction::ExternalExport] } else { &[] };
     assert_eq!(machine.operation.next_actions(), owed);
+    every_question_is_found_again(machine);
+}
+
+/// What was asked follows from the events: its digest is the one that was recorded when it was asked.
+fn every_question_is_found_again(machine: &Machine) {
+    let found = evaluations(&machine.log);
+    for evaluation in &found {
+        let digest = evaluation.input.request().digest().unwrap();
+        assert_eq!(digest, evaluation.outcome.input_hash, "event {} of {:?}", evaluation.seq, machine.log);
+    }
+    let recorded: Vec<_> = (1..)
+        .zip(&machine.log)
+        .filter_map(|(seq, event)| Some((seq, event.change.evaluation()?.1)))
+        .collect();
+    assert_eq!(found.iter().map(|one| (one.seq, &one.outcome)).collect::<Vec<_>>(), recorded);
 }

@@ -2,9 +2,10 @@
 
 use super::invariants;
 use super::machine::Machine;
-use super::samples::{Kind, approval, hex32, intent, key, submission, verdict};
+use super::samples::{Kind, approval, asked, hex32, intent, key, submission, verdict};
 use crate::intent::PublicationMode;
 use crate::operation::{Ask, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
+use crate::policy::Moment;
 use crate::roster::ParticipantIndex;
 
 #[derive(Debug, Default)]
@@ -82,7 +83,9 @@ fn approve(machine: &mut Machine) -> Ask {
     let policy = approval_is_open(&machine.operation, &subject).then(|| {
         let earlier = machine.operation.approvals.iter().map(|approval| approval.subject_id.clone());
         let subjects: Vec<_> = earlier.chain([subject.clone()]).collect();
-        verdict(&subjects, machine.operation.policy.quorum.required)
+        let approvals = [machine.operation.approvals.as_slice(), std::slice::from_ref(&approval)].concat();
+        let request = machine.operation.request(Moment::Approval, &approvals);
+        asked(&request, verdict(&subjects, machine.operation.policy.quorum.required))
     });
     Ask::Approve { approval, policy }
 }

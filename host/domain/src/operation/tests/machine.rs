@@ -1,11 +1,12 @@
 //! The smallest shell that can crash: a durable log, a state in memory, and a source of chance.
 
-use super::invariants;
 use super::world::World;
+use super::{invariants, samples};
 use crate::ids::Hex32;
 use crate::operation::{
     Ask, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
 };
+use crate::policy::{Moment, Request};
 use crate::time::EpochMs;
 
 /// xorshift64*: chance that a seed repeats.
@@ -40,8 +41,18 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn submit(seed: u64, submission: Submission) -> Self {
+    pub(crate) fn submit(seed: u64, mut submission: Submission) -> Self {
         let now = EpochMs(1_000);
+        let request = Request {
+            moment: Moment::Submit,
+            intent_hash: submission.intent_hash,
+            tenant: &submission.tenant,
+            key_ref: &submission.key.key_ref,
+            submitter: &submission.submitter,
+            intent: &submission.intent,
+            approvals: &[],
+        };
+        submission.policy = samples::asked(&request, submission.policy.clone());
         let log = open(submission, now);
         let operation = replay(&log).unwrap();
         Self {

@@ -11,7 +11,7 @@ use crate::intent::{
 };
 use crate::key::{CustodyKey, Epoch, KeyState, PublicKey};
 use crate::operation::{KeySlot, Operation, Submission, target};
-use crate::policy::{Decision, Outcome, Quorum};
+use crate::policy::{Decision, Outcome, Quorum, Request};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use crate::time::EpochMs;
 
@@ -24,6 +24,18 @@ pub(crate) enum Kind {
     Reshare,
     Rotate,
     Recover,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Payment,
+        Self::AssetAction,
+        Self::KeyCreate,
+        Self::Refresh,
+        Self::Reshare,
+        Self::Rotate,
+        Self::Recover,
+    ];
 }
 
 pub(crate) fn hex32(byte: u8) -> Hex32 {
@@ -117,6 +129,11 @@ pub(crate) fn verdict(subjects: &[String], required: u32) -> Outcome {
         fuel_used: 1,
         fault: None,
     }
+}
+
+/// The verdict with the digest of what was asked, as the policy host gives it.
+pub(crate) fn asked(request: &Request<'_>, verdict: Outcome) -> Outcome {
+    Outcome { input_hash: request.digest().unwrap(), ..verdict }
 }
 
 pub(crate) fn submission(intent: Intent, required: u32) -> Submission {

@@ -6,6 +6,7 @@ use crate::key::{Epoch, PublicKey};
 use crate::operation::{
     Action, Effect, EffectId, Failure, NodeReceipt, Operation, Outcome, SignatureResult, Staged,
 };
+use crate::policy::{self, Decision, Moment};
 use crate::roster::{ParticipantIndex, Roster};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,10 +46,7 @@ impl World {
             return Some(rejected);
         }
         match &effect.action {
-            Action::ObtainDecision => Some(Outcome::DecisionSigned {
-                policy: operation.policy.clone(),
-                admission: Box::new(samples::admission(operation)),
-            }),
+            Action::ObtainDecision => Some(self.decision(random, operation)),
             Action::ApplyAdmission(nodes) | Action::MaterializeReceipt(nodes) => {
                 Some(self.acks(random, nodes))
             }
@@ -72,6 +70,18 @@ impl World {
                 Some(acks)
             }
         }
+    }
+
+    /// The policy over all approvals, which now and then denies what it allowed before.
+    fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
+        let request = operation.request(Moment::Admission, &operation.approvals);
+        let policy = samples::asked(&request, operation.policy.clone());
+        if !self.calm && random.one_in(20) {
+            let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
+            let policy = Some(policy::Outcome { decision: Decision::Deny, ..policy });
+            return Outcome::Rejected { failure, policy };
+        }
+        Outcome::DecisionSigned { policy, admission: Box::new(samples::admission(operation)) }
     }
 
     fn ceremony(

@@ -1,0 +1,241 @@
+//! Two answers to one question: what a re-run gave otherwise, and what a candidate would change.
+
+use super::{Decision, FactRead, Outcome, Quorum, Statement};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A part of a decision record that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Which: the record's own word for it.
+    pub field: &'static str,
+    /// As it was recorded.
+    pub recorded: String,
+    /// As it is now.
+    pub again: String,
+}
+
+impl Difference {
+    fn new(field: &'static str, recorded: impl ToString, again: impl ToString) -> Option<Self> {
+        let (recorded, again) = (recorded.to_string(), again.to_string());
+        (recorded != again).then_some(Self { field, recorded, again })
+    }
+}
+
+/// Every field that the same bundle, asked the same with the same facts, answered otherwise. None is the promise that a
+/// decision can be re-run byte for byte.
+#[must_use]
+pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
+    let quorum = again.quorum.clone().at_least(recorded.quorum.required);
+    let fault = |outcome: &Outcome| shown(outcome.fault.as_deref());
+    let fields = [
+        Difference::new("input_hash", recorded.input_hash, again.input_hash),
+        Difference::new("bundle_id", &recorded.bundle_id, &again.bundle_id),
+        Difference::new("bundle_hash", recorded.bundle_hash, again.bundle_hash),
+        Difference::new("facts", facts(&recorded.facts), facts(&again.facts)),
+        Difference::new("decision", recorded.decision.as_str(), again.decision.as_str()),
+        Difference::new("reasons", texts(&recorded.reasons), texts(&again.reasons)),
+        Difference::new("obligations", texts(&recorded.obligations), texts(&again.obligations)),
+        // The record is held to the deployment's minimum, which the bundle does not know: so is the re-run.
+        Difference::new("quorum", shown_quorum(&recorded.quorum), shown_quorum(&quorum)),
+        Difference::new("fault", fault(recorded), fault(again)),
+        Difference::new("output_hash", recorded.output_hash, again.output_hash),
+        Difference::new("fuel_used", recorded.fuel_used, again.fuel_used),
+    ];
+    fields.into_iter().flatten().collect()
+}
+
+/// What a candidate would have made of a recorded decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "impact")]
+pub enum Impact {
+    /// It asks for facts that are not on record: nobody knows what it would have said.
+    Unknown {
+        /// Their names, in the order of asking.
+        facts: Vec<String>,
+    },
+    /// It gives no verdict.
+    Fault {
+        /// The kind of failure.
+        kind: String,
+    },
+    /// It gives a verdict.
+    Verdict(Changes),
+}
+
+/// What is different in a candidate's verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    /// From ALLOW to DENY.
+    pub allow_to_deny: bool,
+    /// From DENY to ALLOW.
+    pub deny_to_allow: bool,
+    /// Other codes, or in another order.
+    pub reasons: bool,
+    /// Other codes, or in another order.
+    pub obligations: bool,
+    /// Other subjects count, other many must, or they suffice where they did not.
+    pub quorum: bool,
+    /// The same codes with other operands.
+    pub wording: bool,
+}
+
+/// Compares a candidate's outcome, evaluated over the recorded facts, with the recorded one.
+#[must_use]
+pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
+    let known: BTreeSet<_> = recorded.facts.iter().map(|fact| &fact.name).collect();
+    // A fact that the candidate does not declare is the last it asks for, and is a fault whatever its value.
+    let is_undeclared = candidate.fault.as_deref() == Some("undeclared_fact");
+    let n_valued = candidate.facts.len().saturating_sub(usize::from(is_undeclared));
+    let unknown =
+        candidate.facts.iter().take(n_valued).map(|fact| &fact.name).filter(|name| !known.contains(name));
+    let facts: Vec<_> = unknown.cloned().collect();
+    if !facts.is_empty() {
+        return Impact::Unknown { facts };
+    }
+    if let Some(kind) = &candidate.fault {
+        return Impact::Fault { kind: kind.clone() };
+    }
+    let reasons = codes(&recorded.reasons) != codes(&candidate.reasons);
+    let obligations = codes(&recorded.obligations) != codes(&candidate.obligations);
+    let reworded = recorded.reasons != candidate.reasons || recorded.obligations != candidate.obligations;
+    let quorum = candidate.quorum.clone().at_least(required_min(&recorded.facts));
+    Impact::Verdict(Changes {
+        allow_to_deny: recorded.decision == Decision::Allow && candidate.decision == Decision::Deny,
+        deny_to_allow: recorded.decision == Decision::Deny && candidate.decision == Decision::Allow,
+        reasons,
+        obligations,
+        quorum: recorded.quorum != quorum,
+        wording: reworded && !reasons && !obligations,
+    })
+}
+
+/// The deployment's minimum, where the policy read it. Where it did not, a record that the minimum raised counts as
+/// changed: the reviewer sees it rather than not.
+fn required_min(facts: &[FactRead]) -> u32 {
+    let required = facts.iter().find(|fact| fact.name == "deployment.required_approvals");
+    required.and_then(|fact| fact.value.as_deref()?.parse().ok()).unwrap_or_default()
+}
+
+fn codes(statements: &[Statement]) -> Vec<&str> {
+    statements.iter().map(|statement| statement.code.as_str()).collect()
+}
+
+fn texts(statements: &[Statement]) -> String {
+    statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn facts(read: &[FactRead]) -> String {
+    read.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn shown(text: Option<&str>) -> String {
+    text.unwrap_or("(none)").to_owned()
+}
+
+fn shown_quorum(quorum: &Quorum) -> String {
+    let Quorum { subjects, required, satisfied } = quorum;
+    format!(
+        "{} of {required} ({}), {}",
+        subjects.len(),
+        subjects.join(", "),
+        if *satisfied { "reached" } else { "not reached" }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Hex32;
+    use crate::operation::samples::verdict;
+
+    fn outcome() -> Outcome {
+        let statement = |code: &str| Statement { code: code.into(), detail: "1 of 2".into() };
+        let fact =
+            |name: &str, value: Option<&str>| FactRead { name: name.into(), value: value.map(Into::into) };
+        Outcome {
+            reasons: vec![statement("a"), statement("b")],
+            obligations: vec![statement("c")],
+            facts: vec![fact("deployment.required_approvals", Some("2")), fact("key.state", None)],
+            ..verdict(&["alice".into()], 2)
+        }
+    }
+
+    type Mutation = (&'static str, fn(&mut Outcome));
+
+    type Case = (fn(&mut Outcome), Impact);
+
+    const MUTATIONS: [Mutation; 11] = [
+        ("input_hash", |it| it.input_hash = Hex32::ZERO),
+        ("bundle_id", |it| it.bundle_id.push('x')),
+        ("bundle_hash", |it| it.bundle_hash = Hex32::ZERO),
+        ("facts", |it| it.facts[1].value = Some(String::new())),
+        ("decision", |it| it.decision = Decision::Deny),
+        ("reasons", |it| it.reasons[1].detail.push('x')),
+        ("obligations", |it| it.obligations.clear()),
+        ("quorum", |it| it.quorum.subjects[0].push('x')),
+        ("fault", |it| it.fault = Some("trap".into())),
+        ("output_hash", |it| it.output_hash = Hex32::ZERO),
+        ("fuel_used", |it| it.fuel_used += 1),
+    ];
+
+    #[test]
+    fn every_field_is_compared_and_named() {
+        assert_eq!(differences(&outcome(), &outcome()), []);
+        for (field, mutate) in MUTATIONS {
+            let mut changed = outcome();
+            mutate(&mut changed);
+            let names = |found: Vec<Difference>| found.iter().map(|one| one.field).collect::<Vec<_>>();
+            assert_eq!(names(differences(&outcome(), &changed)), [field]);
+            assert_eq!(names(differences(&changed, &outcome())), [field]);
+        }
+    }
+
+    #[test]
+    fn a_minimum_that_the_bundle_does_not_know_is_no_difference() {
+        let again =
+            Outcome { quorum: Quorum { required: 1, satisfied: true, ..outcome().quorum }, ..outcome() };
+        let recorded = Outcome { quorum: again.quorum.clone().at_least(2), ..outcome() };
+        assert_eq!(differences(&recorded, &again), []);
+        let claims = Outcome { quorum: Quorum { satisfied: true, ..recorded.quorum.clone() }, ..recorded };
+        assert_eq!(differences(&claims, &again).len(), 1);
+    }
+
+    #[test]
+    fn a_candidate_is_compared_by_what_it_decides() {
+        let of = |mutate: fn(&mut Outcome)| {
+            let mut candidate = outcome();
+            mutate(&mut candidate);
+            impact(&outcome(), &candidate)
+        };
+        let none = Changes::default();
+        let cases: [Case; 9] = [
+            (|_| (), Impact::Verdict(none)),
+            (|it| it.fuel_used += 1, Impact::Verdict(none)),
+            (|it| it.decision = Decision::Deny, Impact::Verdict(Changes { allow_to_deny: true, ..none })),
+            (|it| it.reasons.swap(0, 1), Impact::Verdict(Changes { reasons: true, ..none })),
+            (|it| it.obligations.clear(), Impact::Verdict(Changes { obligations: true, ..none })),
+            (|it| it.reasons[0].detail.clear(), Impact::Verdict(Changes { wording: true, ..none })),
+            (|it| it.quorum.required = 3, Impact::Verdict(Changes { quorum: true, ..none })),
+            (|it| it.quorum.required = 1, Impact::Verdict(none)),
+            (|it| it.fault = Some("trap".into()), Impact::Fault { kind: "trap".into() }),
+        ];
+        for (mutate, expected) in cases {
+            assert_eq!(of(mutate), expected);
+        }
+        let denied = Outcome { decision: Decision::Deny, ..outcome() };
+        let expected = Changes { deny_to_allow: true, ..none };
+        assert_eq!(impact(&denied, &outcome()), Impact::Verdict(expected));
+    }
+
+    #[test]
+    fn a_fact_that_was_not_read_is_unknown_and_one_without_a_value_is_known() {
+        let mut candidate = outcome();
+        candidate.facts.push(FactRead { name: "key.epoch".into(), value: None });
+        candidate.fault = Some("trap".into());
+        assert_eq!(impact(&outcome(), &candidate), Impact::Unknown { facts: vec!["key.epoch".into()] });
+        candidate.fault = Some("undeclared_fact".into());
+        let kind = "undeclared_fact".to_owned();
+        assert_eq!(impact(&outcome(), &candidate), Impact::Fault { kind });
+    }
+}

@@ -1,0 +1,61 @@
+//! A database that another process may be writing, opened to be read.
+
+use std::fmt;
+
+use sqlx::SqlitePool;
+
+use crate::connect::Link;
+use crate::error::OpenError;
+use crate::files;
+use crate::identity::{Identity, identity};
+use crate::migrate::check_current;
+use crate::options::Options;
+
+/// One read-only connection. It takes no lock that a writer would have to wait for: under the write-ahead log each
+/// statement sees the commit that was the last when it began. Read a page at a time: a statement that runs for long
+/// keeps the writer's log from starting over.
+///
+/// SQLite needs the log's two side files, which it makes where they are missing: the process must be allowed to write
+/// the database's folder, though it never writes the database.
+pub struct Reader {
+    pool: SqlitePool,
+}
+
+impl Reader {
+    /// Opens a database whose schema is exactly the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]: `Missing`, `ForeignBytes`, `ForeignApplication`, `OldSchema`, `ForeignSchema`,
+    /// `EditedMigration`, or that it can not be read.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let path = files::existing(&options.path)?;
+        files::check_header(&path)?;
+        let link = Link::new(path, &options);
+        let pool = link.readers(1).await.map_err(|error| link.failed(error))?;
+        let mut conn = pool.acquire().await.map_err(|error| link.failed(error))?;
+        if identity(&link, &mut conn, options.application_id).await? == Identity::Fresh {
+            let known = u32::try_from(options.migrations.len()).unwrap_or(u32::MAX);
+            return Err(OpenError::OldSchema { path: link.path.clone(), found: 0, known });
+        }
+        check_current(&link, &mut conn, options.migrations).await?;
+        drop(conn);
+        Ok(Self { pool })
+    }
+
+    /// The connection.
+    pub fn pool(&self) -> &SqlitePool {
+        &self.pool
+    }
+
+    /// Waits for a read at work, and closes.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}

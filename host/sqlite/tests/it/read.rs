@@ -1,0 +1,75 @@
+//! Reading beside a writer, or without one.
+
+use std::fs;
+use std::path::Path;
+
+use gateway_sqlite::{ApplicationId, Migration, OpenError, Options, Reader};
+
+use crate::support::{Add, MIGRATIONS, OURS, SCHEMA, fresh, open, options};
+
+const MORE: Migration = Migration { version: 2, name: "more", sql: "CREATE TABLE more (id INTEGER) STRICT;" };
+const OTHER: Migration = Migration { sql: "CREATE TABLE other (id INTEGER) STRICT;", ..SCHEMA };
+
+async fn n_entries(reader: &Reader) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(reader.pool()).await.unwrap()
+}
+
+async fn refusal(path: &Path, id: ApplicationId, migrations: &'static [Migration]) -> String {
+    let error = Reader::open(Options::at_path(path, id, migrations)).await.unwrap_err();
+    error.to_string().replace(&path.display().to_string(), "DB")
+}
+
+#[tokio::test]
+async fn a_reader_follows_a_writer_and_keeps_nothing_from_it() {
+    let (_folder, path) = fresh();
+    let database = open(&path).await;
+    let reader = Reader::open(options(&path)).await.unwrap();
+    for id in 1..=3 {
+        database.write(Add(id)).await.unwrap();
+        assert_eq!(n_entries(&reader).await, id);
+    }
+    let refused = sqlx::query("INSERT INTO entry (id) VALUES (9)").execute(reader.pool()).await.unwrap_err();
+    assert!(refused.to_string().contains("readonly"), "{refused}");
+    assert!(database.checkpoint().await.unwrap(), "between two statements nothing of the log is in use");
+    database.close().await;
+    assert_eq!(n_entries(&reader).await, 3);
+}
+
+#[tokio::test]
+async fn a_database_at_rest_is_read_without_a_change_to_it() {
+    let (_folder, path) = fresh();
+    let database = open(&path).await;
+    database.write(Add(1)).await.unwrap();
+    database.close().await;
+    let before = fs::read(&path).unwrap();
+    let reader = Reader::open(options(&path)).await.unwrap();
+    assert_eq!(n_entries(&reader).await, 1);
+    reader.close().await;
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let database = open(&path).await;
+    assert_eq!(database.write(Add(2)).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn what_is_not_exactly_ours_is_refused() {
+    let (_folder, path) = fresh();
+    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, "the database `DB` does not exist");
+    assert!(!path.exists());
+    fs::write(&path, b"").unwrap();
+    let unborn =
+        "the database `DB` has schema version 0 of 1: start the gateway once, which brings it up to date";
+    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, unborn);
+    fs::write(&path, b"Not a database.").unwrap();
+    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, "`DB` is not a SQLite database");
+    fs::remove_file(&path).unwrap();
+    open(&path).await.close().await;
+    let stranger = refusal(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS).await;
+    assert!(stranger.starts_with("the database `DB` belongs to another program"), "{stranger}");
+    let old =
+        "the database `DB` has schema version 1 of 2: start the gateway once, which brings it up to date";
+    assert_eq!(refusal(&path, OURS, &[SCHEMA, MORE]).await, old);
+    let edited = "migration 1 of the database `DB` was edited after it was applied";
+    assert_eq!(refusal(&path, OURS, &[OTHER]).await, edited);
+    let newer = Reader::open(Options::at_path(&path, OURS, &[])).await;
+    assert!(matches!(newer, Err(OpenError::ForeignSchema { found: 1, known: 0, .. })), "{newer:?}");
+}

@@ -1,0 +1,148 @@
+//! Decision records: written by the ports, found by [`Decisions`] beside them.
+
+use super::Deployment;
+use super::samples::{
+    decision, following, golden, hex32, id, note, opening_payment, payment, preview, submission, written,
+};
+use crate::{Cursor, Decisions, Place, Recorded};
+use gateway_domain::approval::Approval;
+use gateway_domain::operation::{Change, Failure};
+use gateway_domain::policy::{Moment, Outcome};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{CommitOperations, DecisionRecord, PreviewRecord};
+
+fn approved(subject: &str) -> Approval {
+    let roles = vec!["approver".to_owned()];
+    Approval { subject_id: subject.into(), roles, claimed_at_ms: 1, approved_at_ms: EpochMs(2) }
+}
+
+/// Everything after a cursor, read `n_max` at a time.
+async fn all(decisions: &Decisions, mut cursor: Cursor, n_max: usize) -> Vec<(Recorded, Cursor)> {
+    let mut found = Vec::new();
+    loop {
+        let page = decisions.page(cursor, n_max).await.unwrap();
+        if page.is_empty() {
+            return found;
+        }
+        assert!(page.len() <= n_max);
+        for decision in page {
+            cursor = cursor.after(decision.place);
+            found.push((decision, cursor));
+        }
+    }
+}
+
+fn places(found: &[(Recorded, Cursor)]) -> Vec<Place> {
+    found.iter().map(|(decision, _)| decision.place).collect()
+}
+
+pub(crate) async fn every_decision_is_found_once_with_what_was_asked(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    written(&*store, golden()).await;
+    let record = written(&*store, opening_payment(2)).await;
+    let policy = submission(2, payment()).policy;
+    let counted = |subject| Change::ApprovalRecorded { approval: approved(subject), policy: policy.clone() };
+    let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
+    let failed = Change::Failed { failure, policy: Some(policy.clone()) };
+    let changes = vec![counted("alice"), note(1), counted("bob"), Change::QuorumReached, failed];
+    written(&*store, following(&record, EpochMs(9), changes)).await;
+    let refusal = decision(3, Moment::Submit);
+    // One submission may be refused many times.
+    for _ in 0..2 {
+        store.decision_record(refusal.clone()).await.unwrap();
+    }
+    let asked = preview(EpochMs(11));
+    store.preview_record(asked.clone(), 9).await.unwrap();
+
+    // The gateway still has the database open.
+    let decisions = deployment.decisions().await;
+    let found = all(&decisions, Cursor::default(), 100).await;
+    let of_payment: Vec<_> =
+        found.iter().map(|(one, _)| one).filter(|one| one.operation_id == Some(id(2))).collect();
+    let moments: Vec<_> =
+        of_payment.iter().map(|one| (one.input.moment, one.input.approvals.len())).collect();
+    let (submit, approval) = (Moment::Submit, Moment::Approval);
+    assert_eq!(moments, [(submit, 0), (approval, 1), (approval, 2), (Moment::Admission, 2)]);
+    let seqs: Vec<_> = of_payment.iter().map(|one| one.place).collect();
+    assert!(matches!(seqs[..], [Place::Event { seq: 1, .. }, Place::Event { seq: 3, .. }, ..]), "{seqs:?}");
+    let of_operation = decisions.of_operation(id(2)).await.unwrap();
+    assert_eq!(of_operation.iter().collect::<Vec<_>>(), of_payment);
+    let DecisionRecord { at_ms, operation_id, input, outcome } = refusal;
+    let place = Place::Refusal(2);
+    let kept = Recorded { place, operation_id: Some(operation_id), at_ms, input, outcome, is_intact: true };
+    assert_eq!(decisions.refusal(2).await.unwrap().as_ref(), Some(&kept));
+    let PreviewRecord { at_ms, input, outcome } = asked;
+    let place = Place::Preview(1);
+    let kept = Recorded { place, operation_id: None, at_ms, input, outcome, is_intact: true };
+    assert_eq!(decisions.preview(1).await.unwrap().as_ref(), Some(&kept));
+    assert_eq!(decisions.refusal(3).await.unwrap(), None);
+    assert_eq!(decisions.of_operation(id(9)).await.unwrap(), []);
+
+    let in_order = places(&found);
+    assert!(in_order.is_sorted() && in_order.windows(2).all(|pair| pair[0] != pair[1]), "{in_order:?}");
+    // In pages of any size, and from any cursor on, each is found once.
+    for n_max in [1, 2, 3] {
+        assert_eq!(places(&all(&decisions, Cursor::default(), n_max).await), in_order);
+    }
+    for (n_before, (_, cursor)) in found.iter().enumerate() {
+        assert_eq!(places(&all(&decisions, *cursor, 2).await), in_order[n_before + 1..]);
+    }
+    decisions.close().await;
+}
+
+pub(crate) async fn what_the_gateway_repeats_is_kept_once(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let fault = decision(1, Moment::Admission);
+    let dearer = Outcome { fuel_used: 2, ..fault.outcome.clone() };
+    let other_answer = Outcome { output_hash: hex32(99), ..fault.outcome.clone() };
+    let other_bundle = Outcome { bundle_hash: hex32(98), ..fault.outcome.clone() };
+    for outcome in [fault.outcome.clone(), dearer, other_answer, other_bundle, fault.outcome.clone()] {
+        store.decision_record(DecisionRecord { outcome, ..fault.clone() }).await.unwrap();
+    }
+    store.decision_record(decision(2, Moment::Admission)).await.unwrap();
+    let decisions = deployment.decisions().await;
+    let found = all(&decisions, Cursor::default(), 100).await;
+    let operations: Vec<_> = found.iter().map(|(one, _)| one.operation_id).collect();
+    assert_eq!(operations, [Some(id(1)), Some(id(1)), Some(id(1)), Some(id(2))]);
+}
+
+pub(crate) async fn the_newest_previews_are_kept(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let mut clients = tokio::task::JoinSet::new();
+    for at in 0..40 {
+        let store = store.clone();
+        clients.spawn(async move { store.preview_record(preview(EpochMs(at)), 10).await });
+    }
+    assert!(clients.join_all().await.iter().all(Result::is_ok));
+    let newest: Vec<_> = (31..=40).map(Place::Preview).collect();
+    let decisions = deployment.decisions().await;
+    assert_eq!(places(&all(&decisions, Cursor::default(), 3).await), newest);
+    // An index never names two, also after a restart.
+    deployment.close(store).await;
+    let store = deployment.open().await;
+    store.preview_record(preview(EpochMs(41)), 1).await.unwrap();
+    assert_eq!(places(&all(&decisions, Cursor::default(), 3).await), [Place::Preview(41)]);
+    assert_eq!(decisions.preview(40).await.unwrap(), None);
+}
+
+pub(crate) async fn the_latest_of_all_places(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    for (byte, at) in [(1, 10), (2, 40)] {
+        written(&*store, super::samples::opening(submission(byte, payment()), EpochMs(at))).await;
+    }
+    for at in [20, 50] {
+        store
+            .decision_record(DecisionRecord { at_ms: EpochMs(at), ..decision(9, Moment::Submit) })
+            .await
+            .unwrap();
+    }
+    for at in [30, 60] {
+        store.preview_record(preview(EpochMs(at)), 9).await.unwrap();
+    }
+    let decisions = deployment.decisions().await;
+    for n_max in 0..8 {
+        let latest = decisions.latest(n_max).await.unwrap();
+        let instants: Vec<_> = latest.iter().map(|one| one.at_ms.0).collect();
+        assert_eq!(instants, [10, 20, 30, 40, 50, 60][6_usize.saturating_sub(n_max)..]);
+    }
+}

@@ -1,0 +1,186 @@
+//! Decision records, read on a connection of their own.
+
+use super::{MIGRATIONS, OURS, policies, read};
+use crate::decisions::{Place, Recorded};
+use crate::decode::{self, StoredDecision};
+use crate::error::failed;
+use gateway_domain::evidence::event_hash;
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::operation::{Event, evaluations};
+use gateway_engine::Unavailable;
+use gateway_engine::ports::KeptBundle;
+use gateway_sqlite::{OpenError, Options, Reader};
+use std::collections::BTreeMap;
+
+/// Events looked at in one statement.
+const EVENTS_PER_PAGE: i64 = 512;
+
+const EVENTS_AFTER: &str = "SELECT ledger_index, operation_id, seq FROM events
+    WHERE ledger_index >= ?1 ORDER BY ledger_index LIMIT ?2";
+const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq FROM events
+    WHERE ledger_index < ?1 ORDER BY ledger_index DESC LIMIT ?2";
+const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq FROM events
+    WHERE operation_id = ?1 ORDER BY ledger_index LIMIT ?2";
+const REFUSALS_AFTER: &str = "SELECT decision_index, at_ms, operation_id, format, row_hash, input, outcome
+    FROM policy_decisions WHERE decision_index > ?1 AND input IS NOT NULL ORDER BY decision_index LIMIT ?2";
+const REFUSALS_LATEST: &str = "SELECT decision_index, at_ms, operation_id, format, row_hash, input, outcome
+    FROM policy_decisions WHERE input IS NOT NULL AND ?1 = 0 ORDER BY decision_index DESC LIMIT ?2";
+const PREVIEWS_AFTER: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
+    FROM policy_previews WHERE preview_index > ?1 ORDER BY preview_index LIMIT ?2";
+const PREVIEWS_LATEST: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
+    FROM policy_previews WHERE ?1 = 0 ORDER BY preview_index DESC LIMIT ?2";
+
+#[derive(Debug)]
+pub(crate) struct SqliteReader {
+    reader: Reader,
+}
+
+/// An event's place in the log, its operation, and its number there.
+type Placed = (i64, Vec<u8>, i64);
+
+impl SqliteReader {
+    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
+        Ok(Self { reader: Reader::open(Options::at(location, OURS, MIGRATIONS)?).await? })
+    }
+
+    pub(crate) async fn close(&self) {
+        self.reader.close().await;
+    }
+
+    pub(crate) async fn evaluations_after(
+        &self,
+        n_events: u64,
+        n_max: usize,
+    ) -> Result<Vec<Recorded>, Unavailable> {
+        let mut from = number(n_events);
+        let mut found = Vec::new();
+        while found.len() < n_max {
+            let events = self.events(EVENTS_AFTER, from).await?;
+            let Some((last, ..)) = events.last() else { break };
+            from = last.saturating_add(1);
+            found.extend(self.evaluations(events).await?);
+        }
+        found.truncate(n_max);
+        Ok(found)
+    }
+
+    /// Newest first.
+    pub(crate) async fn evaluations_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        let mut before = i64::MAX;
+        let mut found = Vec::new();
+        while found.len() < n_max {
+            let events = self.events(EVENTS_BEFORE, before).await?;
+            let Some((last, ..)) = events.last() else { break };
+            before = *last;
+            found.extend(self.evaluations(events).await?);
+        }
+        found.truncate(n_max);
+        Ok(found)
+    }
+
+    pub(crate) async fn evaluations_of(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
+        let query = sqlx::query_as(EVENTS_OF).bind(&id.0.as_bytes()[..]).bind(i64::MAX);
+        let events = query.fetch_all(self.reader.pool()).await;
+        self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
+    }
+
+    pub(crate) async fn refusals_after(
+        &self,
+        index: u64,
+        n_max: usize,
+    ) -> Result<Vec<Recorded>, Unavailable> {
+        self.decisions(REFUSALS_AFTER, index, n_max, Place::Refusal).await
+    }
+
+    pub(crate) async fn refusals_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        self.decisions(REFUSALS_LATEST, 0, n_max, Place::Refusal).await
+    }
+
+    pub(crate) async fn previews_after(
+        &self,
+        index: u64,
+        n_max: usize,
+    ) -> Result<Vec<Recorded>, Unavailable> {
+        self.decisions(PREVIEWS_AFTER, index, n_max, Place::Preview).await
+    }
+
+    pub(crate) async fn previews_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await
+    }
+
+    pub(crate) async fn bundle(&self, hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+        policies::bundle(self.reader.pool(), hash).await
+    }
+
+    async fn events(&self, sql: &'static str, bound: i64) -> Result<Vec<Placed>, Unavailable> {
+        let events =
+            sqlx::query_as(sql).bind(bound).bind(EVENTS_PER_PAGE).fetch_all(self.reader.pool()).await;
+        events.map_err(|error| failed("events could not be read", &error))
+    }
+
+    /// The evaluations that these events carry, in the same order. What was asked follows from the operation's earlier
+    /// events, so each operation is read as a whole.
+    async fn evaluations(&self, events: Vec<Placed>) -> Result<Vec<Recorded>, Unavailable> {
+        let mut operations: BTreeMap<Vec<u8>, BTreeMap<u64, Recorded>> = BTreeMap::new();
+        let mut found = Vec::new();
+        for (ledger_index, id, seq) in events {
+            if !operations.contains_key(&id) {
+                let evaluations = self.operation(decode::operation_id(&id)?).await?;
+                operations.insert(id.clone(), evaluations);
+            }
+            let seq = seq.unsigned_abs();
+            let evaluation = operations.get_mut(&id).and_then(|evaluations| evaluations.remove(&seq));
+            let place = Place::Event { ledger_index: ledger_index.unsigned_abs(), seq };
+            found.extend(evaluation.map(|evaluation| Recorded { place, ..evaluation }));
+        }
+        Ok(found)
+    }
+
+    /// The evaluations of an operation by their number, with a place still to be filled in.
+    async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, Recorded>, Unavailable> {
+        let hashed = read::events(self.reader.pool(), id).await?;
+        let n_intact = n_intact(&hashed);
+        let events: Vec<Event> = hashed.into_iter().map(|(event, _)| event).collect();
+        let recorded = evaluations(&events).into_iter().map(|evaluation| {
+            let recorded = Recorded {
+                place: Place::Event { ledger_index: 0, seq: evaluation.seq },
+                operation_id: Some(id),
+                at_ms: evaluation.at_ms,
+                input: evaluation.input,
+                outcome: evaluation.outcome,
+                is_intact: evaluation.seq <= n_intact,
+            };
+            (evaluation.seq, recorded)
+        });
+        Ok(recorded.collect())
+    }
+
+    async fn decisions(
+        &self,
+        sql: &'static str,
+        after: u64,
+        n_max: usize,
+        place: fn(u64) -> Place,
+    ) -> Result<Vec<Recorded>, Unavailable> {
+        let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
+        let query = sqlx::query_as::<_, StoredDecision>(sql).bind(number(after)).bind(n_max);
+        let rows = query.fetch_all(self.reader.pool()).await;
+        let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
+        rows.into_iter().map(|row| decode::decision(place, row)).collect()
+    }
+}
+
+/// How many events from the first on have the hash they were written with.
+fn n_intact(events: &[(Event, Hex32)]) -> u64 {
+    let mut previous = Hex32::ZERO;
+    let intact = events.iter().take_while(|(event, hash)| {
+        let is_intact = event_hash(previous, event).is_ok_and(|expected| expected == *hash);
+        previous = *hash;
+        is_intact
+    });
+    intact.count() as u64
+}
+
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

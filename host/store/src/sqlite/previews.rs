@@ -1,0 +1,122 @@
+//! Previews: many, small, and each durable before it is answered.
+//!
+//! One job for each would cost a way to SQLite's thread and back for each. Those that come while a job is being written
+//! wait, and go together in the next: one text of SQL for all of them.
+
+use crate::encode::{AskedRow, FORMAT};
+use crate::error::{failed, unavailable};
+use crate::sqlite::right_edge::RightEdge;
+use gateway_engine::Unavailable;
+use gateway_sqlite::{Database, Job};
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Rows in one job: beyond it the way to SQLite is spread thin enough.
+const ROWS_PER_JOB_MAX: usize = 64;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Previews(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    rows: Vec<Preview>,
+    // INVARIANT: true exactly while a task runs `write_all`, which alone sets it back.
+    is_writing: bool,
+}
+
+#[derive(Debug)]
+struct Preview {
+    row: AskedRow,
+    n_kept: u32,
+    answer: Answer,
+}
+
+type Answer = oneshot::Sender<Result<(), Unavailable>>;
+
+impl Previews {
+    /// Writes the row, and of all rows keeps the `n_kept` newest.
+    pub(crate) async fn write(
+        self: &Arc<Self>,
+        database: &Arc<Database<RightEdge>>,
+        n_statements: &Arc<AtomicU64>,
+        row: AskedRow,
+        n_kept: u32,
+    ) -> Result<(), Unavailable> {
+        let (answer, written) = oneshot::channel();
+        if self.join(Preview { row, n_kept, answer }) {
+            let (waiting, database) = (Arc::clone(self), Arc::clone(database));
+            let n_statements = Arc::clone(n_statements);
+            // A task of its own: a caller that goes away takes nobody else's preview with it.
+            tokio::spawn(async move { waiting.write_all(&database, &n_statements).await });
+        }
+        written.await.unwrap_or_else(|_| Err(unavailable("a preview could not be written")))
+    }
+
+    /// Whether nobody is writing, so that the caller must see to it.
+    fn join(&self, preview: Preview) -> bool {
+        let mut waiting = self.lock();
+        waiting.rows.push(preview);
+        !std::mem::replace(&mut waiting.is_writing, true)
+    }
+
+    async fn write_all(&self, database: &Database<RightEdge>, n_statements: &Arc<AtomicU64>) {
+        while let Some((job, answers)) = self.next(n_statements) {
+            let lost = |error| failed("a preview could not be written", &error);
+            let written = database.write(job).await.map_err(lost);
+            for answer in answers {
+                let _caller_gone = answer.send(written.clone());
+            }
+        }
+    }
+
+    /// What is to be written next; none when nothing waits, and then nobody is writing.
+    fn next(&self, n_statements: &Arc<AtomicU64>) -> Option<(PreviewJob, Vec<Answer>)> {
+        let mut waiting = self.lock();
+        let n_rows = waiting.rows.len().min(ROWS_PER_JOB_MAX);
+        if n_rows == 0 {
+            waiting.is_writing = false;
+            return None;
+        }
+        let taken: Vec<_> = waiting.rows.drain(..n_rows).collect();
+        drop(waiting);
+        let n_kept = taken.iter().map(|preview| preview.n_kept).max().unwrap_or_default();
+        let (rows, answers) = taken.into_iter().map(|preview| (preview.row, preview.answer)).unzip();
+        Some((PreviewJob { rows, n_kept, n_statements: Arc::clone(n_statements) }, answers))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct PreviewJob {
+    // INVARIANT: never empty; `Previews::next` makes it of at least one.
+    rows: Vec<AskedRow>,
+    n_kept: u32,
+    n_statements: Arc<AtomicU64>,
+}
+
+impl Job for PreviewJob {
+    type State = RightEdge;
+    type Output = ();
+
+    async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
+        let mut script: QueryBuilder<Sqlite> =
+            QueryBuilder::new("INSERT INTO policy_previews (at_ms, format, row_hash, input, outcome) ");
+        script.push_values(&self.rows, |mut values, row| {
+            values.push_bind(row.at_ms).push_bind(FORMAT).push_bind(&row.row_hash.as_bytes()[..]);
+            values.push_bind(row.input.as_str()).push_bind(row.outcome.as_str());
+        });
+        script.push(
+            ";\nDELETE FROM policy_previews
+             WHERE preview_index <= (SELECT max(preview_index) FROM policy_previews) - ",
+        );
+        script.push_bind(i64::from(self.n_kept)).push(";\n");
+        script.build().execute(conn).await?;
+        self.n_statements.fetch_add(2, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! `decisions export`.
+
+use super::story::{CREDENTIALS, Story};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+fn texts<'a>(lines: &'a [Value], pointer: &str) -> Vec<&'a str> {
+    lines.iter().map(|line| line.pointer(pointer).and_then(Value::as_str).unwrap_or_default()).collect()
+}
+
+#[test]
+fn every_decision_is_exported_once_while_the_gateway_runs() {
+    let story = Story::told();
+    let lines = story.export(&[]);
+    let mut by_moment = BTreeMap::new();
+    for line in &lines {
+        let outcome =
+            format!("{} {}", line["place"].as_str().unwrap(), line["input"]["moment"].as_str().unwrap());
+        let decision = line["outcome"]["decision"].as_str().unwrap();
+        *by_moment.entry(format!("{outcome} {decision}")).or_insert(0) += 1;
+    }
+    // Two keys, two payments, one custody signature: five submissions with two approvals each, of which one is denied.
+    let expected = BTreeMap::from([
+        ("operation submit ALLOW".to_owned(), 5),
+        ("operation approval ALLOW".to_owned(), 10),
+        ("operation admission ALLOW".to_owned(), 4),
+        ("operation admission DENY".to_owned(), 1),
+        ("refusal submit DENY".to_owned(), 1),
+        ("refusal approval ALLOW".to_owned(), 1),
+        ("preview preview ALLOW".to_owned(), 1),
+        ("preview preview DENY".to_owned(), 1),
+    ]);
+    assert_eq!(by_moment, expected);
+    assert!(lines.iter().all(|line| line["intact"] == true), "{lines:#?}");
+    assert!(lines.iter().all(|line| line["input"]["intent_hash"].as_str().unwrap().len() == 64));
+    let denied: Vec<_> = lines.iter().filter(|line| line["operation_id"] == story.denied.as_str()).collect();
+    assert_eq!(denied.last().unwrap()["input"]["moment"], "admission");
+    assert_eq!(denied.last().unwrap()["input"]["approvals"].as_array().unwrap().len(), 2);
+    assert_eq!(lines.iter().filter(|line| line["operation_id"] == story.paid.as_str()).count(), 5);
+
+    let mut cursors = texts(&lines, "/cursor");
+    let all = cursors.clone();
+    cursors.dedup();
+    assert_eq!(cursors, all, "each line has a cursor of its own");
+    for n_before in [1, 7, lines.len() - 1, lines.len()] {
+        let after = story.export(&["--after", all[n_before - 1]]);
+        assert_eq!(after, lines[n_before..]);
+    }
+    assert_eq!(story.export(&["--limit", "3"]), lines[..3]);
+    assert_eq!(story.export(&["--after", all[2], "--limit", "0"]), [] as [Value; 0]);
+}
+
+#[test]
+fn an_export_has_no_credentials() {
+    let story = Story::told();
+    let lines = story.export(&[]);
+    let text = json!(lines).to_string();
+    for name in ["token_jti", "cert_sha256"] {
+        assert!(!text.contains(name), "{name}");
+    }
+    for canary in CREDENTIALS {
+        assert!(!text.contains(canary), "{canary}");
+    }
+    // They are on record: it is the export that leaves them out.
+    let stored = std::fs::read(story.folder.path().join("gateway.db-wal")).unwrap();
+    assert!(stored.windows(CREDENTIALS[0].len()).any(|window| window == CREDENTIALS[0].as_bytes()));
+}
+
+#[test]
+fn what_cannot_be_read_is_one_line() {
+    let story = Story::told();
+    let missing = tempfile::tempdir().unwrap();
+    let (code, out, err) = crate::harness::process::tool(missing.path(), &[], &["decisions", "export"]);
+    assert_eq!((code, out.as_str(), err.lines().count()), (1, "", 1), "{err}");
+    assert!(err.contains("does not exist"), "{err}");
+    let (code, _, err) = story.tool(&["decisions", "export", "--after", "x"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("three whole numbers"), "{err}");
+}

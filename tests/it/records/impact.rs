@@ -1,0 +1,103 @@
+//! `policy impact`: what another policy would have decided.
+
+use super::story::Story;
+use gateway_policy::bundle::pack;
+use gateway_policy::{BundleFiles, PolicyEngine};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn committed() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/payment-guard")
+}
+
+/// The committed policy with one word of it, in code and manifest, exchanged for another as long; without its vectors
+/// and its signatures.
+fn candidate(from: &str, to: &str) -> TempDir {
+    assert_eq!(from.len(), to.len());
+    let exchanged = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        for at in 0..bytes.len().saturating_sub(from.len()) {
+            if bytes[at..].starts_with(from.as_bytes()) {
+                bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+            }
+        }
+        bytes
+    };
+    let files = BundleFiles::read(&committed()).unwrap();
+    let kept =
+        files.iter().filter(|(name, _)| !name.starts_with("tests/") && !name.starts_with("signatures/"));
+    let files = BundleFiles::new(kept.map(|(name, bytes)| (name.to_owned(), exchanged(bytes)))).unwrap();
+    let files = pack::complete(&PolicyEngine::new().unwrap(), &files).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files.iter() {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    folder
+}
+
+fn impact(story: &Story, candidate: &Path, more: &[&str]) -> Value {
+    let arguments = [&["policy", "impact", candidate.to_str().unwrap(), "--json"], more].concat();
+    let (code, out, err) = story.tool(&arguments);
+    assert_eq!((code, err.as_str()), (0, ""));
+    serde_json::from_str(&out).unwrap()
+}
+
+/// Counts that are not zero.
+fn counts(report: &Value) -> Value {
+    let members = report.as_object().unwrap().iter();
+    members
+        .filter(|(name, count)| name.starts_with("n_") && **count != 0)
+        .map(|(name, count)| (name.clone(), count.clone()))
+        .collect()
+}
+
+#[test]
+fn a_candidate_is_asked_every_decision() {
+    let story = Story::told();
+    let lines = story.export(&[]);
+    let n_lines = lines.len();
+    let with = |word: &str| {
+        let has = |line: &&Value| line["outcome"].to_string().contains(word);
+        lines.iter().filter(has).count()
+    };
+
+    let same = impact(&story, &committed(), &[]);
+    assert_eq!(counts(&same), json!({ "n_decisions": n_lines, "n_same": n_lines }));
+    assert_eq!((&same["unsigned"], &same["differences"]), (&json!(false), &json!([])));
+    assert!(same["fuel_max"].as_u64().unwrap() >= same["fuel_median"].as_u64().unwrap());
+    assert_eq!(counts(&impact(&story, &committed(), &["--last", "5"]))["n_decisions"], 5);
+
+    // One condition gives another reason: payments, and nothing else.
+    let n_payments = with("amount_positive");
+    assert!(n_payments > 0 && n_payments < n_lines);
+    let renamed = candidate("amount_positive", "amount_negative");
+    let renamed = impact(&story, renamed.path(), &["--unsigned"]);
+    let expected = json!({ "n_decisions": n_lines, "n_reasons": n_payments, "n_same": n_lines - n_payments });
+    assert_eq!((counts(&renamed), &renamed["unsigned"]), (expected, &json!(true)));
+    assert_eq!(renamed["differences"].as_array().unwrap().len(), n_payments.min(20));
+
+    // A fact that nobody recorded is unknown, not absent.
+    let n_asked = with("deployment.permitted_recipients");
+    let curious = candidate("deployment.permitted_recipients", "deployment.permitted_recipientz");
+    let curious = impact(&story, curious.path(), &["--unsigned"]);
+    let expected = json!({ "n_decisions": n_lines, "n_same": n_lines - n_asked, "n_unknown": n_asked });
+    assert_eq!(counts(&curious), expected);
+
+    // In words.
+    let path = committed();
+    let (code, out, _) = story.tool(&["policy", "impact", path.to_str().unwrap(), "--unsigned"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("UNSIGNED") && out.contains(&format!("decisions   {n_lines}\n")), "{out}");
+}
+
+#[test]
+fn a_candidate_must_be_vouched_for() {
+    let story = Story::told();
+    let stranger = candidate("amount_positive", "amount_negative");
+    let (code, out, err) = story.tool(&["policy", "impact", stranger.path().to_str().unwrap()]);
+    assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
+    assert!(err.contains("has 0 of 1 signatures"), "{err}");
+}
