@@ -39,10 +39,14 @@ pub enum Error {
     #[error("the archive `{}` has `{entry}`, which is not a regular file", path.display())]
     TarEntry { path: PathBuf, entry: String },
 
+    #[error("`{}` is no activation record: {fault}", path.display())]
+    Record { path: PathBuf, fault: String },
     #[error("key file `{}` is not valid: {fault}", path.display())]
     KeyFormat { path: PathBuf, fault: String },
     #[error("key file `{}` has a private seed that does not belong to its public key", .0.display())]
     KeyMismatch(PathBuf),
+    #[error("`{0}` is not a bundle hash: 64 lowercase hexadecimal characters")]
+    Hash(String),
     #[error("the operating system gave no randomness")]
     NoRandomness,
 

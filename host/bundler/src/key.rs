@@ -108,9 +108,7 @@ pub fn write_roots(path: PathBuf, role: &str, key: &PublicKey) -> Result<(), Err
     }
     let role = Role { role: role.to_owned(), threshold: 1, keys: BTreeSet::from([key.public_key]) };
     let trust = TrustPolicy { roles: vec![role], revoked: BTreeSet::new() };
-    let mut bytes = serde_json::to_vec_pretty(&trust)
-        .map_err(|error| Error::Write { path: path.clone(), source: error.into() })?;
-    bytes.push(b'\n');
+    let bytes = crate::layout::pretty(&trust, &path)?;
     crate::layout::write(&path, &bytes)
 }
 

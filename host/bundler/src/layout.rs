@@ -2,6 +2,7 @@
 
 use crate::Error;
 use gateway_policy::BundleFiles;
+use serde::Serialize;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -27,6 +28,14 @@ pub(crate) fn write_all(folder: &Path, files: &BundleFiles) -> Result<(), Error>
         write(&folder.join(name), bytes)?;
     }
     Ok(())
+}
+
+/// JSON for people, as `path` is to have it.
+pub(crate) fn pretty<T: Serialize>(value: &T, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|fault| Error::Write { path: path.to_owned(), source: fault.into() })?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {

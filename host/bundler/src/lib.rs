@@ -21,7 +21,7 @@ pub mod inspect;
 pub mod key;
 mod layout;
 pub mod lint;
-
+pub mod rollback;
 pub mod sign;
 pub mod source;
 pub mod tarball;

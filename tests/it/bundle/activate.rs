@@ -1,7 +1,9 @@
 //! A bundle takes the place of another in one step, or not at all.
 
-use super::{bundle, committed, copy, payment_guard};
+use super::{bundle, committed, copy, payment_guard, value};
+use crate::harness::process::{Process, request};
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn what_is_refused_leaves_the_folder_as_it_was() {
@@ -47,4 +49,86 @@ fn a_gateway_that_is_not_there_is_named() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let said = activate(&format!("http://{free}"));
     assert!(said.starts_with(&format!("the gateway at `http://{free}` does not answer")), "{said}");
+}
+
+/// The bundle in `folder` as another release, signed.
+fn release(folder: &Path, version: &str, sequence: u64) -> String {
+    let path = folder.join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["version"] = version.into();
+    manifest["sequence"] = sequence.into();
+    fs::write(&path, manifest.to_string()).unwrap();
+    let _none_yet = fs::remove_dir_all(folder.join("signatures"));
+    let key = committed("development-signing-key.json");
+    let signed = bundle(folder, &["sign", ".", "--key", &key]).ok();
+    value(&signed, "bundle hash").to_owned()
+}
+
+#[test]
+fn a_running_gateway_goes_forward_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let (trust, key) = (committed("trust-development.json"), committed("development-signing-key.json"));
+    for name in ["first", "second"] {
+        copy(&payment_guard(), &here.join(name));
+    }
+    let first = release(&here.join("first"), "1.0.1", 101);
+    let second = release(&here.join("second"), "1.0.2", 102);
+    let put = |from: &str, more: &[&str]| {
+        bundle(here, &[&["activate", from, "--into", "active", "--trust", &trust], more].concat())
+    };
+    put("first", &[]).ok();
+    let at = |name: &str| here.join(name).to_str().unwrap().to_owned();
+    let (active, record) = (at("active"), at("record.json"));
+    let settings = [
+        ("policy_bundle", active.as_str()),
+        ("policy_trust_roots", &trust),
+        ("policy_activation", &record),
+        ("policy_watch_ms", "20"),
+    ];
+    let gateway = Process::start(here, None, &settings);
+    let url = format!("http://{}", gateway.address);
+    let said = put("second", &["--gateway", &url]).ok();
+    assert!(said.contains("active      the gateway judges with it"), "{said}");
+
+    let refused = put("first", &["--gateway", &url]).refused();
+    assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");
+
+    let words = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
+    let said = bundle(here, &[&words[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
+    assert_eq!(value(&said, "back to"), first);
+    loop {
+        let (_, answer) = request(&gateway.address, "GET", "/v1/policy/bundles", None).unwrap();
+        if answer["active"]["bundle_hash"] == first.as_str() {
+            assert_eq!(answer["active"]["reason"], "second denies too much");
+            break;
+        }
+        assert_eq!(answer["active"]["bundle_hash"], second.as_str(), "{answer}");
+    }
+}
+
+#[test]
+fn a_record_needs_a_hash_and_a_reason_and_takes_more_signatures() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    for name in ["one", "two"] {
+        bundle(here, &["key", "new", name]).ok();
+    }
+    let rollback = |to: &str, reason: &str| {
+        let words =
+            ["rollback", "--to", to, "--sequence", "7", "--reason", reason, "--key", "one", "--out", "r"];
+        bundle(here, &words)
+    };
+    let hash = "ab".repeat(32);
+    assert!(rollback("ab", "why").refused().contains("`ab` is not a bundle hash"));
+    rollback(&hash, " ").refused();
+    assert!(!here.join("r").exists());
+    rollback(&hash, "why").ok();
+    assert_eq!(rollback(&hash, "why").refused(), "`r` exists already");
+    let said = bundle(here, &["countersign", "r", "--key", "two", "--json"]).ok();
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["signers"].as_array().unwrap().len(), 2);
+    assert_eq!(said["record"]["bundle_hash"], hash.as_str());
+    fs::write(here.join("r"), "{}").unwrap();
+    assert!(bundle(here, &["countersign", "r", "--key", "two"]).refused().contains("no activation record"));
 }

@@ -8,9 +8,11 @@ use crate::clock::SystemClock;
 use clap::ArgMatches;
 use gateway_bundler::activate::{self, Activate};
 use gateway_bundler::build::{self, Build};
+use gateway_bundler::rollback::Rollback;
 use gateway_bundler::{
-    Error, bench, contract, create, diff, inspect, key, lint, sign, source, tarball, test, verify,
+    Error, bench, contract, create, diff, inspect, key, lint, rollback, sign, source, tarball, test, verify,
 };
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use serde::Serialize;
 use std::fmt::Display;
@@ -61,6 +63,10 @@ fn answer(name: &str, given: &Given<'_>) -> Result<Answer, Error> {
         }
         "pack" => given.says(&tarball::write(&source::read(&given.path("DIR"))?, &given.path("FILE"))?),
         "activate" => given.says(&activate(given)?),
+        "rollback" => given.says(&rollback(given)?),
+        "countersign" => {
+            given.says(&rollback::countersign(&given.path("FILE"), &key::load(&given.path("key"))?)?)
+        }
         "key" => given.says(&new_key(given)?),
         // clap knows no other command.
         _ => Ok(Answer { text: contract::WIT.to_owned(), passed: true }),
@@ -91,6 +97,19 @@ fn activate(given: &Given<'_>) -> Result<activate::Activated, Error> {
         Some(url) => activate::wait(activated, &url, given.patience()),
         None => Ok(activated),
     }
+}
+
+fn rollback(given: &Given<'_>) -> Result<rollback::Recorded, Error> {
+    let to = given.text("to");
+    let order = Rollback {
+        to: to.parse().map_err(|_| Error::Hash(to.to_owned()))?,
+        sequence: given.number("sequence"),
+        reason: given.text("reason").to_owned(),
+        not_after: given.0.get_one("not-after").copied().map(EpochMs),
+    };
+    let keys = given.0.get_many::<String>("key").unwrap_or_default();
+    let keys = keys.map(|file| key::load(file.as_ref())).collect::<Result<Vec<_>, _>>()?;
+    rollback::rollback(&order, &keys, &given.path("out"))
 }
 
 fn new_key(given: &Given<'_>) -> Result<key::PublicKey, Error> {
@@ -131,8 +150,12 @@ impl Given<'_> {
         self.0.get_one("rounds").copied().unwrap_or_default()
     }
 
+    fn number(&self, name: &str) -> u64 {
+        self.0.get_one(name).copied().unwrap_or_default()
+    }
+
     fn patience(&self) -> Duration {
-        Duration::from_secs(self.0.get_one("wait").copied().unwrap_or_default())
+        Duration::from_secs(self.number("wait"))
     }
 
     fn says<T: Display + Serialize>(&self, report: &T) -> Result<Answer, Error> {

@@ -71,17 +71,40 @@ fn reviewer() -> [Command; 5] {
     ]
 }
 
-fn operator() -> [Command; 1] {
-    [leaf(
-        "activate",
-        "Verify a bundle and put it in the place of the one that a gateway watches, in one step",
-    )
-    .arg(bundle())
-    .arg(option("into", "POLICY_BUNDLE", "The gateway's setting policy_bundle").required(true))
-    .arg(trust())
-    .arg(pin())
-    .arg(option("gateway", "URL", "Wait until this gateway says that it is active: http://HOST:PORT"))
-    .arg(option("wait", "SECONDS", "How long").default_value(WAIT_SECONDS).value_parser(value_parser!(u64)))]
+fn operator() -> [Command; 3] {
+    [
+        leaf(
+            "activate",
+            "Verify a bundle and put it in the place of the one that a gateway watches, in one step",
+        )
+        .arg(bundle())
+        .arg(option("into", "POLICY_BUNDLE", "The gateway's setting policy_bundle").required(true))
+        .arg(trust())
+        .arg(pin())
+        .arg(option("gateway", "URL", "Wait until this gateway says that it is active: http://HOST:PORT"))
+        .arg(number("wait", "SECONDS", "How long").default_value(WAIT_SECONDS)),
+        leaf(
+            "rollback",
+            "Sign the record by which a gateway goes back to a bundle (its setting policy_activation)",
+        )
+        .arg(option("to", "HASH", "The bundle's hash").required(true))
+        .arg(number("sequence", "N", "Above every sequence that was ever active").required(true))
+        .arg(option("reason", "TEXT", "Why, for people").required(true))
+        .arg(number("not-after", "MILLISECONDS", "Last instant at which it may be carried out, since 1970"))
+        .arg(
+            option("key", "FILE", "A key file; once for every signer")
+                .action(ArgAction::Append)
+                .required(true),
+        )
+        .arg(option("out", "FILE", "Where the record goes").required(true)),
+        leaf("countersign", "Add one more signature to such a record")
+            .arg(word("FILE", "The record"))
+            .arg(option("key", "FILE", "The key file").required(true)),
+    ]
+}
+
+fn number(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    option(name, value, help).value_parser(value_parser!(u64))
 }
 
 fn leaf(name: &'static str, about: &'static str) -> Command {
