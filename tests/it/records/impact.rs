@@ -93,6 +93,25 @@ fn a_candidate_is_asked_every_decision() {
     assert!(out.contains("UNSIGNED") && out.contains(&format!("decisions   {n_lines}\n")), "{out}");
 }
 
+/// The strict bundle knows no asset `btc`, and asks of payments what was spent, which nobody recorded.
+#[test]
+fn what_a_stricter_policy_denies_is_counted_and_listed() {
+    let story = Story::told();
+    let lines = story.export(&[]);
+    let of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
+    let strict = impact(&story, &committed().with_file_name("payment-guard-strict"), &[]);
+    assert_eq!((of("asset_action"), of("key_create")), (4, 8), "{lines:#?}");
+    assert_eq!(
+        (&strict["n_allow_to_deny"], &strict["n_deny_to_allow"]),
+        (&json!(4), &json!(0)),
+        "{strict:#}"
+    );
+    assert_eq!((&strict["n_unknown"], &strict["n_faults"]), (&json!(of("payment")), &json!(0)), "{strict:#}");
+    let listed = strict["differences"].as_array().unwrap();
+    let denied: Vec<_> = listed.iter().filter(|one| one["allow_to_deny"] == true).collect();
+    assert!(denied.iter().all(|one| one["operation_id"].as_str().unwrap().len() == 64), "{listed:#?}");
+}
+
 #[test]
 fn a_candidate_must_be_vouched_for() {
     let story = Story::told();
