@@ -1,9 +1,9 @@
 //! `bundle build`: from sources to a bundle that wants nothing but signatures.
 
-use crate::{Error, cargo, component, layout, source, trial};
+use crate::{Error, cargo, component, layout, source};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
-use gateway_policy::bundle::{COMPONENT_FILE, pack};
+use gateway_policy::bundle::{COMPONENT_FILE, is_signature, pack};
 use gateway_policy::{BundleFiles, PolicyEngine};
 use serde::Serialize;
 use std::fmt;
@@ -72,7 +72,7 @@ pub fn build(build: &Build) -> Result<Built, Error> {
         component_bytes: component.len(),
         bundle_hash: after.bundle_hash()?,
         changed: before != after,
-        signatures_dropped: gone.iter().filter(|name| trial::is_signature(name)).count(),
+        signatures_dropped: gone.iter().filter(|name| is_signature(name)).count(),
     })
 }
 
@@ -113,7 +113,5 @@ fn compile(build: &Build) -> Result<Vec<u8>, Error> {
 }
 
 fn with_component(files: &BundleFiles, component: &[u8]) -> Result<BundleFiles, Error> {
-    let others = files.iter().filter(|(name, _)| *name != COMPONENT_FILE);
-    let others = others.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
-    Ok(BundleFiles::new(others.chain([(COMPONENT_FILE.to_owned(), component.to_vec())]))?)
+    Ok(files.with([(COMPONENT_FILE.to_owned(), component.to_vec())])?)
 }

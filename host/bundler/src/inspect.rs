@@ -1,11 +1,11 @@
 //! `bundle inspect`: everything a bundle says of itself, and nothing believed.
 
-use crate::{Error, source, trial};
+use crate::{Error, source};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::Hex32;
 use gateway_policy::BundleFiles;
-use gateway_policy::bundle::{Declaration, MANIFEST_FILE, Manifest, PAYLOAD_TYPE};
+use gateway_policy::bundle::{Declaration, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -92,9 +92,8 @@ fn faults(files: &BundleFiles, manifest: &Manifest) -> Vec<String> {
         Ok(bytes) if digest_bytes("", bytes) != *hash => Some(format!("`{name}` was changed")),
         Ok(_) => None,
     });
-    let is_extra = |name: &&str| {
-        *name != MANIFEST_FILE && !trial::is_signature(name) && !manifest.files.contains_key(*name)
-    };
+    let is_extra =
+        |name: &&str| *name != MANIFEST_FILE && !is_signature(name) && !manifest.files.contains_key(*name);
     let extra = files.iter().map(|(name, _)| name).filter(is_extra);
     listed.chain(extra.map(|name| format!("`{name}` is not in the manifest"))).collect()
 }
@@ -110,7 +109,7 @@ fn signatures(files: &BundleFiles, manifest: &[u8]) -> Vec<Claim> {
             is_of_this_manifest: payload == Some(this.payload.as_str()),
         }
     };
-    files.iter().filter(|(name, _)| trial::is_signature(name)).map(claim).collect()
+    files.iter().filter(|(name, _)| is_signature(name)).map(claim).collect()
 }
 
 impl fmt::Display for Inspected {

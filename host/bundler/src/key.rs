@@ -5,10 +5,9 @@ use ed25519_dalek::SigningKey;
 use gateway_domain::dsse::key_id;
 use gateway_domain::ids::Hex32;
 use gateway_policy::TrustPolicy;
-use gateway_policy::bundle::{DEVELOPMENT_ROLE, Role};
+use gateway_policy::bundle::DEVELOPMENT_ROLE;
 use gateway_seal::key_file::{self, Content};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -106,9 +105,7 @@ pub fn write_roots(path: PathBuf, role: &str, key: &PublicKey) -> Result<(), Err
     if path.exists() {
         return Err(Error::Exists(path));
     }
-    let role = Role { role: role.to_owned(), threshold: 1, keys: BTreeSet::from([key.public_key]) };
-    let trust = TrustPolicy { roles: vec![role], revoked: BTreeSet::new() };
-    let bytes = crate::layout::pretty(&trust, &path)?;
+    let bytes = crate::layout::pretty(&TrustPolicy::of_one(role, key.public_key), &path)?;
     crate::layout::write(&path, &bytes)
 }
 

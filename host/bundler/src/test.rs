@@ -97,7 +97,7 @@ fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
     let (mut failures, mut shown) = (Vec::new(), BTreeSet::new());
     let n_vectors = vectors.len();
     for (file, vector) in vectors {
-        let actual = trial.answer(&file, &vector)?;
+        let actual = trial.evaluator.answer(&file, &vector)?;
         shown.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
         if actual != vector.expect {
             failures.push(Failure { file, name: vector.name, expected: vector.expect, actual });

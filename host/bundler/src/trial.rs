@@ -8,9 +8,8 @@ use crate::Error;
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_policy::bundle::{Expectation, MANIFEST_FILE, Manifest, Role, Vector, pack};
+use gateway_policy::bundle::{MANIFEST_FILE, Manifest, is_signature, pack};
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
-use std::collections::BTreeSet;
 use zeroize::Zeroizing;
 
 /// A bundle that is whole, and its policy, compiled and linked. Its vectors have not been run.
@@ -20,15 +19,6 @@ pub struct Trial {
     pub bundle: Bundle,
     /// Its policy.
     pub evaluator: Evaluator,
-}
-
-impl Trial {
-    /// What the policy answers to a vector, with all the fuel it may have; `file` is where the vector is from.
-    pub(crate) fn answer(&self, file: &str, vector: &Vector) -> Result<Expectation, Error> {
-        let (request, facts) = (vector.request(file)?, self.evaluator.facts_of(file, vector)?);
-        let evaluation = self.evaluator.evaluate(&request, &facts, self.evaluator.fuel_max());
-        Ok(evaluation.outcome.into())
-    }
 }
 
 /// Loads the files as production would, at an instant at which the bundle is valid. A draft, which is a bundle
@@ -49,21 +39,9 @@ pub fn load(engine: &PolicyEngine, files: &BundleFiles) -> Result<Trial, Error> 
 /// The signature file of `key` over the manifest, and the bundle with that signature and no other.
 pub(crate) fn signed_by(files: &BundleFiles, key: &SigningKey) -> Result<((String, Vec<u8>), Bundle), Error> {
     let signature = pack::sign(files, key)?;
-    let unsigned = files.iter().filter(|(name, _)| !is_signature(name));
-    let unsigned = unsigned.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
-    let files = BundleFiles::new(unsigned.chain([signature.clone()]))?;
+    let files = files.only(|name| !is_signature(name)).with([signature.clone()])?;
     let valid_at = Manifest::parse(files.get(MANIFEST_FILE)?)?.not_before_ms.unwrap_or(0);
-    let trust = only(key.verifying_key().to_bytes());
+    let trust = TrustPolicy::of_one("trial", Hex32::new(key.verifying_key().to_bytes()));
     let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(valid_at))?;
     Ok((signature, bundle))
-}
-
-/// Trust in one key.
-fn only(public_key: [u8; 32]) -> TrustPolicy {
-    let keys = BTreeSet::from([Hex32::new(public_key)]);
-    TrustPolicy { roles: vec![Role { role: "trial".into(), threshold: 1, keys }], revoked: BTreeSet::new() }
-}
-
-pub(crate) fn is_signature(name: &str) -> bool {
-    name.starts_with("signatures/")
 }

@@ -9,7 +9,7 @@ use gateway_authority::{EmbeddedAuthority, keys};
 use gateway_domain::dsse::KeySet;
 use gateway_domain::policy::facts;
 use gateway_engine::ports::TellTime;
-use gateway_engine::{Engine, Ports, Rate, Rules};
+use gateway_engine::{Engine, Ports, Rate, Rules, chain};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
 use gateway_runtime::{EmbeddedFleet, FleetConfig};
@@ -31,12 +31,6 @@ impl StartError {
     pub(crate) fn new(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { what: what.into(), source: source.into() }
     }
-}
-
-/// An error and what is behind it, on one line.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
-    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }
 
 /// A gateway that is ready to serve.

@@ -220,6 +220,6 @@ pub(crate) fn main(records: &Records, settings: &Settings) -> ExitCode {
         Err(RecordsError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(error) => crate::complain(&[crate::compose::chain(&error)], error.exit_code()),
+        Err(error) => crate::complain(&[gateway_engine::chain(&error)], error.exit_code()),
     }
 }

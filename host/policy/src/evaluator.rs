@@ -154,7 +154,12 @@ impl Evaluator {
     /// Pure: the same request and facts give the same outcome, and the same fuel used, as long as `fuel` suffices.
     #[must_use]
     pub fn evaluate(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Evaluation {
-        let judged = self.judge(request, facts, fuel);
+        self.complete(request, self.judge(request, facts, fuel))
+    }
+
+    /// Adds the digests of the record to what [`Evaluator::judge`] gave for the same request.
+    #[must_use]
+    pub fn complete(&self, request: &Request<'_>, judged: Judged) -> Evaluation {
         outcome::complete(request, &self.bundle_id, self.bundle_hash, judged)
     }
 

@@ -7,7 +7,7 @@ use crate::limits::FUEL_INLINE;
 use crate::shadow::Shadow;
 use crate::{counters, outcome};
 use async_trait::async_trait;
-use gateway_domain::policy::{Facts, Input, Outcome, Request};
+use gateway_domain::policy::{Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -85,25 +85,28 @@ impl PolicyHost {
         }
         let first = if evaluator.is_heavy() { None } else { evaluator.judge_inline(request, facts) };
         match first {
-            Some(judged) => {
-                outcome::complete(request, evaluator.bundle_id(), evaluator.bundle_hash(), judged)
-            }
-            None => self.judge_apart(evaluator, request.to_input(), facts.clone()).await,
+            Some(judged) => evaluator.complete(request, judged),
+            None => self.judge_apart(evaluator, request, facts.clone()).await,
         }
     }
 
-    async fn judge_apart(&self, evaluator: Arc<Evaluator>, request: Input, facts: Facts) -> Evaluation {
-        let spare = request.clone();
+    async fn judge_apart(
+        &self,
+        evaluator: Arc<Evaluator>,
+        request: &Request<'_>,
+        facts: Facts,
+    ) -> Evaluation {
+        let input = request.to_input();
         let judged = self.apart.run(move || {
-            let evaluation = evaluator.evaluate(&request.request(), &facts, evaluator.fuel_max());
+            let evaluation = evaluator.evaluate(&input.request(), &facts, evaluator.fuel_max());
             let is_slow = evaluation.fault == Some(EvaluationFault::Deadline);
             evaluator.set_heavy(is_slow || evaluation.outcome.fuel_used > FUEL_INLINE);
             evaluation
         });
         match judged.await {
             Ok(Some(evaluation)) => evaluation,
-            Ok(None) => outcome::failed(&spare.request(), EvaluationFault::Panicked),
-            Err(Busy) => outcome::failed(&spare.request(), EvaluationFault::PoolExhausted),
+            Ok(None) => outcome::failed(request, EvaluationFault::Panicked),
+            Err(Busy) => outcome::failed(request, EvaluationFault::PoolExhausted),
         }
     }
 

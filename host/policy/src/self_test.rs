@@ -8,12 +8,7 @@ use gateway_domain::policy::Facts;
 /// [`BundleError::Vector`]: the first that does not hold, with both answers.
 pub(crate) fn run(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleError> {
     for (file, vector) in bundle.vectors()? {
-        let evaluation = evaluator.evaluate(
-            &vector.request(&file)?,
-            &evaluator.facts_of(&file, &vector)?,
-            evaluator.fuel_max(),
-        );
-        let actual = Expectation::from(evaluation.outcome);
+        let actual = evaluator.answer(&file, &vector)?;
         if actual != vector.expect {
             return Err(BundleError::Vector {
                 file,
@@ -27,6 +22,15 @@ pub(crate) fn run(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleEr
 }
 
 impl Evaluator {
+    /// What the policy answers to a vector, with all the fuel it may have; `file` is where the vector is from.
+    ///
+    /// # Errors
+    /// [`BundleError`] for a vector that is no request of this bundle.
+    pub fn answer(&self, file: &str, vector: &Vector) -> Result<Expectation, BundleError> {
+        let (request, facts) = (vector.request(file)?, self.facts_of(file, vector)?);
+        Ok(self.evaluate(&request, &facts, self.fuel_max()).outcome.into())
+    }
+
     /// The facts that a vector of this bundle sets; `file` is where the vector is from, for the error.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::process::{Process, request};
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
-use gateway_policy::bundle::{ActivationRecord, MANIFEST_FILE, Manifest, Role, pack};
+use gateway_policy::bundle::{ActivationRecord, MANIFEST_FILE, Manifest, Role, is_signature, pack};
 use gateway_policy::{BundleFiles, TrustPolicy};
 use serde_json::Value;
 use std::fs;
@@ -22,16 +22,9 @@ pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
     manifest.sequence = sequence;
     manifest.version = format!("test-{sequence}");
-    let unsigned: Vec<_> = files
-        .iter()
-        .filter(|(name, _)| !name.starts_with("signatures/") && *name != MANIFEST_FILE)
-        .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
-        .chain([(MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap())])
-        .collect();
-    let unsigned = BundleFiles::new(unsigned).unwrap();
-    let signature = pack::sign(&unsigned, signer).unwrap();
-    let all = unsigned.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).chain([signature]);
-    BundleFiles::new(all.collect::<Vec<_>>()).unwrap()
+    let manifest = (MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap());
+    let unsigned = files.only(|name| !is_signature(name)).with([manifest]).unwrap();
+    unsigned.with([pack::sign(&unsigned, signer).unwrap()]).unwrap()
 }
 
 pub(crate) fn hash(files: &BundleFiles) -> String {
@@ -105,7 +98,7 @@ fn replace(path: &Path, bytes: &[u8]) {
     fs::rename(new, path).unwrap();
 }
 
-fn write_folder(folder: &Path, files: &BundleFiles) {
+pub(crate) fn write_folder(folder: &Path, files: &BundleFiles) {
     if folder.exists() {
         fs::remove_dir_all(folder).unwrap();
     }

@@ -1,6 +1,7 @@
 //! `policy impact`: what another policy would have decided.
 
 use super::story::Story;
+use crate::harness::bundles::write_folder;
 use gateway_policy::bundle::pack;
 use gateway_policy::{BundleFiles, PolicyEngine};
 use serde_json::{Value, json};
@@ -30,11 +31,7 @@ fn candidate(from: &str, to: &str) -> TempDir {
     let files = BundleFiles::new(kept.map(|(name, bytes)| (name.to_owned(), exchanged(bytes)))).unwrap();
     let files = pack::complete(&PolicyEngine::new().unwrap(), &files).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in files.iter() {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    }
+    write_folder(folder.path(), &files);
     folder
 }
 

@@ -51,7 +51,7 @@ pub(super) fn compare(old: &Trial, new: &Trial) -> Result<Verdicts, Error> {
     let n_asked = questions.len();
     let mut differences = Vec::new();
     for (file, vector) in questions {
-        let (old, new) = (old.answer(&file, &vector)?, new.answer(&file, &vector)?);
+        let (old, new) = (old.evaluator.answer(&file, &vector)?, new.evaluator.answer(&file, &vector)?);
         if old != new {
             differences.push(Differs { file, name: vector.name, old, new });
         }

@@ -35,7 +35,7 @@ impl Usage {
             usage.fuel = usage.fuel.max(judged.fuel_used());
             let memory_bytes = u64::try_from(judged.memory_bytes()).unwrap_or(u64::MAX);
             usage.memory_bytes = usage.memory_bytes.max(memory_bytes);
-            let outcome = evaluator.evaluate(&request, &facts, evaluator.fuel_max()).outcome;
+            let outcome = evaluator.complete(&request, judged).outcome;
             usage.facts.extend(outcome.facts.iter().map(|read| read.name.clone()));
             usage.faults.extend(outcome.fault.clone());
             let actual = Expectation::from(outcome);

@@ -7,7 +7,7 @@ use crate::{Measured, http, median, samples, world};
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_policy::bundle::{Role, pack};
+use gateway_policy::bundle::pack;
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, PolicyHost, TrustPolicy};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -147,12 +147,9 @@ fn hostile(engine: &PolicyEngine, pages: u32, evaluate: &str) -> Measured<Evalua
     let draft = [("manifest.json", manifest.into()), ("policy.wasm", component(pages, evaluate)?)];
     let files = BundleFiles::new(draft.map(|(name, bytes): (&str, Vec<u8>)| (name.to_owned(), bytes)))?;
     let files = pack::complete(engine, &files)?;
-    let signature = pack::sign(&files, &key)?;
-    let all = files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).chain([signature]);
-    let keys = [Hex32::new(key.verifying_key().to_bytes())].into();
-    let trust =
-        TrustPolicy { roles: vec![Role { role: "author".into(), threshold: 1, keys }], revoked: [].into() };
-    let bundle = Bundle::verify(BundleFiles::new(all)?, &trust, &Pins::default(), EpochMs(1))?;
+    let files = files.with([pack::sign(&files, &key)?])?;
+    let trust = TrustPolicy::of_one("author", Hex32::new(key.verifying_key().to_bytes()));
+    let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(1))?;
     Ok(Evaluator::load(engine, &bundle)?)
 }
 

@@ -49,7 +49,8 @@ pub(super) fn unsigned(engine: &PolicyEngine, folder: &Path) -> Result<Evaluator
 pub(super) struct Deciders<'a> {
     engine: PolicyEngine,
     decisions: &'a Decisions,
-    folder: PathBuf,
+    /// Where the first look goes; none once it was made.
+    folder: Option<PathBuf>,
     /// Nothing but the folder: the operator named it.
     is_given: bool,
     loaded: BTreeMap<Hex32, Option<Evaluator>>,
@@ -65,7 +66,7 @@ impl<'a> Deciders<'a> {
         Ok(Self {
             engine: PolicyEngine::new()?,
             decisions,
-            folder: given.unwrap_or(&settings.policy_bundle).to_owned(),
+            folder: Some(given.unwrap_or(&settings.policy_bundle).to_owned()),
             is_given: given.is_some(),
             loaded: BTreeMap::new(),
         })
@@ -73,22 +74,24 @@ impl<'a> Deciders<'a> {
 
     /// The bundle of this hash; none when it is not at hand.
     pub(super) async fn find(&mut self, hash: Hex32) -> Result<Option<&Evaluator>, RecordsError> {
-        if !self.loaded.contains_key(&hash) {
-            let found = self.look_for(hash).await?;
+        self.look_into_folder()?;
+        if !self.loaded.contains_key(&hash) && !self.is_given {
+            let found = self.kept(hash).await?;
             self.loaded.insert(hash, found);
         }
         Ok(self.loaded.get(&hash).and_then(Option::as_ref))
     }
 
-    async fn look_for(&self, hash: Hex32) -> Result<Option<Evaluator>, RecordsError> {
-        let in_folder = match unsigned(&self.engine, &self.folder) {
-            Ok(evaluator) => Some(evaluator),
+    /// Once: compiling a bundle can take seconds.
+    fn look_into_folder(&mut self) -> Result<(), RecordsError> {
+        let Some(folder) = self.folder.take() else { return Ok(()) };
+        match unsigned(&self.engine, &folder) {
+            Ok(evaluator) => drop(self.loaded.insert(evaluator.bundle_hash(), Some(evaluator))),
             Err(fault) if self.is_given => return Err(fault.into()),
             // A folder that is gone or broken is not where the bundle is.
-            Err(_) => None,
-        };
-        let found = in_folder.filter(|evaluator| evaluator.bundle_hash() == hash);
-        if found.is_some() || self.is_given { Ok(found) } else { self.kept(hash).await }
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// The store keeps every bundle that was ever active.

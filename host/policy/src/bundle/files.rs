@@ -62,6 +62,23 @@ impl BundleFiles {
         Self::new(files)
     }
 
+    /// Those files whose names hold.
+    #[must_use]
+    pub fn only(&self, is_kept: impl Fn(&str) -> bool) -> Self {
+        let kept = self.0.iter().filter(|(name, _)| is_kept(name));
+        Self(kept.map(|(name, bytes)| (name.clone(), bytes.clone())).collect())
+    }
+
+    /// All of them and these, which take the place of what has their names.
+    ///
+    /// # Errors
+    /// As [`BundleFiles::new`].
+    pub fn with(&self, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Self, BundleError> {
+        let mut all = self.0.clone();
+        all.extend(files);
+        Self::new(all)
+    }
+
     /// One file.
     ///
     /// # Errors
@@ -97,13 +114,13 @@ impl BundleFiles {
     }
 
     pub(super) fn signatures(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.iter().filter(|(name, _)| name.starts_with(SIGNATURES))
+        self.iter().filter(|(name, _)| is_signature(name))
     }
 
     /// Every file that a manifest lists: all but itself and its signatures.
     pub(super) fn hashes(&self) -> BTreeMap<String, Hex32> {
         self.iter()
-            .filter(|(name, _)| *name != MANIFEST_FILE && !name.starts_with(SIGNATURES))
+            .filter(|(name, _)| *name != MANIFEST_FILE && !is_signature(name))
             .map(|(name, bytes)| (name.to_owned(), canonical::digest_bytes("", bytes)))
             .collect()
     }
@@ -126,6 +143,12 @@ impl BundleFiles {
         }
         Ok(())
     }
+}
+
+/// Whether a file of this name is a signature: the only files besides the manifest that a manifest does not list.
+#[must_use]
+pub fn is_signature(name: &str) -> bool {
+    name.starts_with(SIGNATURES)
 }
 
 /// `manifest.json`, `policy.wasm`, `data/<name>.cedar`, or `data|signatures|tests/<name>.json`; nothing else, so no way

@@ -1,6 +1,8 @@
 //! Making a bundle: fill in what can be computed, then sign.
 
-use super::{BundleError, BundleFiles, COMPONENT_FILE, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, strict};
+use super::{
+    BundleError, BundleFiles, COMPONENT_FILE, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature, strict,
+};
 use crate::PolicyEngine;
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::dsse::{Envelope, key_id, pre_authentication_encoding};
@@ -18,11 +20,7 @@ pub fn complete(engine: &PolicyEngine, files: &BundleFiles) -> Result<BundleFile
     let manifest = Manifest::parse(&bytes)?;
     let unchanged =
         manifest.canonical_bytes()? == Manifest::parse(files.get(MANIFEST_FILE)?)?.canonical_bytes()?;
-    let kept = files
-        .iter()
-        .filter(|(name, _)| *name != MANIFEST_FILE && (unchanged || !name.starts_with("signatures/")))
-        .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
-    BundleFiles::new(kept.chain([(MANIFEST_FILE.to_owned(), bytes)]))
+    files.only(|name| unchanged || !is_signature(name)).with([(MANIFEST_FILE.to_owned(), bytes)])
 }
 
 /// The name and content of the signature file by this key over the manifest among `files`.

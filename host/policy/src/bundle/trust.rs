@@ -43,6 +43,13 @@ impl TrustPolicy {
         Ok(policy)
     }
 
+    /// Trust in one key, in one role.
+    #[must_use]
+    pub fn of_one(role: &str, key: Hex32) -> Self {
+        let role = Role { role: role.to_owned(), threshold: 1, keys: BTreeSet::from([key]) };
+        Self { roles: vec![role], revoked: BTreeSet::new() }
+    }
+
     /// Whether bundles signed with the committed development key could be let in.
     #[must_use]
     pub fn trusts_development(&self) -> bool {

@@ -4,8 +4,8 @@ use crate::bundle::BundleError;
 use crate::counters;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
 use gateway_engine::ports::RefusedOffer;
+use gateway_engine::{Unavailable, chain};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -61,7 +61,7 @@ impl Refusals {
         &self,
         offered: Offered,
         bundle_hash: Option<Hex32>,
-        why: &dyn std::error::Error,
+        why: &(dyn std::error::Error + 'static),
         at_ms: EpochMs,
     ) {
         let offer = offered.as_str();
@@ -90,10 +90,4 @@ impl Refusals {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// An error and what is behind it, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let texts = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
-    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }

@@ -1,6 +1,6 @@
 //! Bundles, requests and guests to test with.
 
-use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, pack};
+use crate::bundle::{COMPONENT_FILE, MANIFEST_FILE, Manifest, Role, is_signature, pack};
 use crate::{Bundle, BundleError, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use ed25519_dalek::SigningKey;
 use gateway_domain::approval::Approval;
@@ -10,7 +10,6 @@ use gateway_domain::intent::{Intent, Payment, PublicationMode, SigningTerms};
 use gateway_domain::policy::{Facts, Moment, Request};
 use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
-use std::collections::BTreeMap;
 use std::path::Path;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
@@ -56,15 +55,11 @@ pub(super) fn committed_trust() -> TrustPolicy {
 
 /// The files with some exchanged or added.
 pub(super) fn with(files: &BundleFiles, changes: &[(&str, &[u8])]) -> Result<BundleFiles, BundleError> {
-    let mut all: BTreeMap<String, Vec<u8>> =
-        files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
-    all.extend(changes.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())));
-    BundleFiles::new(all)
+    files.with(changes.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())))
 }
 
 pub(super) fn without(files: &BundleFiles, name: &str) -> BundleFiles {
-    let rest = files.iter().filter(|(other, _)| *other != name);
-    BundleFiles::new(rest.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))).unwrap()
+    files.only(|other| other != name)
 }
 
 /// The manifest after a change, with the bundle's signatures by these keys.
@@ -75,16 +70,9 @@ pub(super) fn signed(
 ) -> BundleFiles {
     let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
     change(&mut manifest);
-    let unsigned: Vec<_> = files
-        .iter()
-        .filter(|(name, _)| !name.starts_with("signatures/") && *name != MANIFEST_FILE)
-        .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
-        .chain([(MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap())])
-        .collect();
-    let unsigned = BundleFiles::new(unsigned).unwrap();
-    let signatures: Vec<_> = keys.iter().map(|key| pack::sign(&unsigned, key).unwrap()).collect();
-    let changes: Vec<_> = signatures.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
-    with(&unsigned, &changes).unwrap()
+    let manifest = (MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap());
+    let unsigned = files.only(|name| !is_signature(name)).with([manifest]).unwrap();
+    unsigned.with(keys.iter().map(|key| pack::sign(&unsigned, key).unwrap())).unwrap()
 }
 
 pub(super) fn verify(files: BundleFiles, trust: &TrustPolicy) -> Result<Bundle, BundleError> {
@@ -106,7 +94,7 @@ pub(super) fn guest_of_1_0(body: &str) -> Vec<u8> {
     encode(module(imports, 1, "", body), &contract, "policy")
 }
 
-fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
+pub(super) fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
             {imports}
@@ -119,7 +107,7 @@ fn module(imports: &str, pages: u32, extra: &str, body: &str) -> Vec<u8> {
                 (local.get $at))
             (func (export "describe") (result i32) (i32.const 0))
             {extra}
-            (func (export "evaluate") (param i32) (result i32) (local $i i32)
+            (func (export "evaluate") (param i32) (result i32) (local $i i32) (local $h i32)
                 {body}))"#
     );
     wat::parse_str(text).unwrap()
@@ -161,9 +149,7 @@ pub(super) fn bundle_with(
     data: &[(&str, &[u8])],
     change: impl FnOnce(&mut Manifest),
 ) -> Bundle {
-    let bare = committed();
-    let bare = bare.iter().filter(|(name, _)| [MANIFEST_FILE, COMPONENT_FILE].contains(name));
-    let bare = BundleFiles::new(bare.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))).unwrap();
+    let bare = committed().only(|name| [MANIFEST_FILE, COMPONENT_FILE].contains(&name));
     let files = with(&with(&bare, data).unwrap(), &[(COMPONENT_FILE, wasm)]).unwrap();
     let files = pack::complete(engine, &files).unwrap();
     let change = |manifest: &mut Manifest| {

@@ -1,6 +1,6 @@
 //! Guests of the WASI world that look for a way out. Each finds nothing, and finds it the same way every time.
 
-use super::support::{NOW, bundle_of, committed, engine, facts, guest, payment, wasi_component};
+use super::support::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
 use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
 use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
@@ -30,6 +30,10 @@ const IMPORTS: [(&str, &str, &str); 20] = [
     ("sockets/instance-network", "instance-network", "(result i32)"),
 ];
 
+/// Traps unless the number at an address is this one.
+const EXPECT: &str = "(func $expect (param $at i32) (param $value i32)
+    (if (i32.ne (i32.load (local.get $at)) (local.get $value)) (then unreachable)))";
+
 /// A component whose `evaluate` is `body`. It calls `$<interface>.<function>` of those in `used`; `0` allows, for no
 /// reason, and the number at address 28 is the quorum it asks for.
 fn wasi_guest(used: &[&str], body: &str) -> Vec<u8> {
@@ -41,25 +45,9 @@ fn wasi_guest(used: &[&str], body: &str) -> Vec<u8> {
                 &format!("(import \"wasi:{interface}@0.2.9\" \"{function}\" (func {id} {signature}))\n");
         }
     }
-    let text = format!(
-        r#"(module
-            {imports}
-            (memory (export "memory") 3)
-            (global $next (mut i32) (i32.const 32768))
-            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
-                (local $at i32)
-                (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
-                (global.set $next (i32.add (local.get $at) (local.get 3)))
-                (local.get $at))
-            (func (export "describe") (result i32) (i32.const 0))
-            (func $expect (param $at i32) (param $value i32)
-                (if (i32.ne (i32.load (local.get $at)) (local.get $value)) (then unreachable)))
-            (func (export "evaluate") (param i32) (result i32) (local $i i32) (local $h i32)
-                {body}))"#
-    );
     let interfaces = used_interfaces(used);
     let interfaces: Vec<_> = interfaces.iter().map(String::as_str).collect();
-    wasi_component(wat::parse_str(text).unwrap(), &interfaces)
+    wasi_component(module(&imports, 3, EXPECT, body), &interfaces)
 }
 
 fn used_interfaces(used: &[&str]) -> Vec<String> {
