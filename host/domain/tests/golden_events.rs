@@ -6,13 +6,15 @@
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::Hex32;
 use gateway_domain::operation::{Change, Event};
+use gateway_domain::redaction::{Salt, redact};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 const GOLDEN: &str = include_str!("../golden/events.json");
 
-/// Head of the hash chain over all of them: pins the canonical bytes beside the JSON. Computed by another program.
-const RECORD_ROOT: &str = "3f3c050be2b8d75fb40810b6dac43754923103cadfd9c06a5547cd27a9ea093a";
+/// Head of the hash chain over all of them, salted with sevens: pins the canonical bytes beside the JSON. Computed by
+/// another program (`golden/record_root.py`).
+const RECORD_ROOT: &str = "92c7ce67c600f6b0421b1cbb2632c7850dcb243274671668e1c77a3461811ee7";
 
 /// Every change there is. A new one does not compile until it has a name here, and does not pass without an event.
 const fn name(change: &Change) -> &'static str {
@@ -64,6 +66,7 @@ fn every_change_has_an_event() {
 #[test]
 fn their_hashes_hold() {
     let events: Vec<Event> = serde_json::from_str(GOLDEN).unwrap();
-    let root = events.iter().fold(Hex32::ZERO, |previous, event| event_hash(previous, event).unwrap());
+    let hash = |previous, event| event_hash(previous, &redact(event, &Salt::new([7; 32])).unwrap().event).unwrap();
+    let root = events.iter().fold(Hex32::ZERO, hash);
     assert_eq!(root.to_string(), RECORD_ROOT);
 }

@@ -49,7 +49,7 @@ async fn views_keep_their_shape() {
     insta::assert_json_snapshot!("published", steady(view.clone()));
     let audit = world.get(&path(&view, "/audit-replay")).await.ok();
     let types: Vec<_> =
-        audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["type"]).collect();
+        audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["change"]["type"]).collect();
     insta::assert_json_snapshot!("audit_event_types", types);
     let preview = world.post("/v1/policy/preview", &json!({ "intent": payment("d") })).await.ok();
     insta::assert_json_snapshot!("preview", steady(preview));
