@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::sqlite::Sqlite;
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
