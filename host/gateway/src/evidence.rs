@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(std::fs::read(path).map_err(|error| named(path, &error))?)
 }
 
-fn named(path: &Path, error: &dyn Error) -> Box<dyn Error> {
+fn named(path: &Path, error: &(dyn Error + 'static)) -> Box<dyn Error> {
     format!("`{}`: {}", path.display(), chain(error)).into()
 }
 
