@@ -7,6 +7,7 @@
 mod admission;
 mod decisions;
 mod events;
+mod log;
 mod report;
 mod result;
 mod story;
@@ -44,5 +45,6 @@ pub fn verify(pages: Vec<Value>, roots: &Roots, rerun: Option<&dyn Rerun>) -> Re
         admission::check(story, roots, &mut report);
         result::check(story, roots, &mut report);
     }
+    log::check(&read, roots, &mut report);
     report
 }
