@@ -16,7 +16,8 @@
 
 use gateway_domain::dsse::{EnvelopeError, KeySet};
 use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::log::{VerifierKey, VerifierKeyError};
+use gateway_domain::log::VerifierKey;
+use gateway_domain::log::note::VerifierKeyError;
 use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
