@@ -4,8 +4,8 @@
 //! value of these types need not check it again.
 //!
 //! Reading order: [`operation`] (the whole life of an operation), [`intent`] (what may be asked), [`policy`] (what a
-//! policy is asked and answers), [`admission`] (what an authority signs), [`key`], [`evidence`]; below them
-//! [`canonical`] (the only bytes that are ever hashed), [`dsse`], [`roster`], [`ids`].
+//! policy is asked and answers), [`admission`] (what an authority signs), [`receipt`] (what a node signs), [`key`],
+//! [`evidence`]; below them [`canonical`] (the only bytes that are ever hashed), [`dsse`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;
@@ -18,6 +18,7 @@ pub mod intent;
 pub mod key;
 pub mod operation;
 pub mod policy;
+pub mod receipt;
 pub mod redaction;
 pub mod roster;
 pub mod time;
