@@ -12,6 +12,7 @@ pub mod document;
 mod json;
 pub mod roots;
 pub mod signature;
+mod steps;
 pub mod summary;
 pub mod verify;
 

@@ -3,27 +3,25 @@
 use super::report::{Findings, Report};
 use super::story::Story;
 use crate::roots::Roots;
-use gateway_domain::operation::{Operation, evolve, replay};
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt, attested};
+use crate::steps::steps;
+use gateway_domain::operation::Operation;
+use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
 
 const NAME: &str = "receipts";
 
 pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let (mut findings, mut n_signed) = (Findings::default(), 0_usize);
-    let Some(mut before) = story.events.get(..1).and_then(replay) else { return };
-    for (index, event) in story.events.iter().enumerate().skip(1) {
-        if let Some((deed, receipts)) = attested(&before, event) {
-            for (place, receipt) in receipts.iter().enumerate() {
-                let at = format!("/events/{index}/event/change/receipts/{place}");
-                if let Err(what) = signed(&before, &deed, receipt, roots) {
-                    findings.add(at, what);
-                }
+    let steps = steps(&story.events);
+    for step in &steps {
+        for (place, receipt) in step.receipts.iter().enumerate() {
+            let at = format!("/events/{}/event/change/receipts/{place}", step.index);
+            if let Err(what) = signed(&step.before, &step.deed, receipt, roots) {
+                findings.add(at, what);
             }
-            n_signed = n_signed.saturating_add(receipts.len());
         }
-        before = evolve(before, event);
+        n_signed = n_signed.saturating_add(step.receipts.len());
     }
-    if n_signed == 0 && story.operation.admission.is_none() {
+    if n_signed == 0 {
         report.open(NAME, "no node had a part in it");
     } else {
         report.add(NAME, findings, format!("{n_signed} are signed by their nodes"));
