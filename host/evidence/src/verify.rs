@@ -7,6 +7,7 @@
 mod admission;
 mod decisions;
 mod events;
+mod key;
 mod log;
 mod receipts;
 mod report;
@@ -46,6 +47,7 @@ pub fn verify(pages: Vec<Value>, roots: &Roots, rerun: Option<&dyn Rerun>) -> Re
         admission::check(story, roots, &mut report);
         receipts::check(story, roots, &mut report);
         result::check(story, roots, &mut report);
+        key::check(&read, story, roots, &mut report);
     }
     log::check(&read, roots, &mut report);
     report

@@ -1,7 +1,7 @@
 //! `evidence verify` and `evidence roots`: what a reader needs, and what the deployment tells it beforehand.
 
 mod rerun;
-mod roots;
+pub mod roots;
 
 use crate::cli::evidence::Evidence;
 use crate::settings::Settings;
