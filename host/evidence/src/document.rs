@@ -61,8 +61,10 @@ pub struct Source<'a> {
     pub ledger_root: Hex32,
     /// That the last event is in the log, and that the log at [`Self::ledger_root`] is the beginning of the signed one.
     pub log: &'a Value,
-    /// The key as it is now, which no event of the operation tells, and its signature.
+    /// The key as it is now, which no event of the operation tells.
     pub key: &'a Value,
+    /// The same, stated by the log's operator: see [`KEY_STATE`].
+    pub key_note: &'a str,
 }
 
 /// An event in a document.
@@ -78,6 +80,9 @@ pub struct Entry {
     /// The commitments that are opened.
     pub disclosures: Vec<Disclosure>,
 }
+
+/// What the statement on a key is about (see [`gateway_domain::log::statement`]).
+pub const KEY_STATE: &str = "key-state";
 
 /// Bytes kept free for what is only known when the events are chosen.
 const MARGIN_BYTES: usize = 256;
@@ -122,6 +127,7 @@ fn head(kind: Kind, source: Source<'_>) -> Map<String, Value> {
         members.retain(|name, _| AUDIT_MEMBERS.contains(&name.as_str()));
     } else {
         members.insert("key".to_owned(), source.key.clone());
+        members.insert("key_note".to_owned(), json!(source.key_note));
     }
     let record_root = source.events.last().map_or(Hex32::ZERO, |last| last.hash);
     members.insert("format".to_owned(), json!(kind.format()));

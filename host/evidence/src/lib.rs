@@ -12,10 +12,11 @@ pub mod document;
 mod json;
 pub mod roots;
 pub mod signature;
+mod steps;
 pub mod summary;
 pub mod verify;
 
-pub use document::{Document, Kind, Page, Source};
+pub use document::{Document, KEY_STATE, Kind, Page, Source};
 pub use json::{NotJson, parse};
 pub use roots::{Roots, RootsError};
 pub use verify::{Finding, Report, Rerun, verify};

@@ -16,6 +16,8 @@
 
 use gateway_domain::dsse::{EnvelopeError, KeySet};
 use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::log::VerifierKey;
+use gateway_domain::log::note::VerifierKeyError;
 use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,7 +50,7 @@ pub struct RootsFile {
 pub struct Roots {
     pub(crate) authorities: KeySet,
     pub(crate) nodes: BTreeMap<ParticipantIndex, [u8; 32]>,
-    pub(crate) logs: Vec<String>,
+    pub(crate) logs: Vec<VerifierKey>,
     pub(crate) keys: BTreeMap<KeyId, String>,
     pub(crate) bundles: Vec<Hex32>,
 }
@@ -68,6 +70,9 @@ pub enum RootsError {
     /// Not a key.
     #[error("the authority's key is not one: {0}")]
     Authority(#[from] EnvelopeError),
+    /// Not a verifier key.
+    #[error("a key of the log is not one: {0}")]
+    Log(#[from] VerifierKeyError),
 }
 
 impl Roots {
@@ -82,7 +87,7 @@ impl Roots {
     /// As [`Self::parse`].
     ///
     /// # Errors
-    /// [`RootsError::Format`], [`RootsError::Authority`].
+    /// [`RootsError::Format`], [`RootsError::Authority`], [`RootsError::Log`].
     pub fn new(file: RootsFile) -> Result<Self, RootsError> {
         if file.format != FORMAT {
             return Err(RootsError::Format(file.format));
@@ -90,7 +95,7 @@ impl Roots {
         Ok(Self {
             authorities: KeySet::new(file.authorities.iter().map(|key| *key.as_bytes()))?,
             nodes: file.nodes.iter().map(|(node, key)| (*node, *key.as_bytes())).collect(),
-            logs: file.logs,
+            logs: file.logs.iter().map(|key| key.parse()).collect::<Result<_, _>>()?,
             keys: file.keys,
             bundles: file.bundles,
         })

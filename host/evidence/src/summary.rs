@@ -1,7 +1,8 @@
 //! What a document says of an operation besides its events. All of it follows from the events, so a reader derives it
 //! again and compares.
 
-use gateway_domain::operation::{Change, Event, NodeReceipt, Operation, Phase, evaluations};
+use crate::steps::{Step, steps};
+use gateway_domain::operation::{Event, Operation, Phase, evaluations};
 use serde_json::{Map, Value, json};
 
 /// The members of an operation's evidence that follow from its events.
@@ -22,7 +23,7 @@ pub fn summary(operation: &Operation, events: &[Event]) -> Map<String, Value> {
         "decision": operation.admission.as_ref().map(|admission| {
             json!({ "admission_hash": admission.admission_hash, "envelope": admission.envelope })
         }),
-        "receipts": events.iter().filter_map(|event| receipts(&event.change)).collect::<Vec<_>>(),
+        "receipts": receipts(events),
         "effects": effects(operation),
         "result_ref": operation.result_ref,
         "result": result(operation),
@@ -59,32 +60,10 @@ fn decisions(events: &[Event]) -> Vec<Value> {
     evaluations(events).iter().map(told).collect()
 }
 
-/// What nodes confirmed with this change.
-fn receipts(change: &Change) -> Option<Value> {
-    let told = |step: &str, receipts: &[NodeReceipt]| Some(json!({ "step": step, "receipts": receipts }));
-    match change {
-        Change::AdmissionApplied { receipts } => told("admission", receipts),
-        Change::ReceiptMaterialized { receipts, .. } => told("policy-receipt", receipts),
-        Change::Published { receipts, .. } => told("publish", receipts),
-        Change::Submitted(_)
-        | Change::ApprovalRequested { .. }
-        | Change::ApprovalRecorded { .. }
-        | Change::LateApprovalRecorded { .. }
-        | Change::QuorumReached
-        | Change::DecisionSigned { .. }
-        | Change::ExecutionRequested { .. }
-        | Change::CeremonyStarted { .. }
-        | Change::AttemptLost { .. }
-        | Change::EpochDecided { .. }
-        | Change::EpochAcked { .. }
-        | Change::Executed { .. }
-        | Change::PublicationRequested { .. }
-        | Change::Aborted { .. }
-        | Change::Failed { .. }
-        | Change::ReplayNoted { .. }
-        | Change::RecoveryRecorded(_)
-        | Change::ExternallyExported(_) => None,
-    }
+/// What nodes signed, step by step.
+fn receipts(events: &[Event]) -> Vec<Value> {
+    let told = |step: &Step<'_>| json!({ "step": step.deed.step().as_str(), "receipts": step.receipts });
+    steps(events).iter().map(told).collect()
 }
 
 /// The runtime effects that came to their end: what node recovery may name.

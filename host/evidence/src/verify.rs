@@ -7,6 +7,9 @@
 mod admission;
 mod decisions;
 mod events;
+mod key;
+mod log;
+mod receipts;
 mod report;
 mod result;
 mod story;
@@ -42,7 +45,10 @@ pub fn verify(pages: Vec<Value>, roots: &Roots, rerun: Option<&dyn Rerun>) -> Re
     if let Some(story) = &story {
         decisions::check(story, roots, rerun, &mut report);
         admission::check(story, roots, &mut report);
+        receipts::check(story, roots, &mut report);
         result::check(story, roots, &mut report);
+        key::check(&read, story, roots, &mut report);
     }
+    log::check(&read, roots, &mut report);
     report
 }

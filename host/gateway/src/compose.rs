@@ -5,15 +5,18 @@ use crate::counting;
 use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
-use gateway_authority::{EmbeddedAuthority, keys};
+use gateway_authority::keys::{KeyFileError, Seed};
+use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::dsse::KeySet;
 use gateway_domain::policy::facts;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports, Rate, Rules, chain};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
-use gateway_runtime::{EmbeddedFleet, FleetConfig};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, existing, identities};
 use gateway_store::Store;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -105,10 +108,13 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let clock: Arc<dyn TellTime> = Arc::new(SystemClock);
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
     let authority = open_authority(settings)?;
+    let log_signer = open_log_signer(settings, &authority)?;
     let fleet = open_fleet(settings, authority.public_key()).await?;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
+        log: store.clone(),
+        checkpoints: Arc::new(log_signer),
         policy: policies.host(),
         policies: policies.clone(),
         authority: Arc::new(authority),
@@ -125,12 +131,25 @@ pub fn app(settings: &Settings, ports: Ports) -> App {
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {
-    let seed = match settings.profile {
-        Profile::Development => keys::load_or_create(&settings.authority_key),
-        Profile::Production => keys::load(&settings.authority_key),
-    };
-    let seed = seed.map_err(|error| StartError::new("authority", error))?;
-    Ok(EmbeddedAuthority::new(&seed))
+    let seed = seed(settings, &settings.authority_key);
+    Ok(EmbeddedAuthority::new(&seed.map_err(|error| StartError::new("authority", error))?))
+}
+
+/// Who reads a signature must never have to ask which of the two it could have been.
+fn open_log_signer(settings: &Settings, authority: &EmbeddedAuthority) -> Result<LogSigner, StartError> {
+    let seed = seed(settings, &settings.log_key).map_err(|error| StartError::new("log key", error))?;
+    let signer = LogSigner::new(settings.log_origin.clone(), &seed);
+    if signer.public_key() == authority.public_key() {
+        return Err(StartError::new("log key", "must be another key than the authority's"));
+    }
+    Ok(signer)
+}
+
+fn seed(settings: &Settings, path: &Path) -> Result<Seed, KeyFileError> {
+    match settings.profile {
+        Profile::Development => keys::load_or_create(path),
+        Profile::Production => keys::load(path),
+    }
 }
 
 /// Each node pins the authority and holds operations to the deployment's approvals by itself.
@@ -150,6 +169,24 @@ pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<
     });
     fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
     Ok(Arc::new(fleet))
+}
+
+/// The Ed25519 public keys that the nodes' receipts verify under, by participant: what an offline verifier pins. Read
+/// from the nodes' databases beside a gateway that may be serving with them; nothing is opened to be written, and nothing
+/// begun. A participant that never took part in anything has no database yet, and is not named.
+///
+/// # Errors
+/// [`StartError`] when the key that the nodes are sealed under can not be had, or a database can not be read with it.
+pub async fn node_identities(
+    settings: &Settings,
+) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
+    let folder = &settings.node_directory;
+    if existing(folder).is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let kek = Arc::new(node_key::open(settings).await?);
+    let nodes = identities(folder, &kek).await.map_err(|error| StartError::new("nodes", error))?;
+    Ok(nodes.into_iter().map(|(participant, node)| (participant, node.signing_key())).collect())
 }
 
 /// What the deployment settled, for the engine.

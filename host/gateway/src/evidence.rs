@@ -1,7 +1,7 @@
 //! `evidence verify` and `evidence roots`: what a reader needs, and what the deployment tells it beforehand.
 
 mod rerun;
-mod roots;
+pub mod roots;
 
 use crate::cli::evidence::Evidence;
 use crate::settings::Settings;
@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(std::fs::read(path).map_err(|error| named(path, &error))?)
 }
 
-fn named(path: &Path, error: &dyn Error) -> Box<dyn Error> {
+fn named(path: &Path, error: &(dyn Error + 'static)) -> Box<dyn Error> {
     format!("`{}`: {}", path.display(), chain(error)).into()
 }
 

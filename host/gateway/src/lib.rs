@@ -6,7 +6,7 @@ mod cli;
 mod clock;
 pub mod compose;
 mod counting;
-mod evidence;
+pub mod evidence;
 mod node_key;
 mod records;
 pub mod serve;

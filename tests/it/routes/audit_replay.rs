@@ -1,4 +1,4 @@
-use crate::harness::samples::{approval, path, payment, published, submitted, with};
+use crate::harness::samples::{approval, path, payment, publication, published, submitted, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ async fn the_signature_is_not_shown_before_its_publication() {
         events.into_iter().find(|entry| entry["event"]["change"]["type"] == "executed").unwrap()
     };
     assert_eq!(executed(&audit)["disclosures"], json!([]));
-    world.post(&path(&operation, "/publish"), &json!({ "scope": "signature" })).await.ok();
+    world.post(&path(&operation, "/publish"), &publication()).await.ok();
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
     let opened = &executed(&audit)["disclosures"][0];
     assert_eq!(opened["path"], "/change/signature/signature_hex");

@@ -76,7 +76,7 @@ async fn custody_views_keep_their_shape() {
     world.post(&custody::path(&signed, "/external-export"), &export).await.ok();
     let evidence = world.get(&custody::path(&signed, "/evidence")).await.ok();
     let types: Vec<_> =
-        evidence["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["type"]).collect();
+        evidence["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["change"]["type"]).collect();
     insta::assert_json_snapshot!("custody_event_types", types);
     let mut evidence = evidence;
     evidence["events"] = json!("<events>");

@@ -4,12 +4,12 @@ use super::lifecycle;
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{AuditRead, Caller, CustodyRead, OperationsRead, PathOperationId, query};
 use crate::state::App;
-use crate::wire::evidence::key_evidence;
+use crate::wire::evidence::{key_evidence, log_section};
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use gateway_domain::intent::Family;
 use gateway_engine::{EngineError, Target};
-use gateway_evidence::{Document, Kind, Page, Source};
+use gateway_evidence::{Document, KEY_STATE, Kind, Page, Source};
 use serde_json::{Value, json};
 
 /// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
@@ -117,12 +117,16 @@ async fn export(app: &App, kind: Kind, target: Target, query: Option<String>) ->
     let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
     let (record, events) = app.engine().history(&target).await?;
     let key = app.engine().key_of(&record.operation).await?;
+    let log = app.engine().inclusion_evidence(target.id, record.operation.revision).await?;
+    let key = key.as_ref().map(key_evidence);
+    let key_note = app.engine().state(KEY_STATE, &json!(key)).await?;
     let source = Source {
         operation: &record.operation,
         events: &events,
         ledger_root: record.ledger_root,
-        log: &Value::Null,
-        key: &json!(key.as_ref().map(key_evidence)),
+        log: &json!(log.map(log_section)),
+        key: &json!(key),
+        key_note: &key_note.to_string(),
     };
     Ok(Json(Document::write(kind, source, page).map_err(EngineError::from)?))
 }

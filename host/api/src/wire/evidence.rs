@@ -1,7 +1,18 @@
-//! What a document says of a key besides the operation's events.
+//! What a document says besides the operation's events.
 
 use gateway_domain::key::CustodyKey;
+use gateway_engine::InclusionEvidence;
 use serde_json::{Value, json};
+
+/// That the last event is in the log.
+#[must_use]
+pub fn log_section(evidence: InclusionEvidence) -> Value {
+    json!({
+        "index": evidence.index,
+        "proof": evidence.tlog_proof.to_string(),
+        "consistency": evidence.consistency,
+    })
+}
 
 /// The key as it is now; its epoch root is the fence token of signatures.
 #[must_use]

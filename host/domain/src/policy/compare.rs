@@ -195,7 +195,9 @@ mod tests {
     fn a_minimum_that_the_bundle_does_not_know_is_no_difference() {
         let again =
             Outcome { quorum: Quorum { required: 1, satisfied: true, ..outcome().quorum }, ..outcome() };
-        let recorded = Outcome { quorum: again.quorum.clone().at_least(2), ..outcome() };
+        let again = Outcome { output_hash: again.output_digest(), ..again };
+        let recorded = again.clone().held_to(2);
+        assert_ne!(recorded.output_hash, again.output_hash);
         assert_eq!(differences(&recorded, &again), []);
         let claims = Outcome { quorum: Quorum { satisfied: true, ..recorded.quorum.clone() }, ..recorded };
         assert_eq!(differences(&claims, &again).len(), 1);

@@ -47,13 +47,19 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("receipt_materialized", &[&[("receipts", Each(&Members(RECEIPT))), ("policy_receipt_id", Open)]]),
     ("ceremony_started", &[&[("attempt", Open)]]),
     ("attempt_lost", &[&[("attempt", Open), ("reason", Open)]]),
-    ("epoch_decided", &[&[("staged", Members(STAGED))]]),
-    ("epoch_acked", &[&[("participants", Open)]]),
-    ("executed", &[&[("result_ref", Open), ("signature", Members(SIGNATURE))]]),
+    ("epoch_decided", &[&[("staged", Members(STAGED)), ("receipts", Each(&Members(RECEIPT)))]]),
+    ("epoch_acked", &[&[("receipts", Each(&Members(RECEIPT)))]]),
+    (
+        "executed",
+        &[&[("result_ref", Open), ("signature", Members(SIGNATURE)), ("receipts", Each(&Members(RECEIPT)))]],
+    ),
     ("publication_requested", &[&[("scope", Open), ("requested_at_ms", Open)]]),
     ("published", &[&[("receipts", Each(&Members(RECEIPT))), ("publication_receipt", Open)]]),
     ("aborted", &[&[("failure", Members(FAILURE))]]),
-    ("failed", &[&[("failure", Members(FAILURE)), ("policy", Members(OUTCOME))]]),
+    (
+        "failed",
+        &[&[("failure", Members(FAILURE)), ("policy", Members(OUTCOME)), ("receipts", Each(&Members(RECEIPT)))]],
+    ),
     ("replay_noted", &[&[("body_digest", Parties)]]),
     ("recovery_recorded", &[RECOVERY]),
     ("externally_exported", &[EXPORT]),
@@ -169,7 +175,7 @@ const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
 /// What the authority signed has hashes of what is hidden, and nothing of it.
 const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
 
-const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open)]];
+const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("signature_hex", Open)]];
 
 const STAGED: &Shape =
     &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
@@ -180,6 +186,7 @@ const SIGNATURE: &Shape = &[&[
     ("signed_digest", Open),
     ("signature_hex", Published),
     ("signers", Open),
+    ("package_hash", Open),
 ]];
 
 const FAILURE: &Shape = &[&[("code", Open), ("detail", Parties), ("culprits", Open)]];

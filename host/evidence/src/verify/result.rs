@@ -4,7 +4,7 @@ use super::report::{Findings, Report};
 use super::story::Story;
 use crate::roots::Roots;
 use crate::signature;
-use gateway_domain::operation::{Change, Outcome, Phase, SignatureResult};
+use gateway_domain::operation::{Change, Phase, SignatureResult};
 
 const NAME: &str = "signature";
 
@@ -26,7 +26,7 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     if let Err(error) = signature::verify(signature) {
         findings.add(format!("{at}/signature"), error.to_string());
     }
-    match Outcome::Signed((**signature).clone()).result_root() {
+    match signature.result_ref() {
         Ok(root) => findings.same(&format!("{at}/result_ref"), "the digest of the result", result_ref, &root),
         Err(error) => findings.add(format!("{at}/signature"), error.to_string()),
     }

@@ -15,8 +15,9 @@ pub(crate) struct Story {
 }
 
 /// Members that do not follow from events: each is checked elsewhere.
-const ELSEWHERE: [&str; 8] =
-    ["format", "record_root", "ledger_root", "log", "key", "previous_hash", "truncated", "next_after_seq"];
+const ELSEWHERE: [&str; 9] = [
+    "format", "record_root", "ledger_root", "log", "key", "key_note", "previous_hash", "truncated", "next_after_seq",
+];
 
 pub(crate) fn check(read: &Read, opened: Opened, report: &mut Report) -> Option<Story> {
     if read.kind == Kind::Audit {
