@@ -7,6 +7,7 @@ mod clock;
 pub mod compose;
 mod counting;
 pub mod evidence;
+mod ledger;
 mod node_key;
 mod records;
 pub mod serve;
@@ -40,6 +41,10 @@ pub fn main() -> ExitCode {
         Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
         Ok(Invocation::Evidence(command, resolved)) => match resolved.as_ref().map(Settings::parse).transpose() {
             Ok(settings) => evidence::main(&command, settings.as_ref()),
+            Err(faults) => complain(&faults, EXIT_SETTINGS),
+        },
+        Ok(Invocation::Fsck(asked, resolved)) => match Settings::parse(&resolved) {
+            Ok(settings) => ledger::main(asked, &settings),
             Err(faults) => complain(&faults, EXIT_SETTINGS),
         },
         Err(CliError::Clap(error)) => error.exit(),

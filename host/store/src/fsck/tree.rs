@@ -4,7 +4,7 @@
 //! it; where none differs, each is what the leaves make.
 
 use super::{Cell, Check, Head, Row, Stop};
-use gateway_domain::evidence::{Frontier, leaf_hash, node_hash};
+use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use gateway_domain::ids::Hex32;
 use std::collections::BTreeMap;
 
