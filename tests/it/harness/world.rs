@@ -32,7 +32,7 @@ pub(crate) struct World {
     /// What the policy was asked; only where there are faults.
     pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
     settings: Settings,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// An answer, read to its end.
@@ -162,13 +162,18 @@ impl World {
             held_up,
             asked,
             settings,
-            _folder: folder,
+            folder,
         }
     }
 
     /// What a reader of its evidence believes beforehand.
     pub(crate) async fn roots(&self) -> RootsFile {
         operation_gateway::evidence::roots::roots(&self.settings).await.unwrap()
+    }
+
+    /// Where all its data are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

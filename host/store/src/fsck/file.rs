@@ -4,6 +4,9 @@ use super::{Cell, Check, Object, Stop};
 use crate::sqlite::snapshot::{migrations, schema_expected};
 use std::collections::BTreeMap;
 
+const STRAY_COUNTERS: &str = "SELECT rowid, name FROM sqlite_sequence AS counter
+    WHERE name IS NULL OR name NOT IN ('policy_decisions', 'policy_previews', 'policy_activations')
+    OR rowid > (SELECT min(rowid) FROM sqlite_sequence AS first WHERE first.name = counter.name)";
 const MIGRATIONS: &str = "SELECT * FROM _sqlx_migrations ORDER BY version";
 
 impl Check<'_> {
@@ -21,7 +24,16 @@ impl Check<'_> {
             self.finding(row.text("table").unwrap_or_default(), name, what);
         }
         self.schema().await?;
+        self.counters().await?;
         self.migrations().await
+    }
+
+    /// Each counter is compared with its table; here, that there is no other.
+    async fn counters(&mut self) -> Result<(), Stop> {
+        for row in self.rows(STRAY_COUNTERS, &[]).await? {
+            self.finding("sqlite_sequence", row.named(&["rowid", "name"]), "it counts nothing of ours, or twice");
+        }
+        Ok(())
     }
 
     /// Tables, indexes and triggers are those that the migrations make: without one, other programs may write what the

@@ -12,6 +12,8 @@ use gateway_engine::ports::KeptBundle;
 pub(super) const BUNDLES: &str = "SELECT * FROM policy_bundles ORDER BY bundle_hash";
 const NEVER_ACTIVE: &str = "SELECT bundle_hash FROM policy_bundles
     WHERE bundle_hash NOT IN (SELECT bundle_hash FROM policy_activations) ORDER BY bundle_hash";
+const NOT_KEPT: &str = "SELECT bundle_hash FROM policy_activations UNION SELECT bundle_hash FROM policy_bundle_files
+    EXCEPT SELECT bundle_hash FROM policy_bundles ORDER BY bundle_hash";
 /// Without the bytes: of all files together they may be many.
 const FILES: &str = "SELECT bundle_hash, name, row_hash FROM policy_bundle_files ORDER BY bundle_hash, name";
 const FILES_OF: &str =
@@ -34,6 +36,9 @@ impl Check<'_> {
         }
         for bundle in self.rows(NEVER_ACTIVE, &[]).await? {
             self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "it was never active");
+        }
+        for bundle in self.rows(NOT_KEPT, &[]).await? {
+            self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "missing");
         }
         for file in self.rows(FILES, &[]).await? {
             let place = [file.cell("bundle_hash").clone(), file.cell("name").clone()];

@@ -1,0 +1,67 @@
+//! What the gateway writes is sound, whenever it is looked at.
+
+use super::checked;
+use super::history::History;
+use crate::harness::process::{Process, request, tool};
+use crate::harness::samples::{approval, path, payment};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rich_history_is_sound() {
+    let history = History::lived().await;
+    let (findings, checked) = checked(&history.database()).await.unwrap();
+    assert_eq!(findings, []);
+    let head = checked.head.unwrap();
+    assert_eq!(head.n_leaves, checked.n_events);
+    // Three payments, three keys asked for or made on the way, a refresh on each of two, two rotations.
+    assert_eq!((checked.n_operations, checked.n_keys), (9, 4));
+    assert_eq!((checked.n_decisions, checked.n_previews, checked.n_activations), (2, 2, 3));
+
+    let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
+    assert_eq!((code, err.as_str(), out.lines().count()), (0, "", 1));
+    let summary: Value = serde_json::from_str(&out).unwrap();
+    let expected = json!({ "n_leaves": head.n_leaves, "root": head.root });
+    assert_eq!((&summary["n_findings"], &summary["head"]), (&json!(0), &expected));
+    let (code, out, _) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
+    assert_eq!((code, out.lines().last()), (0, Some("nothing is wrong")));
+    assert!(out.contains(&format!("root {}", head.root)), "{out}");
+}
+
+/// Submits, approves and executes payments until told to stop.
+fn client(address: &str, lane: usize, stop: &AtomicBool) -> usize {
+    let post = |path: &str, body: &Value| request(address, "POST", path, Some(body)).unwrap().1;
+    for n in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            return n;
+        }
+        let submitted = post("/v1/operations/sign", &payment(&format!("{lane}-{n}")));
+        let operation = &submitted["operation"];
+        post(&path(operation, "/approve"), &approval("alice"));
+        post(&path(operation, "/approve"), &approval("bob"));
+        post(&path(operation, "/execute"), &json!({}));
+        post("/v1/policy/preview", &json!({ "intent": payment("preview") }));
+    }
+    unreachable!("there is always another")
+}
+
+#[test]
+fn a_gateway_under_load_is_sound_at_every_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[("preview_records_max", "5")]);
+    let stop = AtomicBool::new(false);
+    let mut sizes = Vec::new();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> =
+            (0..4).map(|lane| scope.spawn({ let (address, stop) = (&process.address, &stop); move || client(address, lane, stop) })).collect();
+        for _ in 0..6 {
+            let (code, out, err) = tool(folder.path(), &[], &["ledger", "fsck", "--json"]);
+            assert_eq!((code, err.as_str()), (0, ""), "{out}");
+            let summary: Value = serde_json::from_str(&out).unwrap();
+            sizes.push(summary["n_events"].as_u64().unwrap());
+        }
+        stop.store(true, Ordering::SeqCst);
+        assert!(clients.into_iter().all(|client| client.join().unwrap() > 0));
+    });
+    assert!(sizes.is_sorted() && sizes[0] < sizes[5], "it was written meanwhile: {sizes:?}");
+}
