@@ -187,11 +187,11 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
     let mut rows = Vec::with_capacity(commit.events.len());
     let mut previous = commit.previous_record_root;
     for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
-        let salt = fresh_salt()?;
-        let hash = redact(event, &salt).and_then(|redacted| event_hash(previous, &redacted.event));
-        let hash = hash.map_err(|error| {
-            failed(format_args!("an event of operation `{id}` can not be hashed"), &error)
-        })?;
+        let fresh = fresh_salt()?;
+        let lost = |error| failed(format_args!("an event of operation `{id}` can not be hashed"), &error);
+        let redacted = redact(event, &fresh).map_err(lost)?;
+        let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
+        let hash = event_hash(previous, &redacted.event).map_err(lost)?;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
         rows.push(EventRow { seq, hash, salt, body });
         previous = hash;

@@ -2,10 +2,9 @@
 //! a new one cannot be forgotten.
 
 use super::checked;
-use super::history::History;
+use super::history::{History, open};
 use gateway_store::Finding;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -47,13 +46,6 @@ struct Tampering {
     what: String,
     /// Any of these in a finding's row, or what it says of it, names it.
     names: Vec<String>,
-}
-
-async fn open(path: &Path) -> SqliteConnection {
-    let mut conn =
-        SqliteConnectOptions::new().filename(path).foreign_keys(false).disable_statement_logging().connect().await.unwrap();
-    sqlx::raw_sql("PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF").execute(&mut conn).await.unwrap();
-    conn
 }
 
 async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
@@ -179,6 +171,8 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
             }
             if literal.starts_with("'{") || literal.starts_with("'[") {
                 set(format!("' ' || {literal}"), "spaced");
+            }
+            if literal.starts_with("'{") && literal.contains("\"a") {
                 set(literal.replacen("\"a", "\"\\u0061", 1), "escaped");
             }
         }
@@ -190,16 +184,18 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
         let neighbours = next.map(|next| self::names(table, next)).unwrap_or_default();
         add(format!("DELETE FROM {} WHERE {wher}", table.name), format!("deleted, {wher:.80}"), [names.clone(), neighbours].concat());
         for key in &table.key {
-            let kind = table.columns.iter().find(|column| column.name == *key);
-            let fresh = match kind.map_or("INTEGER", |column| column.kind.as_str()) {
-                "INTEGER" | "BIGINT" => format!("(SELECT max({key}) + 1 FROM {})", table.name),
-                kind => turned(&columns[key], kind),
+            let kind = table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
+            let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
+            let fresh = match numbers.max() {
+                Some(last) => format!("{last} + 1"),
+                None => turned(&columns[key], kind.unwrap_or_default()),
             };
             let listed: Vec<_> = table.columns.iter().map(|column| column.name.clone()).collect();
             let values: Vec<_> =
                 listed.iter().map(|name| if name == key { fresh.clone() } else { columns[name].clone() }).collect();
             let sql = format!("INSERT INTO {} ({}) VALUES ({})", table.name, listed.join(", "), values.join(", "));
-            add(sql, format!("copied under another {key}, {wher:.80}"), vec![String::new()]);
+            let name = new_name(table, row, key, &fresh);
+            add(sql, format!("copied under another {key}, {wher:.80}"), vec![name]);
         }
     }
     all
@@ -209,9 +205,13 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
 fn new_name(table: &Table, row: &Literals, column: &str, value: &str) -> String {
     let number = value.strip_suffix(" + 1").and_then(|number| number.parse::<i64>().ok());
     let literal = number.map_or_else(|| value.to_owned(), |number| (number + 1).to_string());
-    let literal = literal.strip_prefix("CAST(").and_then(|text| text.strip_suffix(" AS TEXT)")).unwrap_or(&literal);
+    let text = literal.strip_prefix("CAST(X'").and_then(|text| text.strip_suffix("' AS TEXT)"));
+    let literal = match text {
+        Some(digits) => format!("'{}'", String::from_utf8_lossy(&hex::decode(digits).unwrap())),
+        None => literal,
+    };
     let mut columns = row.columns.clone();
-    columns.insert(column.to_owned(), literal.to_owned());
+    columns.insert(column.to_owned(), literal);
     let moved = Literals { columns, wher: String::new() };
     names(table, &moved).into_iter().next().unwrap_or_default()
 }
@@ -226,7 +226,7 @@ fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
             ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"].contains(&finding.table.as_str())
         }
         "policy_previews_dropped" => {
-            finding.table == "policy_previews" || finding.what.contains("policy_previews_dropped")
+            ["policy_previews", "policy_previews_dropped"].contains(&finding.table.as_str())
         }
         name => finding.table == name && names.iter().any(says),
     }
@@ -263,7 +263,7 @@ async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<S
         // The list of migrations is read before anything else is.
         Err(_) if tampering.table.name == "_sqlx_migrations" => None,
         Err(error) => Some(format!("{}: {}: not opened: {error}", tampering.table.name, tampering.what)),
-        Ok(found) if found.iter().any(|finding| is_named(tampering, finding)) => None,
+        Ok(found) if found.iter().any(|finding| is_named(tampering, finding)) => { dump(tampering, &found); None }
         Ok(found) => {
             let found: Vec<_> = found.iter().take(6).map(ToString::to_string).collect();
             Some(format!("{}: {}: {found:#?}", tampering.table.name, tampering.what))
@@ -276,7 +276,6 @@ async fn every_row_of_every_table_altered_in_turn_is_found_and_named() {
     let history = History::lived().await;
     let database = history.database();
     let mut conn = open(&database).await;
-    sqlx::raw_sql("PRAGMA journal_mode = DELETE; VACUUM").execute(&mut conn).await.unwrap();
     let mut all = Vec::new();
     for table in tables(&mut conn).await {
         let rows = rows(&mut conn, &table).await;
@@ -302,4 +301,11 @@ async fn every_row_of_every_table_altered_in_turn_is_found_and_named() {
     let passed = workers.join_all().await.concat();
     assert!(passed.is_empty(), "{} of {} passed:\n{}", passed.len(), all.len(), passed[..passed.len().min(12)].join("\n"));
     assert!(all.len() > 1000, "{}", all.len());
+}
+
+fn dump(tampering: &Tampering, found: &[Finding]) {
+    use std::io::Write;
+    let kinds: Vec<_> = found.iter().filter(|finding| is_named(tampering, finding)).map(|finding| format!("{}: {}", finding.table, finding.what)).collect();
+    let line = format!("{}\t{}\t{}\n", tampering.table.name, tampering.what, kinds.join("\t"));
+    fs::OpenOptions::new().create(true).append(true).open("/tmp/fsck-kinds.txt").unwrap().write_all(line.as_bytes()).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::{Check, Row};
 use crate::encode::FORMAT;
-use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, replay};
 use gateway_domain::redaction::Salt;
@@ -76,10 +76,8 @@ impl Check<'_> {
             Err(problem) => problems.push(problem),
             Ok(event) => {
                 chain.events.push(event.clone());
-                if let (Some(hash), Some(salt), Some(previous)) = (hash, salt, chain.previous)
-                    && !(ChainedEvent { event, salt, hash }).follows(previous)
-                {
-                    problems.push("`event_hash` does not follow from the event, its salt and the hash before".to_owned());
+                if let (Some(hash), Some(salt), Some(previous)) = (hash, salt, chain.previous) {
+                    problems.extend(hashed(&ChainedEvent { event, salt, hash }, previous).map(str::to_owned));
                 }
             }
         }
@@ -110,6 +108,16 @@ impl Check<'_> {
         let (previous_record_root, keys, claim) = (Hex32::ZERO, Vec::new(), None);
         Some(History { commit: Commit { operation, events, previous_record_root, keys, claim }, record_root })
     }
+}
+
+/// What is wrong with the hash of an event, or with a salt that the hash says nothing of.
+fn hashed(chained: &ChainedEvent, previous: Hex32) -> Option<&'static str> {
+    let Ok(redacted) = chained.redact() else { return Some("the event can not be hashed") };
+    if event_hash(previous, &redacted.event).ok() != Some(chained.hash) {
+        return Some("`event_hash` does not follow from the event, its salt and the hash before");
+    }
+    let is_stray = redacted.hides_nothing() && chained.salt != Salt::UNUSED;
+    is_stray.then_some("`salt` is not zero, and the event hides nothing")
 }
 
 fn named(row: &Row) -> String {

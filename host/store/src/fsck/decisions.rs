@@ -12,7 +12,7 @@ const DECISIONS: &str =
     "SELECT * FROM policy_decisions WHERE decision_index > ?1 ORDER BY decision_index LIMIT ?2";
 const PREVIEWS: &str =
     "SELECT * FROM policy_previews WHERE preview_index > ?1 ORDER BY preview_index LIMIT ?2";
-const DROPPED: &str = "SELECT through_index FROM policy_previews_dropped";
+const DROPPED: &str = "SELECT * FROM policy_previews_dropped ORDER BY id";
 pub(super) const COUNTED: &str = "SELECT * FROM sqlite_sequence WHERE name = ?1";
 
 /// A table whose rows are numbered without gaps.
@@ -43,8 +43,14 @@ impl Check<'_> {
             sql: PREVIEWS,
             columns: preview_columns,
         };
-        let dropped = self.rows(DROPPED, &[]).await?;
-        let dropped = dropped.first().and_then(|row| row.integer("through_index")).unwrap_or_default();
+        let mut dropped = 0;
+        for row in self.rows(DROPPED, &[]).await? {
+            if row.integer("id") == Some(1) {
+                dropped = row.integer("through_index").unwrap_or_default();
+            } else {
+                self.finding("policy_previews_dropped", row.named(&["id"]), "its one row is 1");
+            }
+        }
         self.checked.n_previews = self.numbered(&numbered, dropped).await?;
         Ok(())
     }

@@ -45,7 +45,12 @@ impl Snapshot {
             query = match cell {
                 Cell::Null | Cell::Real => query.bind(None::<i64>),
                 Cell::Integer(number) => query.bind(*number),
-                Cell::Text(bytes) | Cell::Blob(bytes) => query.bind(bytes.as_slice()),
+                Cell::Text(bytes) => match str::from_utf8(bytes) {
+                    Ok(text) => query.bind(text),
+                    // What is stored may be no text; statements cast it back.
+                    Err(_) => query.bind(bytes.as_slice()),
+                },
+                Cell::Blob(bytes) => query.bind(bytes.as_slice()),
             };
         }
         let rows = query.fetch_all(&mut *self.conn).await.map_err(stop)?;
