@@ -66,7 +66,8 @@ fn every_change_has_an_event() {
 #[test]
 fn their_hashes_hold() {
     let events: Vec<Event> = serde_json::from_str(GOLDEN).unwrap();
-    let hash = |previous, event| event_hash(previous, &redact(event, &Salt::new([7; 32])).unwrap().event).unwrap();
+    let hash =
+        |previous, event| event_hash(previous, &redact(event, &Salt::new([7; 32])).unwrap().event).unwrap();
     let root = events.iter().fold(Hex32::ZERO, hash);
     assert_eq!(root.to_string(), RECORD_ROOT);
 }

@@ -4,9 +4,9 @@ pub(crate) mod bundle;
 pub(crate) mod evidence;
 
 use crate::records::{self, Records};
-use evidence::Evidence;
 use crate::settings::{Resolved, SETTINGS, resolve};
 use clap::{Arg, ArgMatches, Command};
+use evidence::Evidence;
 use std::collections::BTreeMap;
 
 /// What was asked for.

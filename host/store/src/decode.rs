@@ -40,7 +40,8 @@ pub(crate) fn event(id: OperationId, row: StoredEvent) -> Result<ChainedEvent, U
     let (format, hash, salt, body) = row;
     let what = format!("an event of operation `{id}`");
     let event = parsed(&what, format, || serde_json::from_str(&body))?;
-    let salt = salt.try_into().map_err(|_| unavailable(format_args!("{what} has a salt that is not 32 bytes")))?;
+    let salt =
+        salt.try_into().map_err(|_| unavailable(format_args!("{what} has a salt that is not 32 bytes")))?;
     Ok(ChainedEvent { event, salt: Salt::new(salt), hash: hex32(&what, &hash)? })
 }
 

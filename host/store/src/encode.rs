@@ -4,11 +4,11 @@
 use crate::error::{failed, unavailable};
 use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
-use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::{Family, Intent};
 use gateway_domain::operation::{Change, Operation, Phase, Step, next};
 use gateway_domain::policy::{Input, Moment, Outcome};
+use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};

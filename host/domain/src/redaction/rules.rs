@@ -58,7 +58,11 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("aborted", &[&[("failure", Members(FAILURE))]]),
     (
         "failed",
-        &[&[("failure", Members(FAILURE)), ("policy", Members(OUTCOME)), ("receipts", Each(&Members(RECEIPT)))]],
+        &[&[
+            ("failure", Members(FAILURE)),
+            ("policy", Members(OUTCOME)),
+            ("receipts", Each(&Members(RECEIPT))),
+        ]],
     ),
     ("replay_noted", &[&[("body_digest", Parties)]]),
     ("recovery_recorded", &[RECOVERY]),
@@ -177,8 +181,7 @@ const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("en
 
 const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("signature_hex", Open)]];
 
-const STAGED: &Shape =
-    &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
+const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
 
 const SIGNATURE: &Shape = &[&[
     ("signature_profile", Open),
