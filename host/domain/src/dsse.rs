@@ -1,12 +1,11 @@
 //! DSSE envelopes: a signature over exact bytes, so that no canonicalisation is in the path of trust.
 //!
-//! Source: the DSSE 1.0.2 protocol. Ed25519 is always checked strictly: `verify` accepts malleable and
-//! small-order edge cases that `verify_strict` refuses.
+//! Source: the DSSE 1.0.2 protocol. Signatures are checked by [`crate::ed25519`].
 
+use crate::ed25519::{PublicKey, SIGNATURE_BYTES};
 use crate::ids::Hex32;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ed25519_dalek::{Signature as Ed25519Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,7 +34,7 @@ pub struct Signature {
 
 /// Keys that are believed, by [`key_id`].
 #[derive(Clone, Debug, Default)]
-pub struct KeySet(BTreeMap<String, VerifyingKey>);
+pub struct KeySet(BTreeMap<String, PublicKey>);
 
 /// Why an envelope is not believed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,9 +108,11 @@ impl Envelope {
         for signature in &self.signatures {
             let Some(key) = keys.0.get(&signature.keyid) else { continue };
             let bytes = STANDARD.decode(&signature.sig).map_err(|_| EnvelopeError::Encoding("sig"))?;
-            let parsed = Ed25519Signature::from_slice(&bytes).map_err(|_| EnvelopeError::Encoding("sig"))?;
-            key.verify_strict(&signed, &parsed)
-                .map_err(|_| EnvelopeError::BadSignature(signature.keyid.clone()))?;
+            let bytes: [u8; SIGNATURE_BYTES] =
+                bytes.try_into().map_err(|_| EnvelopeError::Encoding("sig"))?;
+            if !key.verifies(&signed, &bytes) {
+                return Err(EnvelopeError::BadSignature(signature.keyid.clone()));
+            }
             if !signers.contains(&signature.keyid) {
                 signers.push(signature.keyid.clone());
             }
@@ -126,9 +127,9 @@ impl KeySet {
     /// # Errors
     /// [`EnvelopeError::BadKey`] for bytes that are no curve point.
     pub fn new(public_keys: impl IntoIterator<Item = [u8; 32]>) -> Result<Self, EnvelopeError> {
-        let parse = |bytes: [u8; 32]| match VerifyingKey::from_bytes(&bytes) {
-            Ok(key) => Ok((key_id(&bytes), key)),
-            Err(_) => Err(EnvelopeError::BadKey(Hex32::new(bytes).to_string())),
+        let parse = |bytes: [u8; 32]| match PublicKey::from_bytes(&bytes) {
+            Some(key) => Ok((key_id(&bytes), key)),
+            None => Err(EnvelopeError::BadKey(Hex32::new(bytes).to_string())),
         };
         public_keys.into_iter().map(parse).collect::<Result<_, _>>().map(Self)
     }

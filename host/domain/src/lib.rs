@@ -5,17 +5,20 @@
 //!
 //! Reading order: [`operation`] (the whole life of an operation), [`intent`] (what may be asked), [`policy`] (what a
 //! policy is asked and answers), [`admission`] (what an authority signs), [`receipt`] (what a node signs), [`key`],
-//! [`evidence`]; below them [`canonical`] (the only bytes that are ever hashed), [`dsse`], [`roster`], [`ids`].
+//! [`evidence`], [`log`] (where all events go); below them [`canonical`] (the only bytes that are ever hashed),
+//! [`dsse`], [`ed25519`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;
 pub mod binding;
 pub mod canonical;
 pub mod dsse;
+pub mod ed25519;
 pub mod evidence;
 pub mod ids;
 pub mod intent;
 pub mod key;
+pub mod log;
 pub mod operation;
 pub mod policy;
 pub mod receipt;

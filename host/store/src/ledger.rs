@@ -1,7 +1,7 @@
 //! The log of all events, as arithmetic: what an append completes, and where a log's right edge is stored.
 
-use gateway_domain::evidence::{Completed, Frontier, leaf_hash};
 use gateway_domain::ids::Hex32;
+use gateway_domain::log::{Completed, Frontier, Place, Subtree, leaf_hash};
 
 /// A log with some more events.
 pub(crate) struct Appended {
@@ -20,11 +20,9 @@ pub(crate) fn append(frontier: &Frontier, event_hashes: impl Iterator<Item = Hex
     Appended { root: frontier.root(), nodes, frontier }
 }
 
-/// Where the complete subtrees of a log of `n_leaves` have their roots, as level and position, largest first. Level 0 is
-/// a leaf.
-pub(crate) fn peaks(n_leaves: u64) -> impl Iterator<Item = (u32, u64)> + Send {
-    let is_set = move |level: &u32| (n_leaves >> level) & 1 == 1;
-    (0..u64::BITS).rev().filter(is_set).map(move |level| (level, (n_leaves >> level).saturating_sub(1)))
+/// Where the complete subtrees of a log of `size` have their roots, largest first.
+pub(crate) fn peaks(size: u64) -> impl Iterator<Item = Place> + Send {
+    Subtree::whole(size).into_iter().flat_map(Subtree::places)
 }
 
 #[cfg(test)]
@@ -41,8 +39,9 @@ mod tests {
             assert_eq!(Frontier::from_parts(n, peaks), Some(frontier.clone()), "{n} leaves");
             let hash = Hex32::new([u8::try_from(n % 251).unwrap(); 32]);
             let appended = append(&frontier, [hash].into_iter());
-            stored.insert((0, n), leaf_hash(hash));
-            stored.extend(appended.nodes.iter().map(|node| ((node.level, node.index), node.hash)));
+            stored.insert(Place { level: 0, index: n }, leaf_hash(hash));
+            let place = |node: &Completed| Place { level: node.level, index: node.index };
+            stored.extend(appended.nodes.iter().map(|node| (place(node), node.hash)));
             frontier = appended.frontier;
         }
     }

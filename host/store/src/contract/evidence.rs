@@ -2,8 +2,9 @@
 
 use super::samples::{following, golden, id, note, opening_payment, written};
 use super::{Deployment, Ports};
-use gateway_domain::evidence::{event_hash, leaf_hash, node_hash};
+use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::log::{leaf_hash, node_hash};
 use gateway_domain::operation::replay;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{ReadOperations, Record};

@@ -7,8 +7,8 @@
 use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending};
 use crate::ledger::{Appended, append};
 use crate::sqlite::right_edge::RightEdge;
-use gateway_domain::evidence::Completed;
 use gateway_domain::ids::Hex32;
+use gateway_domain::log::Completed;
 use gateway_sqlite::Job;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use std::sync::Arc;

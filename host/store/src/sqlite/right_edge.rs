@@ -1,8 +1,8 @@
 //! The log's right edge, kept in the writer's memory so that a commit reads nothing to know its root.
 
 use crate::ledger::peaks;
-use gateway_domain::evidence::{Frontier, leaf_hash};
 use gateway_domain::ids::Hex32;
+use gateway_domain::log::{Frontier, Place, leaf_hash};
 use gateway_sqlite::State;
 use sqlx::SqliteConnection;
 
@@ -19,8 +19,8 @@ impl State for RightEdge {
             sqlx::query_scalar("SELECT max(ledger_index) FROM events").fetch_one(&mut *conn).await?;
         let n_leaves = last.map_or(0, |last| last.unsigned_abs().saturating_add(1));
         let mut found = Vec::new();
-        for (level, position) in peaks(n_leaves) {
-            found.push(peak(conn, level, position).await?);
+        for place in peaks(n_leaves) {
+            found.push(peak(conn, place).await?);
         }
         let frontier =
             Frontier::from_parts(n_leaves, found).ok_or_else(|| damaged("its peaks do not fit"))?;
@@ -31,12 +31,12 @@ impl State for RightEdge {
     }
 }
 
-async fn peak(conn: &mut SqliteConnection, level: u32, position: u64) -> Result<Hex32, sqlx::Error> {
+async fn peak(conn: &mut SqliteConnection, Place { level, index }: Place) -> Result<Hex32, sqlx::Error> {
     let (sql, is_leaf) = match level {
         0 => ("SELECT event_hash FROM events WHERE ?1 = 0 AND ledger_index = ?2", true),
         _ => ("SELECT hash FROM ledger_nodes WHERE level = ?1 AND position = ?2", false),
     };
-    let position = i64::try_from(position).unwrap_or(i64::MAX);
+    let position = i64::try_from(index).unwrap_or(i64::MAX);
     let row: Option<Vec<u8>> =
         sqlx::query_scalar(sql).bind(level).bind(position).fetch_optional(conn).await?;
     let hash = hex32(&row.ok_or_else(|| damaged("a node is missing"))?)?;

@@ -1,0 +1,281 @@
+//! Signed notes: a text, and who signed it (C2SP `signed-note`), with Ed25519 signatures, which are of type 1.
+
+use crate::ed25519::{PublicKey, SIGNATURE_BYTES};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::str::FromStr;
+
+/// Longest note that is read: room for sixteen signatures of the largest kind there is, and much more text than a
+/// checkpoint has.
+pub const NOTE_BYTES_MAX: usize = 256 * 1024;
+
+/// Most signatures in a note; the specification asks for room for sixteen.
+pub const SIGNATURES_MAX: usize = 64;
+
+/// The signature type of plain Ed25519 signatures.
+const ED25519: u8 = 1;
+
+const KEY_ID_BYTES: usize = 4;
+
+/// What a signature line begins with: an em dash and a space.
+const SIGNATURE_LINE: &str = "\u{2014} ";
+
+/// Who signs: text without white space and without `+`, which separates it in a [`VerifierKey`]. A URL without a scheme,
+/// so that nobody else has the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyName(String);
+
+/// The public key of a signer, in text `name+id+key` with the id in hexadecimal and the key, after its type, in base64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifierKey {
+    name: KeyName,
+    // INVARIANT: follows from name and key; kept by `new`, checked by `from_str`.
+    id: [u8; KEY_ID_BYTES],
+    key: PublicKey,
+}
+
+/// A text and its signatures, which nobody has checked yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedNote {
+    // INVARIANT: ends with a line feed and has no other control character.
+    text: String,
+    // INVARIANT: never empty.
+    signatures: Vec<NoteSignature>,
+}
+
+/// One signature line. What its bytes mean depends on the key it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NoteSignature {
+    name: KeyName,
+    id: [u8; KEY_ID_BYTES],
+    bytes: Vec<u8>,
+}
+
+/// The text is empty, or has white space, a control character or `+`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a key name: it must be text without white space and without `+`")]
+pub struct InvalidKeyName(pub String);
+
+/// Why a text is not a verifier key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerifierKeyError {
+    /// It is not three parts.
+    #[error("a verifier key is `name+id+key`")]
+    Shape,
+    /// Its name is none.
+    #[error(transparent)]
+    Name(#[from] InvalidKeyName),
+    /// Its id is not eight lowercase hexadecimal characters.
+    #[error("the key id is not 8 lowercase hexadecimal characters")]
+    Id,
+    /// Its key is not base64 of a type and a key.
+    #[error("the key is not base64 of a type and 32 bytes")]
+    Key,
+    /// It is a key of another type than Ed25519.
+    #[error("keys of type {0} are not supported, only Ed25519, which is type 1")]
+    Type(u8),
+    /// The 32 bytes are no Ed25519 public key.
+    #[error("the key is not an Ed25519 public key")]
+    NotAPoint,
+    /// The id is of another name or key.
+    #[error("the key id does not belong to this name and key")]
+    OtherId,
+}
+
+/// Why a text is not a signed note, or is not believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoteError {
+    /// It is above [`NOTE_BYTES_MAX`].
+    #[error("the note is longer than {NOTE_BYTES_MAX} bytes")]
+    TooLong,
+    /// It has a control character other than the line feed.
+    #[error("line {line} of the note has a control character")]
+    ControlCharacter {
+        /// From 1.
+        line: usize,
+    },
+    /// Text and signatures are not separated by an empty line.
+    #[error("the note has no empty line between its text and its signatures")]
+    NoSeparator,
+    /// There is no signature.
+    #[error("the note has no signature")]
+    NoSignature,
+    /// The last line has no end.
+    #[error("the note does not end with a line feed")]
+    Unterminated,
+    /// There are more than [`SIGNATURES_MAX`].
+    #[error("the note has more than {SIGNATURES_MAX} signatures")]
+    TooManySignatures,
+    /// A signature line is not an em dash, a name, and base64 of a key id and a signature.
+    #[error("signature {number} of the note is not of the form `\u{2014} name base64`")]
+    SignatureLine {
+        /// From 1.
+        number: usize,
+    },
+    /// A signature by a known key is wrong.
+    #[error("the signature of `{0}` does not verify")]
+    BadSignature(KeyName),
+    /// No signature is by a known key.
+    #[error("no signature is by a trusted key")]
+    UnknownSigner,
+}
+
+impl KeyName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for KeyName {
+    type Err = InvalidKeyName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidKeyName> {
+        let is_refused = |c: char| c == '+' || c.is_whitespace() || c.is_control();
+        if text.is_empty() || text.contains(is_refused) {
+            return Err(InvalidKeyName(text.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl VerifierKey {
+    /// The verifier key of this name and Ed25519 key.
+    #[must_use]
+    pub fn new(name: KeyName, key: PublicKey) -> Self {
+        let hasher = Sha256::new().chain_update(&name.0).chain_update([b'\n', ED25519]);
+        let [a, b, c, d, ..] = <[u8; 32]>::from(hasher.chain_update(key.to_bytes()).finalize());
+        Self { name, id: [a, b, c, d], key }
+    }
+
+    /// Who signs with it.
+    #[must_use]
+    pub const fn name(&self) -> &KeyName {
+        &self.name
+    }
+
+    fn is_named_by(&self, signature: &NoteSignature) -> bool {
+        self.name == signature.name && self.id == signature.id
+    }
+}
+
+impl FromStr for VerifierKey {
+    type Err = VerifierKeyError;
+
+    fn from_str(text: &str) -> Result<Self, VerifierKeyError> {
+        let mut parts = text.splitn(3, '+');
+        let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(VerifierKeyError::Shape);
+        };
+        let name = name.parse()?;
+        if id.len() != 2 * KEY_ID_BYTES || !id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(VerifierKeyError::Id);
+        }
+        let typed = STANDARD.decode(key).map_err(|_| VerifierKeyError::Key)?;
+        let (kind, bytes) = typed.split_first().ok_or(VerifierKeyError::Key)?;
+        if *kind != ED25519 {
+            return Err(VerifierKeyError::Type(*kind));
+        }
+        let bytes: &[u8; 32] = bytes.try_into().map_err(|_| VerifierKeyError::Key)?;
+        let key = Self::new(name, PublicKey::from_bytes(bytes).ok_or(VerifierKeyError::NotAPoint)?);
+        if hex::encode(key.id) == id { Ok(key) } else { Err(VerifierKeyError::OtherId) }
+    }
+}
+
+impl fmt::Display for VerifierKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut typed = vec![ED25519];
+        typed.extend(self.key.to_bytes());
+        write!(f, "{}+{}+{}", self.name, hex::encode(self.id), STANDARD.encode(typed))
+    }
+}
+
+impl SignedNote {
+    /// What is signed, its last line feed included.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A note with one signature, over exactly `text`, whose form the caller vouches for.
+    pub(super) fn signed(text: String, key: &VerifierKey, signature: [u8; SIGNATURE_BYTES]) -> Self {
+        let signature = NoteSignature { name: key.name.clone(), id: key.id, bytes: signature.to_vec() };
+        Self { text, signatures: vec![signature] }
+    }
+
+    /// Checks that at least one of these keys signed the text, and that none of them signed it wrongly. Signatures by
+    /// other keys are passed over.
+    ///
+    /// # Errors
+    /// [`NoteError::BadSignature`], [`NoteError::UnknownSigner`].
+    pub fn verify<'a>(&self, keys: impl IntoIterator<Item = &'a VerifierKey>) -> Result<(), NoteError> {
+        let mut is_signed = false;
+        for key in keys {
+            for signature in self.signatures.iter().filter(|signature| key.is_named_by(signature)) {
+                let bytes: Result<&[u8; SIGNATURE_BYTES], _> = signature.bytes.as_slice().try_into();
+                if !bytes.is_ok_and(|bytes| key.key.verifies(self.text.as_bytes(), bytes)) {
+                    return Err(NoteError::BadSignature(key.name.clone()));
+                }
+                is_signed = true;
+            }
+        }
+        if is_signed { Ok(()) } else { Err(NoteError::UnknownSigner) }
+    }
+}
+
+impl FromStr for SignedNote {
+    type Err = NoteError;
+
+    fn from_str(note: &str) -> Result<Self, NoteError> {
+        if note.len() > NOTE_BYTES_MAX {
+            return Err(NoteError::TooLong);
+        }
+        let is_control = |line: &str| line.bytes().any(|byte| byte < b' ');
+        if let Some(index) = note.split('\n').position(is_control) {
+            return Err(NoteError::ControlCharacter { line: index.saturating_add(1) });
+        }
+        // The last empty line: the text may have others.
+        let (text, signatures) = note.rsplit_once("\n\n").ok_or(NoteError::NoSeparator)?;
+        if signatures.is_empty() {
+            return Err(NoteError::NoSignature);
+        }
+        let lines = signatures.strip_suffix('\n').ok_or(NoteError::Unterminated)?.split('\n');
+        if lines.clone().count() > SIGNATURES_MAX {
+            return Err(NoteError::TooManySignatures);
+        }
+        let parse = |(number, line)| NoteSignature::parse(line).ok_or(NoteError::SignatureLine { number });
+        let signatures = (1..).zip(lines).map(parse).collect::<Result<_, _>>()?;
+        Ok(Self { text: format!("{text}\n"), signatures })
+    }
+}
+
+impl fmt::Display for SignedNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.text)?;
+        for NoteSignature { name, id, bytes } in &self.signatures {
+            writeln!(f, "{SIGNATURE_LINE}{name} {}", STANDARD.encode([id.as_slice(), bytes].concat()))?;
+        }
+        Ok(())
+    }
+}
+
+impl NoteSignature {
+    fn parse(line: &str) -> Option<Self> {
+        let (name, signature) = line.strip_prefix(SIGNATURE_LINE)?.split_once(' ')?;
+        let signature = STANDARD.decode(signature).ok()?;
+        let (id, bytes) = signature.split_first_chunk::<KEY_ID_BYTES>()?;
+        if bytes.is_empty() {
+            return None;
+        }
+        Some(Self { name: name.parse().ok()?, id: *id, bytes: bytes.to_vec() })
+    }
+}

@@ -1,0 +1,160 @@
+//! Checking a proof with nothing but the roots (RFC 9162, sections 2.1.3.2 and 2.1.4.2).
+
+use super::tree::node_hash;
+use crate::ids::Hex32;
+
+/// Why a proof proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProofError {
+    /// The leaf is not in a log of this size.
+    #[error("a log of {size} has no leaf {index}")]
+    NoSuchLeaf {
+        /// The leaf's place.
+        index: u64,
+        /// The log's size.
+        size: u64,
+    },
+    /// There is nothing to prove between these sizes.
+    #[error("a log of {first} is no beginning of a log of {second} that could be proved")]
+    Sizes {
+        /// The smaller log.
+        first: u64,
+        /// The larger one.
+        second: u64,
+    },
+    /// There are more hashes than these sizes take.
+    #[error("the proof has a hash too many")]
+    TooLong,
+    /// There are fewer hashes than these sizes take.
+    #[error("the proof lacks a hash")]
+    TooShort,
+    /// The hashes lead to another root than that of the log; of the larger log, where there are two.
+    #[error("the proof leads to another root")]
+    Root,
+    /// The hashes lead to another root than that of the smaller log.
+    #[error("the proof leads to another root of the smaller log")]
+    FirstRoot,
+}
+
+/// Whether the log of `size` with this `root` has the leaf at `index`, by its leaf hash.
+///
+/// # Errors
+/// [`ProofError`].
+pub fn verify_inclusion(
+    leaf_hash: Hex32,
+    index: u64,
+    size: u64,
+    proof: &[Hex32],
+    root: Hex32,
+) -> Result<(), ProofError> {
+    // Step 1.
+    if index >= size {
+        return Err(ProofError::NoSuchLeaf { index, size });
+    }
+    // Steps 2 and 3.
+    let mut at = Path { node: index, last: size.saturating_sub(1) };
+    let mut hash = leaf_hash;
+    // Step 4.
+    for sibling in proof {
+        hash = match at.climb()? {
+            Side::Left => node_hash(*sibling, hash),
+            Side::Right => node_hash(hash, *sibling),
+        };
+    }
+    // Step 5.
+    at.ends_with(hash == root)
+}
+
+/// Whether the log of `second` with `second_root` begins with the log of `first` with `first_root`. Of one size, they
+/// must be one root, and the proof empty; an empty log is refused, because nothing is proved of it.
+///
+/// # Errors
+/// [`ProofError`].
+pub fn verify_consistency(
+    first: u64,
+    second: u64,
+    proof: &[Hex32],
+    first_root: Hex32,
+    second_root: Hex32,
+) -> Result<(), ProofError> {
+    if first == 0 || first > second {
+        return Err(ProofError::Sizes { first, second });
+    }
+    if first == second {
+        return match proof {
+            [] if first_root == second_root => Ok(()),
+            [] => Err(ProofError::Root),
+            [..] => Err(ProofError::TooLong),
+        };
+    }
+    // Steps 1 and 2: a complete first log is itself the first hash.
+    let (start, rest) = match proof.split_first() {
+        None => return Err(ProofError::TooShort),
+        Some(_) if first.is_power_of_two() => (first_root, proof),
+        Some((start, rest)) => (*start, rest),
+    };
+    // Steps 3 and 4.
+    let mut at = Path { node: first.saturating_sub(1), last: second.saturating_sub(1) };
+    while at.node & 1 == 1 {
+        at.rise();
+    }
+    // Step 5.
+    let (mut old, mut new) = (start, start);
+    // Step 6.
+    for sibling in rest {
+        match at.climb()? {
+            Side::Left => (old, new) = (node_hash(*sibling, old), node_hash(*sibling, new)),
+            Side::Right => new = node_hash(new, *sibling),
+        }
+    }
+    // Step 7.
+    at.ends_with(new == second_root)?;
+    if old == first_root { Ok(()) } else { Err(ProofError::FirstRoot) }
+}
+
+/// On which side of the path the next hash stands.
+enum Side {
+    Left,
+    Right,
+}
+
+/// The way from a leaf to the root, as both sections have it: `fn` and `sn`.
+struct Path {
+    /// The place of the path's node within its level.
+    node: u64,
+    /// The place of the last node of that level.
+    last: u64,
+}
+
+impl Path {
+    /// One hash further.
+    fn climb(&mut self) -> Result<Side, ProofError> {
+        if self.last == 0 {
+            return Err(ProofError::TooLong);
+        }
+        let side = if self.node & 1 == 1 || self.node == self.last {
+            // A node at the right edge without a sibling is its own parent.
+            while self.node & 1 == 0 && self.node != 0 {
+                self.rise();
+            }
+            Side::Left
+        } else {
+            Side::Right
+        };
+        self.rise();
+        Ok(side)
+    }
+
+    const fn rise(&mut self) {
+        self.node >>= 1;
+        self.last >>= 1;
+    }
+
+    /// The proof is used up: the way must be at its end, and what was found there the root.
+    fn ends_with(&self, is_root: bool) -> Result<(), ProofError> {
+        if self.last != 0 {
+            return Err(ProofError::TooShort);
+        }
+        if is_root { Ok(()) } else { Err(ProofError::Root) }
+    }
+}

@@ -1,0 +1,206 @@
+//! Of which nodes a proof is made.
+//!
+//! A log keeps the roots of its complete subtrees. Every hash of a proof is the root of some subtree; the one that
+//! reaches to the log's right edge may be incomplete, and is then folded from the complete ones that it consists of.
+
+use super::tree::node_hash;
+use crate::ids::Hex32;
+
+/// Where the root of a complete subtree stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// 0 for a leaf, 1 for the parent of two leaves.
+    pub level: u32,
+    /// 0-based position within the level.
+    pub index: u64,
+}
+
+/// A subtree of a log: the leaves `start..end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subtree {
+    // INVARIANT: `start < end`, and `start` is a multiple of each power of two up to `end - start`; kept by `split`.
+    start: u64,
+    end: u64,
+}
+
+/// The subtrees whose roots prove that a log of `size` has the leaf `index`, in the proof's order: from the leaf's
+/// sibling to the root's child (RFC 6962, section 2.1.1). None when the log has no such leaf.
+#[must_use]
+pub fn inclusion(index: u64, size: u64) -> Option<Vec<Subtree>> {
+    let mut around = Subtree::whole(size).filter(|log| index < log.end)?;
+    let mut siblings = Vec::new();
+    while let Some((left, right)) = around.split() {
+        let (inside, sibling) = if index < left.end { (left, right) } else { (right, left) };
+        siblings.push(sibling);
+        around = inside;
+    }
+    siblings.reverse();
+    Some(siblings)
+}
+
+/// The subtrees whose roots prove that a log of `second` begins with the log of `first`, in the proof's order (RFC 6962,
+/// section 2.1.2); none of them when both are one. None when there is nothing to prove: an empty log is the beginning of
+/// every log, and a longer one of none.
+#[must_use]
+pub fn consistency(first: u64, second: u64) -> Option<Vec<Subtree>> {
+    let mut around = Subtree::whole(second).filter(|log| 0 < first && first <= log.end)?;
+    let mut parts = Vec::new();
+    // As long as the descent only went left, the subtree it ends at is the whole first log, whose root is known.
+    let mut is_known = true;
+    while first < around.end {
+        let Some((left, right)) = around.split() else { break };
+        if first <= left.end {
+            parts.push(right);
+            around = left;
+        } else {
+            parts.push(left);
+            around = right;
+            is_known = false;
+        }
+    }
+    if !is_known {
+        parts.push(around);
+    }
+    parts.reverse();
+    Some(parts)
+}
+
+impl Subtree {
+    /// A log of so many leaves. None for an empty one, which has no nodes.
+    #[must_use]
+    pub const fn whole(size: u64) -> Option<Self> {
+        if size == 0 { None } else { Some(Self { start: 0, end: size }) }
+    }
+
+    /// The complete subtrees that it consists of, largest first; only one when it is complete itself.
+    pub fn places(self) -> impl Iterator<Item = Place> + Send {
+        let n_leaves = self.end.saturating_sub(self.start);
+        let is_set = move |level: &u32| (n_leaves >> level) & 1 == 1;
+        (0..u64::BITS).rev().filter(is_set).map(move |level| {
+            let before = (n_leaves >> level).saturating_sub(1);
+            Place { level, index: (self.start >> level).saturating_add(before) }
+        })
+    }
+
+    /// Its root, from the roots of the complete subtrees that it consists of.
+    ///
+    /// # Errors
+    /// The first place that `hash_at` does not know.
+    pub fn root(self, mut hash_at: impl FnMut(Place) -> Option<Hex32>) -> Result<Hex32, Place> {
+        let hashes = self.places().map(|place| hash_at(place).ok_or(place)).collect::<Result<Vec<_>, _>>()?;
+        let folded = hashes.into_iter().rev().reduce(|right, left| node_hash(left, right));
+        folded.ok_or(Place { level: 0, index: self.start })
+    }
+
+    /// Its two halves, the left one of the largest power of two below its size. None for a leaf.
+    fn split(self) -> Option<(Self, Self)> {
+        let below = self.end.saturating_sub(self.start).saturating_sub(1);
+        let middle = self.start.saturating_add(1 << below.checked_ilog2()?);
+        Some((Self { end: middle, ..self }, Self { start: middle, ..self }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::tree::Frontier;
+    use crate::log::tree::tests::{leaves, merkle_tree_hash};
+    use std::collections::BTreeMap;
+
+    const N: u64 = 130;
+
+    /// What a store of these leaves has.
+    fn stored(leaves: &[Hex32]) -> BTreeMap<Place, Hex32> {
+        let mut frontier = Frontier::default();
+        let mut nodes = BTreeMap::new();
+        for (index, leaf) in (0..).zip(leaves) {
+            nodes.insert(Place { level: 0, index }, *leaf);
+            let completed = frontier.append(*leaf).into_iter();
+            nodes.extend(completed.map(|node| (Place { level: node.level, index: node.index }, node.hash)));
+        }
+        nodes
+    }
+
+    fn roots(parts: Vec<Subtree>, nodes: &BTreeMap<Place, Hex32>) -> Vec<Hex32> {
+        parts.into_iter().map(|part| part.root(|place| nodes.get(&place).copied()).unwrap()).collect()
+    }
+
+    /// PATH(m, D[n]), word for word.
+    fn path(m: usize, leaves: &[Hex32]) -> Vec<Hex32> {
+        if leaves.len() < 2 {
+            return vec![];
+        }
+        let k = leaves.len().next_power_of_two() / 2;
+        let (mut inside, outside) = if m < k {
+            (path(m, &leaves[..k]), merkle_tree_hash(&leaves[k..]))
+        } else {
+            (path(m - k, &leaves[k..]), merkle_tree_hash(&leaves[..k]))
+        };
+        inside.push(outside);
+        inside
+    }
+
+    /// SUBPROOF(m, D[n], b), word for word.
+    fn subproof(m: usize, leaves: &[Hex32], b: bool) -> Vec<Hex32> {
+        if m == leaves.len() {
+            return if b { vec![] } else { vec![merkle_tree_hash(leaves)] };
+        }
+        let k = leaves.len().next_power_of_two() / 2;
+        let (mut inside, outside) = if m <= k {
+            (subproof(m, &leaves[..k], b), merkle_tree_hash(&leaves[k..]))
+        } else {
+            (subproof(m - k, &leaves[k..], false), merkle_tree_hash(&leaves[..k]))
+        };
+        inside.push(outside);
+        inside
+    }
+
+    #[test]
+    fn proofs_are_those_of_rfc_6962() {
+        let leaves = leaves(N);
+        let nodes = stored(&leaves);
+        for size in 1..=N {
+            let log = &leaves[..usize::try_from(size).unwrap()];
+            let root = Subtree::whole(size).unwrap().root(|place| nodes.get(&place).copied());
+            assert_eq!(root, Ok(merkle_tree_hash(log)));
+            for below in 0..size {
+                let m = usize::try_from(below).unwrap();
+                assert_eq!(roots(inclusion(below, size).unwrap(), &nodes), path(m, log));
+                let proof = roots(consistency(below + 1, size).unwrap(), &nodes);
+                assert_eq!(proof, subproof(m + 1, log, true));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_log_has_no_proof() {
+        for (index, size) in [(0, 0), (1, 1), (u64::MAX, u64::MAX)] {
+            assert_eq!(inclusion(index, size), None);
+        }
+        for (first, second) in [(0, 0), (0, 1), (2, 1), (u64::MAX, 1)] {
+            assert_eq!(consistency(first, second), None);
+        }
+    }
+
+    /// Twice the height at most, and no overflow at the largest sizes there can be.
+    #[test]
+    fn a_proof_needs_few_nodes() {
+        let n_places =
+            |parts: Option<Vec<Subtree>>| parts.unwrap().into_iter().flat_map(Subtree::places).count();
+        for size in [1, 2, 3, 1000, 1_000_000, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX] {
+            let height = size.ilog2() as usize + 1;
+            for at in [0, 1, size / 3, size / 2, size - 1].map(|at| at.min(size - 1)) {
+                assert!(n_places(inclusion(at, size)) <= 2 * height, "{at} of {size}");
+                assert!(n_places(consistency(at + 1, size)) <= 2 * height, "{at} of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_named() {
+        let subtree = Subtree::whole(3).unwrap();
+        let hash = Hex32::ZERO;
+        assert_eq!(subtree.root(|at| (at.level == 0).then_some(hash)), Err(Place { level: 1, index: 0 }));
+        assert_eq!(subtree.root(|at| (at.level == 1).then_some(hash)), Err(Place { level: 0, index: 2 }));
+    }
+}
