@@ -69,7 +69,7 @@ pub struct NodeReceipt {
     /// Head of the node's own chain of this operation's steps after this one.
     pub transition_hash: Hex32,
     /// Over the DSSE pre-authentication encoding of the statement's [payload](ReceiptStatement::payload).
-    #[serde(rename = "signature_hex")]
+    #[serde(rename = "node_signature")]
     pub signature: Signature,
 }
 

@@ -199,13 +199,13 @@ fn another_program_signs_the_same() {
 #[test]
 fn a_receipt_without_a_signature_is_none() {
     let receipt = serde_json::to_value(honest(&chain(0).statement(&Deed::Admitted).unwrap())).unwrap();
-    let text = receipt["signature_hex"].as_str().unwrap();
+    let text = receipt["node_signature"].as_str().unwrap();
     for wrong in [String::new(), text[1..].to_owned(), format!("{text}00"), text.to_uppercase()] {
         let mut altered = receipt.clone();
-        altered["signature_hex"] = wrong.into();
+        altered["node_signature"] = wrong.into();
         assert!(serde_json::from_value::<NodeReceipt>(altered).is_err());
     }
     let mut missing = receipt;
-    missing.as_object_mut().unwrap().remove("signature_hex");
+    missing.as_object_mut().unwrap().remove("node_signature");
     assert!(serde_json::from_value::<NodeReceipt>(missing).is_err());
 }
