@@ -6,6 +6,7 @@ mod custody_keys;
 mod custody_operations;
 mod execute;
 mod health;
+mod log;
 mod node_recovery;
 mod policy_bundles;
 mod policy_preview;

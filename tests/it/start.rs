@@ -20,7 +20,7 @@ fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
 }
 
 fn nothing_was_made(folder: &Path) {
-    for name in ["gateway.db", "nodes", "authority.key"] {
+    for name in ["gateway.db", "nodes", "authority.key", "log.key"] {
         assert!(!folder.join(name).exists(), "`{name}` was left behind");
     }
 }
@@ -149,6 +149,17 @@ fn an_authority_key_others_can_read() {
     let key = folder.path().join("authority.key");
     fs::write(&key, "00".repeat(32)).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(refused(folder.path(), &[]).contains("must be 0600"));
+}
+
+#[test]
+fn a_log_key_others_can_read_or_that_is_the_authoritys() {
+    let folder = tempfile::tempdir().unwrap();
+    private(&folder.path().join("authority.key"), &"00".repeat(32));
+    private(&folder.path().join("log.key"), &"00".repeat(32));
+    let line = refused(folder.path(), &[]);
+    assert!(line.contains("log key: must be another key than the authority's"), "{line}");
+    fs::set_permissions(folder.path().join("log.key"), fs::Permissions::from_mode(0o640)).unwrap();
     assert!(refused(folder.path(), &[]).contains("must be 0600"));
 }
 

@@ -15,7 +15,7 @@ pub mod wire;
 
 use axum::Router;
 use axum::routing::{get, post};
-use routes::{audit, custody_keys, custody_operations, health, operations, policy};
+use routes::{audit, custody_keys, custody_operations, health, log, operations, policy};
 use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -44,6 +44,11 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("POST", "/v1/custody/operations/{operationId}/external-export"),
     ("GET", "/v1/custody/operations/{operationId}/evidence"),
     ("GET", "/v1/custody/operations/{operationId}/audit-replay"),
+    ("GET", "/v1/log/checkpoint"),
+    ("GET", "/v1/log/key"),
+    ("GET", "/v1/log/consistency"),
+    ("GET", "/v1/log/inclusion"),
+    ("GET", "/v1/log/tlog-proof"),
     ("POST", "/v1/policy/preview"),
     ("GET", "/v1/policy/bundles"),
     ("GET", "/healthz"),
@@ -81,6 +86,11 @@ pub fn router(app: App) -> Router {
         )
         .route("/v1/custody/operations/{operationId}/evidence", get(custody_operations::evidence))
         .route("/v1/custody/operations/{operationId}/audit-replay", get(audit::custody_audit_replay))
+        .route("/v1/log/checkpoint", get(log::checkpoint))
+        .route("/v1/log/key", get(log::key))
+        .route("/v1/log/consistency", get(log::consistency))
+        .route("/v1/log/inclusion", get(log::inclusion))
+        .route("/v1/log/tlog-proof", get(log::tlog_proof))
         .route("/v1/policy/preview", post(policy::preview))
         .route("/v1/policy/bundles", get(policy::bundles))
         .route("/healthz", get(health::healthz))

@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document, generated from the handlers and shapes.
 
 use crate::error::{Code, ErrorBody};
-use crate::routes::{audit, custody_keys, custody_operations, health, operations, policy};
+use crate::routes::{audit, custody_keys, custody_operations, health, log, operations, policy};
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::OperationState;
@@ -39,6 +39,11 @@ use utoipa::OpenApi;
         custody_operations::external_export,
         custody_operations::evidence,
         audit::custody_audit_replay,
+        log::checkpoint,
+        log::key,
+        log::consistency,
+        log::inclusion,
+        log::tlog_proof,
         policy::preview,
         policy::bundles,
         health::healthz,

@@ -5,5 +5,6 @@ pub mod custody_keys;
 pub mod custody_operations;
 pub mod health;
 pub mod lifecycle;
+pub mod log;
 pub mod operations;
 pub mod policy;

@@ -5,6 +5,7 @@ pub mod common;
 pub mod custody;
 pub mod custody_view;
 pub mod evidence;
+pub mod log;
 pub mod operations;
 pub mod policy;
 pub mod readiness;

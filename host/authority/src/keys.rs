@@ -1,5 +1,4 @@
-//! The authority's key on disk: one line, the 32-byte Ed25519 seed in lower-case hexadecimal, readable by its owner
-//! alone.
+//! A signing key on disk: one line, the 32-byte Ed25519 seed in lower-case hexadecimal, readable by its owner alone.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,6 +9,9 @@ use zeroize::Zeroizing;
 /// Bytes of an Ed25519 seed (RFC 8032 section 5.1.5).
 const SEED_BYTES: usize = 32;
 
+/// An Ed25519 seed, wiped when it is dropped.
+pub type Seed = Zeroizing<[u8; SEED_BYTES]>;
+
 /// More than a key file ever has: 64 digits and an end of line, in any convention.
 const FILE_BYTES_MAX: u64 = 66;
 
@@ -17,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 66;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The file can not be read or written.
-    #[error("the authority key `{}` can not be opened: {}", path.display(), source.kind())]
+    #[error("the key `{}` can not be opened: {}", path.display(), source.kind())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -25,7 +27,7 @@ pub enum KeyFileError {
         source: io::Error,
     },
     /// Others than the owner may read or write it.
-    #[error("the authority key `{}` has mode {mode:04o}; it must be 0600", path.display())]
+    #[error("the key `{}` has mode {mode:04o}; it must be 0600", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -33,13 +35,13 @@ pub enum KeyFileError {
         mode: u32,
     },
     /// It is not one line of 64 hexadecimal characters.
-    #[error("the authority key `{}` is not 64 lowercase hexadecimal characters", path.display())]
+    #[error("the key `{}` is not 64 lowercase hexadecimal characters", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
     },
     /// The operating system gave no randomness.
-    #[error("the operating system gave no randomness for the authority key")]
+    #[error("the operating system gave no randomness for a key")]
     NoRandomness,
 }
 
@@ -47,7 +49,7 @@ pub enum KeyFileError {
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`], [`KeyFileError::Exposed`] or [`KeyFileError::Malformed`].
-pub fn load(path: &Path) -> Result<Zeroizing<[u8; SEED_BYTES]>, KeyFileError> {
+pub fn load(path: &Path) -> Result<Seed, KeyFileError> {
     let file = File::open(path).map_err(|source| unreadable(path, source))?;
     // Of the open file, not of the name: nobody can put another one in its place in between.
     let metadata = file.metadata().map_err(|source| unreadable(path, source))?;
@@ -68,11 +70,11 @@ pub fn load(path: &Path) -> Result<Zeroizing<[u8; SEED_BYTES]>, KeyFileError> {
 }
 
 /// The seed in the file, which is made with a fresh one when it is not there. For development: in production an
-/// operator makes the key and pins its public half on the nodes before the gateway ever starts.
+/// operator makes the key, and whoever relies on it has its public half before the gateway ever starts.
 ///
 /// # Errors
 /// As [`load`], and [`KeyFileError::NoRandomness`].
-pub fn load_or_create(path: &Path) -> Result<Zeroizing<[u8; SEED_BYTES]>, KeyFileError> {
+pub fn load_or_create(path: &Path) -> Result<Seed, KeyFileError> {
     if path.exists() {
         return load(path);
     }
@@ -106,7 +108,7 @@ fn create(path: &Path, file: File) -> Result<(), KeyFileError> {
 }
 
 /// Durable before anything is signed with it: its file, and the name in the folder.
-fn write(path: &Path, mut file: File, seed: &Zeroizing<[u8; SEED_BYTES]>) -> io::Result<()> {
+fn write(path: &Path, mut file: File, seed: &Seed) -> io::Result<()> {
     let mut line = Zeroizing::new([b'\n'; 2 * SEED_BYTES + 1]);
     let digits = line.get_mut(..2 * SEED_BYTES).unwrap_or_default();
     hex::encode_to_slice(seed.as_slice(), digits).map_err(io::Error::other)?;
@@ -120,7 +122,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn parse(text: &str) -> Option<Zeroizing<[u8; SEED_BYTES]>> {
+fn parse(text: &str) -> Option<Seed> {
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
     }
@@ -163,10 +165,7 @@ mod tests {
         for mode in [0o640, 0o604, 0o660, 0o644] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let error = load_or_create(&path).unwrap_err();
-            assert_eq!(
-                line(&error, &path),
-                format!("the authority key `KEY` has mode {mode:04o}; it must be 0600")
-            );
+            assert_eq!(line(&error, &path), format!("the key `KEY` has mode {mode:04o}; it must be 0600"));
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
         assert!(load(&path).is_ok());
@@ -177,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("authority.key");
         let error = load(&path).unwrap_err();
-        assert_eq!(line(&error, &path), "the authority key `KEY` can not be opened: entity not found");
+        assert_eq!(line(&error, &path), "the key `KEY` can not be opened: entity not found");
         let seed = "ab".repeat(32);
         let wrong =
             [String::new(), seed[1..].to_owned(), format!("{seed}00"), seed.to_uppercase(), "é".repeat(33)];
@@ -185,10 +184,7 @@ mod tests {
             fs::write(&path, &content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             let error = load_or_create(&path).unwrap_err();
-            assert_eq!(
-                line(&error, &path),
-                "the authority key `KEY` is not 64 lowercase hexadecimal characters"
-            );
+            assert_eq!(line(&error, &path), "the key `KEY` is not 64 lowercase hexadecimal characters");
         }
         fs::write(&path, format!("{seed}\r\n")).unwrap();
         assert!(load(&path).is_ok());

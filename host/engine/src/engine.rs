@@ -4,7 +4,8 @@ use crate::backoff::Backoff;
 use crate::error::EngineError;
 use crate::locks::OperationLocks;
 use crate::ports::{
-    CommitOperations, DescribePolicies, DriveNodes, EvaluatePolicy, ReadOperations, SignAdmission, TellTime,
+    CommitOperations, DescribePolicies, DriveNodes, EvaluatePolicy, ReadLog, ReadOperations, SignAdmission,
+    SignCheckpoint, TellTime,
 };
 use crate::rate::{Budgets, Rate};
 use crate::readiness::LastProbe;
@@ -26,6 +27,8 @@ const PROVISIONING_MAX: usize = 2;
 pub struct Ports {
     pub commits: Arc<dyn CommitOperations>,
     pub reads: Arc<dyn ReadOperations>,
+    pub log: Arc<dyn ReadLog>,
+    pub checkpoints: Arc<dyn SignCheckpoint>,
     pub policy: Arc<dyn EvaluatePolicy>,
     pub policies: Arc<dyn DescribePolicies>,
     pub authority: Arc<dyn SignAdmission>,

@@ -5,8 +5,8 @@
 //!
 //! Use cases: [`Engine::submit`], [`Engine::submit_on_key`], [`Engine::approve`], [`Engine::execute`],
 //! [`Engine::publish`], [`Engine::recover`], [`Engine::export`], [`Engine::operation`], [`Engine::history`],
-//! [`Engine::key`], [`Engine::key_operations`], [`Engine::preview`], [`Engine::policies`], [`Engine::readiness`],
-//! [`Engine::reconcile`]. Start reading at `drive`.
+//! [`Engine::key`], [`Engine::key_operations`], [`Engine::preview`], [`Engine::policies`], [`Engine::checkpoint`],
+//! [`Engine::inclusion_evidence`], [`Engine::readiness`], [`Engine::reconcile`]. Start reading at `drive`.
 
 mod approve;
 mod backoff;
@@ -21,6 +21,7 @@ mod fit;
 mod judge;
 mod key;
 mod locks;
+mod log;
 mod perform;
 pub mod ports;
 mod provision;
@@ -41,6 +42,7 @@ pub use execute::{Execute, Publish};
 pub use export::Export;
 pub use key::{KeyOperations, KeyTarget};
 pub use locks::{Locks, OperationLocks};
+pub use log::InclusionEvidence;
 pub use query::Preview;
 pub use rate::Rate;
 pub use readiness::Readiness;

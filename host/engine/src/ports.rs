@@ -1,5 +1,6 @@
 //! What the engine needs of the world. Adapters implement these; none of them sees another.
 
+mod log;
 mod policies;
 
 use crate::error::Unavailable;
@@ -13,6 +14,7 @@ use gateway_domain::operation::{Effect, Event, Operation, Outcome};
 use gateway_domain::policy::{self, Facts, Spent};
 use gateway_domain::time::EpochMs;
 
+pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
     DescribePolicies, KeepPolicies, KeptBundle, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts,

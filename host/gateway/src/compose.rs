@@ -5,7 +5,8 @@ use crate::counting;
 use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
-use gateway_authority::{EmbeddedAuthority, keys};
+use gateway_authority::keys::{KeyFileError, Seed};
+use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::dsse::KeySet;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
@@ -107,10 +108,13 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     let clock: Arc<dyn TellTime> = Arc::new(SystemClock);
     let policies = open_lifecycle(settings, policy, Arc::clone(&store), Arc::clone(&clock)).await?;
     let authority = open_authority(settings)?;
+    let log_signer = open_log_signer(settings, &authority)?;
     let fleet = open_fleet(settings, authority.public_key()).await?;
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
+        log: store.clone(),
+        checkpoints: Arc::new(log_signer),
         policy: policies.host(),
         policies: policies.clone(),
         authority: Arc::new(authority),
@@ -127,12 +131,25 @@ pub fn app(settings: &Settings, ports: Ports) -> App {
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {
-    let seed = match settings.profile {
-        Profile::Development => keys::load_or_create(&settings.authority_key),
-        Profile::Production => keys::load(&settings.authority_key),
-    };
-    let seed = seed.map_err(|error| StartError::new("authority", error))?;
-    Ok(EmbeddedAuthority::new(&seed))
+    let seed = seed(settings, &settings.authority_key);
+    Ok(EmbeddedAuthority::new(&seed.map_err(|error| StartError::new("authority", error))?))
+}
+
+/// Who reads a signature must never have to ask which of the two it could have been.
+fn open_log_signer(settings: &Settings, authority: &EmbeddedAuthority) -> Result<LogSigner, StartError> {
+    let seed = seed(settings, &settings.log_key).map_err(|error| StartError::new("log key", error))?;
+    let signer = LogSigner::new(settings.log_origin.clone(), &seed);
+    if signer.public_key() == authority.public_key() {
+        return Err(StartError::new("log key", "must be another key than the authority's"));
+    }
+    Ok(signer)
+}
+
+fn seed(settings: &Settings, path: &Path) -> Result<Seed, KeyFileError> {
+    match settings.profile {
+        Profile::Development => keys::load_or_create(path),
+        Profile::Production => keys::load(path),
+    }
 }
 
 /// Each node pins the authority and holds operations to the deployment's approvals by itself.

@@ -41,7 +41,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         hangups,
         stopping.clone(),
     ));
-    tracing::info!(%address, profile = ?settings.profile, "operation-gateway listens");
+    let log_key = gateway.app.engine().log_key();
+    tracing::info!(%address, profile = ?settings.profile, %log_key, "operation-gateway listens");
     let router = gateway_api::router(gateway.app.clone());
     let listener = listener.tap_io(|stream| {
         let _only_slower = stream.set_nodelay(true);

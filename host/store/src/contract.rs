@@ -6,19 +6,20 @@ pub(crate) mod commits;
 pub(crate) mod decisions;
 pub(crate) mod evidence;
 pub(crate) mod keys;
+pub(crate) mod log;
 pub(crate) mod policies;
 pub(crate) mod queries;
 pub(crate) mod samples;
 pub(crate) mod spending;
 
 use crate::Decisions;
-use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadOperations};
+use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadLog, ReadOperations};
 use std::sync::Arc;
 
 /// All ports at once.
-pub(crate) trait Ports: CommitOperations + ReadOperations + KeepPolicies + 'static {}
+pub(crate) trait Ports: CommitOperations + ReadOperations + ReadLog + KeepPolicies + 'static {}
 
-impl<T: CommitOperations + ReadOperations + KeepPolicies + 'static> Ports for T {}
+impl<T: CommitOperations + ReadOperations + ReadLog + KeepPolicies + 'static> Ports for T {}
 
 /// A database of a test's own, empty when first opened.
 pub(crate) trait Deployment {
@@ -56,6 +57,10 @@ macro_rules! contract_cases {
             evidence::ledger_roots_survive_reopening
             evidence::events_chain_to_the_record_root
             evidence::every_change_is_read_back
+            log::every_event_of_every_log_is_proved
+            log::a_log_begins_with_every_log_before
+            log::what_was_never_there_has_no_proof
+            log::proofs_while_the_log_grows_are_of_one_log
             queries::owing_operations_longest_untouched_first
             queries::pending_operations_submitted_before
             queries::what_is_unknown_is_none

@@ -1,4 +1,5 @@
-//! Durable commits and reads: the engine's [`CommitOperations`], [`ReadOperations`] and [`KeepPolicies`] on a database.
+//! Durable commits and reads: the engine's [`CommitOperations`], [`ReadOperations`], [`ReadLog`] and [`KeepPolicies`] on a
+//! database.
 //!
 //! Deliberately absent: rules. What a commit holds was decided before it came here; this crate compares revisions, adds
 //! events to the log of all events, and writes everything or nothing. It looks into an operation only for the columns
@@ -10,6 +11,7 @@
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
 //! [`KeepPolicies`]: gateway_engine::ports::KeepPolicies
+//! [`ReadLog`]: gateway_engine::ports::ReadLog
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod commit;
 mod decision;
 mod decisions;
+mod log;
 mod policies;
 mod previews;
 mod read;

@@ -1,4 +1,4 @@
-//! The store as the rest of the gateway sees it: three ports over one backend.
+//! The store as the rest of the gateway sees it: four ports over one backend.
 
 use crate::error::OpenError;
 use crate::sqlite::Sqlite;
@@ -12,7 +12,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{
     Activated, Activation, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies, KeptBundle,
-    PreviewRecord, ReadOperations, Record,
+    LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations, Record,
 };
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
@@ -193,6 +193,33 @@ impl ReadOperations for Store {
     async fn ping(&self) -> Result<(), Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.ping().await,
+        }
+    }
+}
+
+#[async_trait]
+impl ReadLog for Store {
+    async fn log_head(&self) -> Result<LogHead, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.log_head().await,
+        }
+    }
+
+    async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.log_index(id, seq).await,
+        }
+    }
+
+    async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.log_inclusion(index, size).await,
+        }
+    }
+
+    async fn log_consistency(&self, first: u64, second: u64) -> Result<Option<LogConsistency>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.log_consistency(first, second).await,
         }
     }
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use gateway_api::state::App;
-use gateway_authority::EmbeddedAuthority;
+use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports};
@@ -75,6 +75,7 @@ pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String
         ("database_url".to_owned(), format!("sqlite://{}", path(&folder.join("gateway.db")))),
         ("node_directory".to_owned(), path(&folder.join("nodes"))),
         ("authority_key".to_owned(), path(&folder.join("authority.key"))),
+        ("log_key".to_owned(), path(&folder.join("log.key"))),
         ("policy_bundle".to_owned(), path(&root.join("bundles/payment-guard"))),
         ("policy_trust_roots".to_owned(), path(&root.join("bundles/trust-development.json"))),
         ("admission_rate".to_owned(), "0".to_owned()),
@@ -130,9 +131,12 @@ impl World {
             compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
         let authority = EmbeddedAuthority::new(&Zeroizing::new([7; 32]));
         let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
+        let log_signer = LogSigner::new(settings.log_origin.clone(), &Zeroizing::new([8; 32]));
         let ports = Ports {
             commits: store.clone(),
             reads: Arc::new(Overtaken { store: store.clone(), next: held_up.clone() }),
+            log: store.clone(),
+            checkpoints: Arc::new(log_signer),
             policy: Arc::new(Recording { host: policies.host(), asked: asked.clone() }),
             policies,
             authority: Arc::new(authority),

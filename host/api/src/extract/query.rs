@@ -28,6 +28,16 @@ pub fn limit(query: &str, default: u32, max: u32) -> Result<u32, ApiError> {
     limit.ok_or_else(|| fault(format!("`limit` must be a whole number from 1 to {max}")))
 }
 
+/// A parameter that must be there: a whole number, in digits alone.
+///
+/// # Errors
+/// `invalid_request` for anything else, and for what is above 2^64 - 1.
+pub fn whole_number(query: &str, name: &str) -> Result<u64, ApiError> {
+    let is_plain = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = once(query, name)?.filter(is_plain).and_then(|text| text.parse().ok());
+    number.ok_or_else(|| fault(format!("`{name}` must be given, as a whole number")))
+}
+
 /// A fault of a query.
 #[must_use]
 pub fn fault(message: String) -> ApiError {

@@ -187,7 +187,10 @@ fn a_checkpoint_is_believed_of_its_own_log_only() {
         let mut bytes = text.clone().into_bytes();
         bytes[at] ^= 1;
         let changed = String::from_utf8(bytes).unwrap().parse::<SignedCheckpoint>();
-        assert!(changed.is_err() || changed.unwrap().verify(&[own.clone()]).is_err(), "byte {at}");
+        assert!(
+            changed.is_err() || changed.unwrap().verify(std::slice::from_ref(&own)).is_err(),
+            "byte {at}"
+        );
     }
     assert_eq!(text.parse(), Ok(signed));
 }

@@ -17,6 +17,7 @@ pub(crate) fn settings(folder: &Path) -> BTreeMap<String, String> {
         ("database_url".to_owned(), format!("sqlite://{}", shown(&folder.join("gateway.db")))),
         ("node_directory".to_owned(), shown(&folder.join("nodes"))),
         ("authority_key".to_owned(), shown(&folder.join("authority.key"))),
+        ("log_key".to_owned(), shown(&folder.join("log.key"))),
         ("policy_bundle".to_owned(), shown(&root().join("bundles/payment-guard"))),
         ("policy_trust_roots".to_owned(), shown(&root().join("bundles/trust-development.json"))),
         ("admission_rate".to_owned(), "0".to_owned()),

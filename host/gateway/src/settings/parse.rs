@@ -2,6 +2,7 @@
 
 use super::sources::Resolved;
 use gateway_api::state::ProfileAliases;
+use gateway_domain::log::KeyName;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -32,6 +33,9 @@ pub enum NodeKey {
     Passphrase(PathBuf),
 }
 
+/// Longest name of a log: witnesses that sign in the newer form have one byte for its length.
+const LOG_ORIGIN_BYTES_MAX: usize = 255;
+
 /// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -54,6 +58,8 @@ pub struct Settings {
     pub node_key: NodeKey,
     pub node_count: u16,
     pub authority_key: PathBuf,
+    pub log_key: PathBuf,
+    pub log_origin: KeyName,
     pub policy_bundle: PathBuf,
     pub policy_trust_roots: PathBuf,
     pub policy_pins: String,
@@ -90,8 +96,10 @@ impl Settings {
     pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
         let mut reader = Reader { resolved, faults: Vec::new() };
         let settings = reader.settings();
-        reader.check(&settings);
-        if reader.faults.is_empty() { Ok(settings) } else { Err(reader.faults) }
+        if let Some(settings) = &settings {
+            reader.check(settings);
+        }
+        settings.filter(|_| reader.faults.is_empty()).ok_or(reader.faults)
     }
 }
 
@@ -101,9 +109,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn settings(&mut self) -> Settings {
+    /// None when there is nothing that could stand for a setting that is wrong.
+    fn settings(&mut self) -> Option<Settings> {
         self.only("runtime_nodes", &[("embedded", ())]);
-        Settings {
+        let log_origin = self.log_origin();
+        Some(Settings {
             profile: self.one_of(
                 "profile",
                 &[("development", Profile::Development), ("production", Profile::Production)],
@@ -115,6 +125,7 @@ impl Reader<'_> {
             node_key: self.node_key(),
             node_count: self.value("node_count", "a whole number up to 65535", 2),
             authority_key: self.text("authority_key").into(),
+            log_key: self.text("log_key").into(),
             policy_bundle: self.text("policy_bundle").into(),
             policy_trust_roots: self.text("policy_trust_roots").into(),
             policy_pins: self.resolved.text("policy_pins").to_owned(),
@@ -145,7 +156,8 @@ impl Reader<'_> {
                 &[("auto", LogFormat::Auto), ("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
                 LogFormat::Json,
             ),
-        }
+            log_origin: log_origin?,
+        })
     }
 
     /// What is fine alone and wrong together.
@@ -190,6 +202,15 @@ impl Reader<'_> {
                 NodeKey::File(key.into())
             }
         }
+    }
+
+    fn log_origin(&mut self) -> Option<KeyName> {
+        let text = self.resolved.text("log_origin");
+        let name = text.parse().ok().filter(|_| text.len() <= LOG_ORIGIN_BYTES_MAX);
+        if name.is_none() {
+            self.fault("log_origin", &format!("must be a name without white space and `+`, not `{text}`"));
+        }
+        name
     }
 
     fn auth_mode(&mut self) -> AuthMode {
@@ -286,8 +307,16 @@ mod tests {
 
     #[test]
     fn every_wrong_value_is_one_line_that_names_its_setting() {
-        let skipped =
-            ["policy_pins", "permitted_recipients", "database_url", "node_directory", "authority_key", "log"];
+        let skipped = [
+            "policy_pins",
+            "permitted_recipients",
+            "database_url",
+            "node_directory",
+            "authority_key",
+            "log_key",
+            "log_origin",
+            "log",
+        ];
         let paths = [
             "policy_bundle",
             "policy_trust_roots",
@@ -303,7 +332,7 @@ mod tests {
             assert_eq!(faults.len(), 1, "{faults:?}");
             assert!(faults[0].contains(setting.name) && !faults[0].contains('\n'), "{faults:?}");
         }
-        for setting in ["database_url", "policy_bundle", "node_directory", "log"] {
+        for setting in ["database_url", "policy_bundle", "node_directory", "log_key", "log_origin", "log"] {
             assert!(settings(&[(&setting.to_uppercase(), "")]).unwrap_err()[0].contains(setting));
         }
     }
@@ -321,15 +350,34 @@ mod tests {
     }
 
     #[test]
+    fn the_log_has_a_name_that_fits_its_texts() {
+        let origin = |name: &str| settings(&[("LOG_ORIGIN", name)]).map(|settings| settings.log_origin);
+        assert_eq!(origin("bank.example/log").unwrap().as_str(), "bank.example/log");
+        assert!(origin(&"x".repeat(255)).is_ok());
+        for wrong in ["a b", "a+b", "a\u{a0}b", &"x".repeat(256)] {
+            let faults = origin(wrong).unwrap_err();
+            assert!(faults.len() == 1 && faults[0].contains("log_origin"), "{faults:?}");
+        }
+        // Other faults are told beside it.
+        assert_eq!(settings(&[("LOG_ORIGIN", ""), ("LOG_FORMAT", "")]).unwrap_err().len(), 2);
+    }
+
+    #[test]
     fn production_refuses_what_only_development_may() {
-        let given = [("PROFILE", "production"), ("AUTHORITY_KEY", "k"), ("POLICY_TRUST_ROOTS", "r")];
+        let given = [
+            ("PROFILE", "production"),
+            ("AUTHORITY_KEY", "k"),
+            ("LOG_KEY", "l"),
+            ("LOG_ORIGIN", "bank.example/log"),
+            ("POLICY_TRUST_ROOTS", "r"),
+        ];
         let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass")]].concat()).unwrap_err();
         assert_eq!(faults, ["setting `auth_mode` must not be `bypass` in production"]);
         let any = ("SIGNATURE_PROFILE_ALIASES", "*=frost-ed25519-sha512");
         let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass"), any]].concat()).unwrap_err();
         assert_eq!(faults.len(), 2, "{faults:?}");
         let faults = settings(&[("PROFILE", "production")]).unwrap_err();
-        assert_eq!(faults.len(), 3, "{faults:?}");
+        assert_eq!(faults.len(), 5, "{faults:?}");
         let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), ("REQUIRED_APPROVALS", "0")]].concat())
             .unwrap_err();
         assert_eq!(faults.len(), 2, "{faults:?}");

@@ -58,6 +58,21 @@ pub const SETTINGS: &[Setting] = &[
         "FILE",
         "Ed25519 seed that signs admission decisions, hexadecimal, mode 0600; made on first start in development",
     ),
+    each(
+        "log_key",
+        "data/log.key",
+        None,
+        "FILE",
+        "Ed25519 seed that signs checkpoints of the log of all events, hexadecimal, mode 0600, another than authority_key; \
+         made on first start in development",
+    ),
+    each(
+        "log_origin",
+        "operation-gateway.local/log",
+        None,
+        "NAME",
+        "What checkpoints call the log: a URL without scheme that no other log has, without white space and +",
+    ),
     both("policy_bundle", "bundles/payment-guard", "DIRECTORY", "The signed policy bundle"),
     each(
         "policy_trust_roots",

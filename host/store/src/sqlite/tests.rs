@@ -11,7 +11,7 @@ use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{CommitOperations, Committed, ReadOperations};
+use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations};
 use gateway_engine::{Dependency, Unavailable};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use std::sync::Arc;
@@ -289,6 +289,67 @@ async fn a_damaged_log_is_not_opened() {
     }
 }
 
+/// Every row of the log altered or gone in turn, under an open store: no proof is ever another than it was, and each
+/// damage is noticed by somebody.
+#[tokio::test]
+async fn a_damaged_log_gives_no_proof_but_the_right_one() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let mut record = written(&*store, opening_payment(1)).await;
+    for step in 0..9 {
+        record = written(&*store, following(&record, EpochMs(step), vec![note(1)])).await;
+    }
+    let size = record.operation.revision;
+    let pairs: Vec<_> = (1..=size).flat_map(|size| (0..size).map(move |index| (index, size))).collect();
+    let answers = async || {
+        let mut answers = vec![store.log_head().await.map(|head| format!("{head:?}"))];
+        for (index, size) in &pairs {
+            answers.push(store.log_inclusion(*index, *size).await.map(|proof| format!("{proof:?}")));
+            answers.push(store.log_consistency(index + 1, *size).await.map(|proof| format!("{proof:?}")));
+        }
+        answers
+    };
+    let intact = answers().await;
+    assert!(intact.iter().all(Result::is_ok));
+    let mut damages = vec!["UPDATE operations SET ledger_root = zeroblob(32)".to_owned()];
+    damages.extend(
+        (0..size).map(|index| {
+            format!("UPDATE events SET event_hash = randomblob(32) WHERE ledger_index = {index}")
+        }),
+    );
+    for (level, n) in [(1, 5), (2, 2), (3, 1)] {
+        for index in 0..n {
+            let at = format!("WHERE level = {level} AND position = {index}");
+            damages.push(format!("UPDATE ledger_nodes SET hash = randomblob(32) {at}"));
+            damages.push(format!("UPDATE ledger_nodes SET hash = randomblob(31) {at}"));
+            damages.push(format!("DELETE FROM ledger_nodes {at}"));
+        }
+    }
+    folder.tamper("CREATE TABLE saved AS SELECT * FROM ledger_nodes").await;
+    folder.tamper("CREATE TABLE saved_events AS SELECT ledger_index, event_hash FROM events").await;
+    let root = record.ledger_root;
+    for damage in damages {
+        folder.tamper(&damage).await;
+        let damaged = answers().await;
+        let mut n_refused = 0;
+        for (before, after) in intact.iter().zip(damaged) {
+            match after {
+                Ok(after) => assert_eq!(before.as_ref(), Ok(&after), "{damage}"),
+                Err(error) => {
+                    assert_names(&error, "the log of all events is damaged: ");
+                    n_refused += 1;
+                }
+            }
+        }
+        assert!(n_refused > 0, "{damage}");
+        folder.tamper("DELETE FROM ledger_nodes").await;
+        folder.tamper("INSERT INTO ledger_nodes SELECT * FROM saved").await;
+        folder.tamper("UPDATE events SET event_hash = (SELECT event_hash FROM saved_events AS saved WHERE saved.ledger_index = events.ledger_index)").await;
+        folder.tamper(&format!("UPDATE operations SET ledger_root = x'{root}'")).await;
+        assert_eq!(answers().await, intact);
+    }
+}
+
 #[tokio::test]
 async fn a_job_that_fails_leaves_the_log_in_step() {
     let folder = Folder::new();
@@ -330,6 +391,16 @@ async fn searches_use_their_indexes() {
                 && row.3.contains("at_ms>?")
         };
         assert!(rows.iter().any(uses), "{rows:?}");
+    }
+    let sql = format!("EXPLAIN QUERY PLAN {}", super::log::NODES);
+    let rows: Vec<(i64, i64, i64, String)> =
+        sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
+    let plan: Vec<_> = rows.into_iter().map(|row| row.3).collect();
+    for search in [
+        "SEARCH ledger_nodes USING PRIMARY KEY (level=? AND position=?)",
+        "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)",
+    ] {
+        assert!(plan.iter().any(|step| step == search), "{plan:?}");
     }
     drop(store);
 }

@@ -1,0 +1,141 @@
+//! `/v1/log`: the log of all events, for auditors and monitors. It is one log for all tenants, and nothing of an event is
+//! in it but a hash.
+
+use crate::error::{ApiError, Code, ErrorBody};
+use crate::extract::{AuditRead, Caller, query};
+use crate::state::App;
+use crate::wire::log::{LogConsistencyView, LogInclusionView};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{Uri, header};
+use axum::response::IntoResponse;
+use gateway_domain::ids::OperationId;
+
+/// The log's head, signed: C2SP `checkpoint`.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/log/checkpoint", tag = "log", responses(
+    (status = 200, description = "the signed checkpoint", body = String, content_type = "text/plain"),
+    (status = 400, description = "`invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`, `policy_unavailable`", body = ErrorBody),
+))]
+pub async fn checkpoint(
+    _caller: Caller<AuditRead>,
+    State(app): State<App>,
+) -> Result<impl IntoResponse, ApiError> {
+    Ok(text(app.engine().checkpoint().await?.to_string()))
+}
+
+/// What checkpoints are verified with, as a C2SP verifier key. Whoever relies on it asks the operator for it another
+/// way: a forged log would give a forged key.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/log/key", tag = "log", responses(
+    (status = 200, description = "the verifier key", body = String, content_type = "text/plain"),
+    (status = 400, description = "`invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
+))]
+pub async fn key(_caller: Caller<AuditRead>, State(app): State<App>) -> impl IntoResponse {
+    text(format!("{}\n", app.engine().log_key()))
+}
+
+/// That the log of `second` events begins with the log of `first`.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/log/consistency", tag = "log", params(
+    ("first" = u64, Query, description = "Size of the log before", minimum = 1),
+    ("second" = u64, Query, description = "Size of the log after; at most its size now", minimum = 1),
+), responses(
+    (status = 200, body = LogConsistencyView),
+    (status = 400, description = "`invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn consistency(
+    _caller: Caller<AuditRead>,
+    uri: Uri,
+    State(app): State<App>,
+) -> Result<Json<LogConsistencyView>, ApiError> {
+    let query = uri.query().unwrap_or_default();
+    let (first, second) = (query::whole_number(query, "first")?, query::whole_number(query, "second")?);
+    let proof = app.engine().log_consistency(first, second).await?;
+    let nothing = || {
+        let rule = "`first` must be at least 1 and at most `second`, which must be at most the log's size";
+        query::fault(rule.to_owned())
+    };
+    Ok(Json(proof.ok_or_else(nothing)?.into()))
+}
+
+/// That the log of `size` events has the one at `index`.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/log/inclusion", tag = "log", params(
+    ("index" = u64, Query, description = "The event's place in the log, from 0"),
+    ("size" = u64, Query, description = "Size of the log; at most its size now", minimum = 1),
+), responses(
+    (status = 200, body = LogInclusionView),
+    (status = 400, description = "`invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn inclusion(
+    _caller: Caller<AuditRead>,
+    uri: Uri,
+    State(app): State<App>,
+) -> Result<Json<LogInclusionView>, ApiError> {
+    let query = uri.query().unwrap_or_default();
+    let (index, size) = (query::whole_number(query, "index")?, query::whole_number(query, "size")?);
+    let proof = app.engine().log_inclusion(index, size).await?;
+    let nothing =
+        || query::fault("`index` must be below `size`, which must be at most the log's size".to_owned());
+    Ok(Json(proof.ok_or_else(nothing)?.into()))
+}
+
+/// That an event of an operation is in the log, as a file that needs nothing else but the log's key: C2SP `tlog-proof`
+/// against a checkpoint signed now.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/log/tlog-proof", tag = "log", params(
+    ("operation_id" = String, Query, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+    ("seq" = u64, Query, description = "The event's number within the operation", minimum = 1),
+), responses(
+    (status = 200, description = "the proof", body = String, content_type = "text/plain"),
+    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`, `policy_unavailable`", body = ErrorBody),
+))]
+pub async fn tlog_proof(
+    caller: Caller<AuditRead>,
+    uri: Uri,
+    State(app): State<App>,
+) -> Result<impl IntoResponse, ApiError> {
+    let query = uri.query().unwrap_or_default();
+    let id = query::once(query, "operation_id")?.and_then(|id| id.parse::<OperationId>().ok());
+    let id = id.ok_or_else(|| {
+        ApiError::new(Code::InvalidOperationId, "`operation_id` must be 64 lowercase hexadecimal characters")
+    })?;
+    let seq = query::whole_number(query, "seq")?;
+    let proof = app.engine().tlog_proof(&caller.visibility(), id, seq).await?;
+    let nothing = || query::fault("`seq` must be from 1 to the number of the operation's events".to_owned());
+    Ok(text(proof.ok_or_else(nothing)?.to_string()))
+}
+
+fn text(body: String) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body)
+}

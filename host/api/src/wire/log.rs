@@ -1,0 +1,61 @@
+//! Proofs of the log as JSON: hashes are Hex32, in the order of RFC 6962.
+
+use gateway_domain::ids::Hex32;
+use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The log at one size.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LogHeadView {
+    /// How many events it has.
+    pub size: u64,
+    /// Its root.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub root: Hex32,
+}
+
+/// That an event is in the log (RFC 6962, section 2.1.1).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LogInclusionView {
+    /// The event's place, from 0.
+    pub index: u64,
+    /// SHA-256 of a zero byte and the event's hash.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub leaf_hash: Hex32,
+    /// The log that it is in.
+    pub head: LogHeadView,
+    /// From the leaf's sibling to the root's child.
+    #[schema(value_type = Vec<String>)]
+    pub hashes: Vec<Hex32>,
+}
+
+/// That the log only grew (RFC 6962, section 2.1.2).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LogConsistencyView {
+    /// The log before.
+    pub first: LogHeadView,
+    /// The log after.
+    pub second: LogHeadView,
+    /// None when both are one.
+    #[schema(value_type = Vec<String>)]
+    pub hashes: Vec<Hex32>,
+}
+
+impl From<LogHead> for LogHeadView {
+    fn from(LogHead { size, root }: LogHead) -> Self {
+        Self { size, root }
+    }
+}
+
+impl From<LogInclusion> for LogInclusionView {
+    fn from(LogInclusion { index, leaf_hash, head, hashes }: LogInclusion) -> Self {
+        Self { index, leaf_hash, head: head.into(), hashes }
+    }
+}
+
+impl From<LogConsistency> for LogConsistencyView {
+    fn from(LogConsistency { first, second, hashes }: LogConsistency) -> Self {
+        Self { first: first.into(), second: second.into(), hashes }
+    }
+}

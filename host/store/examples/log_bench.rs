@@ -1,0 +1,175 @@
+//! What the log of all events costs when it is small and when it is large: both in one process and in turns, so that a
+//! busy machine slows both alike. Run by `scripts/bench`; an argument is the larger log's number of events.
+//!
+//! Everything goes through the store. Both logs have as many operations; those of the larger one had more events, many in
+//! one commit, which is what makes a million of them soon.
+
+#![expect(clippy::print_stdout, reason = "a measuring tool")]
+
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::canonical::digest_bytes;
+use gateway_domain::ids::{Hex32, OperationId, Tenant};
+use gateway_domain::operation::{Asker, Change, Event, Submission, evolve, open, replay};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadLog, Record};
+use gateway_store::Store;
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const SMALL: u64 = 1_000;
+const LARGE: u64 = 1_000_000;
+
+/// Operations of each log; an append goes to one of them by chance, and so to any place of the tables.
+const N_OPERATIONS: u64 = 500;
+
+/// Of each kind, on each log, in turns.
+const N_ROUNDS: usize = 2_000;
+
+const KINDS: [&str; 5] = [
+    "append: a commit of one event, synced",
+    "head",
+    "inclusion in the head",
+    "inclusion in a log of half the size",
+    "consistency with the head",
+];
+
+#[tokio::main]
+async fn main() -> Measured<()> {
+    let large = std::env::args().nth(1).map_or(Ok(LARGE), |n| n.parse())?;
+    let folder = tempfile::tempdir()?;
+    let mut logs = [
+        Log::seeded(&folder.path().join("small.db"), SMALL).await?,
+        Log::seeded(&folder.path().join("large.db"), large).await?,
+    ];
+    let mut random = 7_u64;
+    let mut took: Vec<[Vec<f64>; 2]> = KINDS.iter().map(|_| [Vec::new(), Vec::new()]).collect();
+    for _ in 0..N_ROUNDS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        for (which, log) in logs.iter_mut().enumerate() {
+            let micros = log.measure(random >> 16).await?;
+            for (row, micros) in took.iter_mut().zip(micros) {
+                row.get_mut(which).into_iter().for_each(|column| column.push(micros));
+            }
+        }
+    }
+    println!("{N_ROUNDS} rounds in turns; median (90th percentile), microseconds");
+    for (name, [small, large]) in KINDS.iter().zip(&mut took) {
+        let ((small, small_90), (large, large_90)) = (quantiles(small), quantiles(large));
+        let ratio = large / small;
+        println!("  {name:38} {small:8.1} ({small_90:.1}) {large:10.1} ({large_90:.1})   ratio {ratio:.2}");
+    }
+    Ok(())
+}
+
+struct Log {
+    store: Store,
+    size: u64,
+    records: Vec<Record>,
+}
+
+impl Log {
+    async fn seeded(path: &Path, size: u64) -> Measured<Self> {
+        let began = Instant::now();
+        let store = Store::open(&path.display().to_string()).await?;
+        let mut records = Vec::new();
+        for number in 0..N_OPERATIONS {
+            records.push(written(store.commit(seed(number, size / N_OPERATIONS)?).await?)?);
+        }
+        // As found after a restart: no write-ahead log to look through.
+        store.close().await;
+        let store = Store::open(&path.display().to_string()).await?;
+        let size = store.log_head().await?.size;
+        println!("{size} events written in {:.1} s", began.elapsed().as_secs_f64());
+        Ok(Self { store, size, records })
+    }
+
+    /// One of each kind, in the order of [`KINDS`].
+    async fn measure(&mut self, random: u64) -> Measured<[f64; KINDS.len()]> {
+        let (index, half, size) = (random % (self.size / 2), self.size / 2, self.size);
+        let append = self.append(random).await?;
+        let began = Instant::now();
+        self.store.log_head().await?;
+        let head = began.elapsed();
+        let began = Instant::now();
+        self.store.log_inclusion(index, size).await?.ok_or("no proof")?;
+        let inclusion = began.elapsed();
+        let began = Instant::now();
+        self.store.log_inclusion(index, half).await?.ok_or("no proof")?;
+        let past = began.elapsed();
+        let began = Instant::now();
+        self.store.log_consistency(index + 1, size).await?.ok_or("no proof")?;
+        let consistency = began.elapsed();
+        let [head, inclusion, past, consistency] =
+            [head, inclusion, past, consistency].map(|took| took.as_secs_f64() * 1e6);
+        Ok([append, head, inclusion, past, consistency])
+    }
+
+    async fn append(&mut self, random: u64) -> Measured<f64> {
+        let at = usize::try_from(random % N_OPERATIONS)?;
+        let record = self.records.get_mut(at).ok_or("no operation")?;
+        let event = note(self.size);
+        let commit = Commit {
+            operation: evolve(record.operation.clone(), &event),
+            events: vec![event],
+            previous_record_root: record.record_root,
+            keys: Vec::new(),
+            claim: None,
+        };
+        let began = Instant::now();
+        let committed = self.store.commit(commit).await?;
+        let took = began.elapsed();
+        *record = written(committed)?;
+        self.size += 1;
+        Ok(took.as_secs_f64() * 1e6)
+    }
+}
+
+/// An operation that has had so many events already, at least the two of its submission.
+fn seed(number: u64, n_events: u64) -> Measured<Commit> {
+    let golden: Vec<Event> = serde_json::from_str(include_str!("../../domain/golden/events.json"))?;
+    let Some(Change::Submitted(submission)) = golden.into_iter().next().map(|event| event.change) else {
+        return Err("the golden events do not begin with a submission".into());
+    };
+    let id = OperationId(digest_bytes("bench", &number.to_be_bytes()));
+    let mut events = open(Submission { operation_id: id, ..*submission }, EpochMs(1));
+    events.extend((events.len() as u64..n_events).map(note));
+    let operation = replay(&events).ok_or("events do not begin with a submission")?;
+    let claim = Some(id.to_string());
+    Ok(Commit { operation, events, previous_record_root: Hex32::ZERO, keys: Vec::new(), claim })
+}
+
+/// An event of the size that many have.
+fn note(number: u64) -> Event {
+    let client = ClientBinding {
+        client_id: "treasury-desk".into(),
+        subject_id: "carol".into(),
+        roles: vec!["operator".into()],
+        scopes: vec!["operations.sign".into()],
+        cert_sha256: Some("5a".repeat(32)),
+        token_jti: None,
+        tenant: Some(Tenant("default".into())),
+    };
+    Event {
+        at_ms: EpochMs(number),
+        change: Change::ReplayNoted { body_digest: digest_bytes("bench", &number.to_be_bytes()) },
+        asked_by: Some(Asker { client: Some(client), unknown_fields: Vec::new() }),
+        settles: None,
+    }
+}
+
+fn written(committed: Committed) -> Measured<Record> {
+    match committed {
+        Committed::Written(record) => Ok(*record),
+        Committed::Raced => Err("a commit was raced".into()),
+    }
+}
+
+/// The middle one, and the one that nine of ten are below.
+fn quantiles(values: &mut [f64]) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |tenths: usize| values.get(values.len() * tenths / 10).copied().unwrap_or_default();
+    (at(5), at(9))
+}

@@ -1,0 +1,163 @@
+//! Reading the log of all events. It only grows, and what a row says of it never changes: two statements that are run one
+//! after the other see one log, as far as the first saw it.
+//!
+//! Nothing is handed out unchecked. The root that was written with the last event stands in its operation's row; whatever
+//! is read has to lead there, so a node that was damaged anywhere on the way is noticed, however old the log that was
+//! asked for.
+
+use crate::error::{failed, unavailable};
+use crate::sqlite::Sqlite;
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::log::{
+    Place, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
+};
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
+use std::collections::{BTreeMap, BTreeSet};
+
+const LAST: &str = "SELECT ledger_index, (SELECT ledger_root FROM operations AS of_it
+    WHERE of_it.operation_id = events.operation_id) FROM events ORDER BY ledger_index DESC LIMIT 1";
+const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = ?1 AND seq = ?2";
+/// `?1` is a JSON array of levels and positions. The order of the joins is the order of the words.
+pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS place
+    CROSS JOIN ledger_nodes ON level = place.value ->> 0 AND position = place.value ->> 1
+    UNION ALL SELECT 0, ledger_index, event_hash FROM json_each(?1) AS place
+    CROSS JOIN events ON ledger_index = place.value ->> 1 WHERE place.value ->> 0 = 0";
+
+impl Sqlite {
+    pub(crate) async fn log_head(&self) -> Result<LogHead, Unavailable> {
+        let head = self.last_head().await?;
+        if let Some(log) = Subtree::whole(head.size) {
+            Nodes::read(self, log.places(), head).await?.head(head.size)?;
+        }
+        Ok(head)
+    }
+
+    pub(crate) async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
+        let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
+        let query = sqlx::query_scalar::<_, i64>(INDEX).bind(&id.0.as_bytes()[..]).bind(seq);
+        let index = query.fetch_optional(self.database.reader()).await;
+        let lost = |error| {
+            failed(format_args!("the place of an event of operation `{id}` could not be read"), &error)
+        };
+        Ok(index.map_err(lost)?.map(i64::unsigned_abs))
+    }
+
+    pub(crate) async fn log_inclusion(
+        &self,
+        index: u64,
+        size: u64,
+    ) -> Result<Option<LogInclusion>, Unavailable> {
+        let last = self.last_head().await?;
+        let Some(path) = subtree::inclusion(index, size).filter(|_| size <= last.size) else {
+            return Ok(None);
+        };
+        let leaf = Place { level: 0, index };
+        let places = path.iter().flat_map(|part| part.places()).chain([leaf]).chain(anchor(size, last));
+        let nodes = Nodes::read(self, places, last).await?;
+        let (head, hashes, leaf_hash) = (nodes.head(size)?, nodes.roots(&path)?, nodes.at(leaf)?);
+        let checked = verify_inclusion(leaf_hash, index, size, &hashes, head.root);
+        checked.map_err(|error| damaged(format_args!("event {index} of {size}: {error}")))?;
+        Ok(Some(LogInclusion { index, leaf_hash, head, hashes }))
+    }
+
+    pub(crate) async fn log_consistency(
+        &self,
+        first: u64,
+        second: u64,
+    ) -> Result<Option<LogConsistency>, Unavailable> {
+        let last = self.last_head().await?;
+        let parts = subtree::consistency(first, second).filter(|_| second <= last.size);
+        let Some(parts) = parts else { return Ok(None) };
+        let places = parts.iter().flat_map(|part| part.places());
+        let places = places.chain(anchor(first, last)).chain(anchor(second, last));
+        let nodes = Nodes::read(self, places, last).await?;
+        let (first, second, hashes) = (nodes.head(first)?, nodes.head(second)?, nodes.roots(&parts)?);
+        let checked = verify_consistency(first.size, second.size, &hashes, first.root, second.root);
+        checked
+            .map_err(|error| damaged(format_args!("{} to {} events: {error}", first.size, second.size)))?;
+        Ok(Some(LogConsistency { first, second, hashes }))
+    }
+
+    /// The log as the row of its last event's operation has it. That event is the last of its operation too.
+    async fn last_head(&self) -> Result<LogHead, Unavailable> {
+        let query = sqlx::query_as::<_, (i64, Option<Vec<u8>>)>(LAST);
+        let row = query.fetch_optional(self.database.reader()).await;
+        let row = row.map_err(|error| failed("the head of the log could not be read", &error))?;
+        let Some((index, root)) = row else { return Ok(LogHead { size: 0, root: empty_root() }) };
+        let root = root.as_deref().and_then(hash).ok_or_else(|| damaged("its last event has no root"))?;
+        Ok(LogHead { size: index.unsigned_abs().saturating_add(1), root })
+    }
+}
+
+/// What is read besides, to see that the log of `size` leads to the last one.
+fn anchor(size: u64, last: LogHead) -> impl Iterator<Item = Place> {
+    let parts = subtree::consistency(size, last.size).unwrap_or_default();
+    Subtree::whole(size).into_iter().chain(parts).flat_map(Subtree::places)
+}
+
+/// Nodes of the log, and its last root, which they have to lead to.
+struct Nodes {
+    hashes: BTreeMap<Place, Hex32>,
+    last: LogHead,
+}
+
+impl Nodes {
+    /// Those at these places, as far as they are there.
+    async fn read(
+        sqlite: &Sqlite,
+        places: impl Iterator<Item = Place>,
+        last: LogHead,
+    ) -> Result<Self, Unavailable> {
+        let places: BTreeSet<Place> = places.collect();
+        let wanted: Vec<(u32, u64)> = places.into_iter().map(|at| (at.level, at.index)).collect();
+        let wanted = serde_json::to_string(&wanted).map_err(|error| failed("places have no JSON", &error))?;
+        let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES).bind(wanted);
+        let rows = query.fetch_all(sqlite.database.reader()).await;
+        let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
+        let mut hashes = BTreeMap::new();
+        for (level, index, bytes) in rows {
+            let place = Place { level, index: index.unsigned_abs() };
+            let hash = hash(&bytes).ok_or_else(|| damaged(format_args!("{} is no hash", named(place))))?;
+            hashes.insert(place, if level == 0 { leaf_hash(hash) } else { hash });
+        }
+        Ok(Self { hashes, last })
+    }
+
+    /// The log when it had so many events, which is the beginning of the last one.
+    fn head(&self, size: u64) -> Result<LogHead, Unavailable> {
+        let whole: Vec<Subtree> = Subtree::whole(size).into_iter().collect();
+        let root = self.roots(&whole)?.first().copied().unwrap_or_else(empty_root);
+        let parts = subtree::consistency(size, self.last.size).unwrap_or_default();
+        let checked = verify_consistency(size, self.last.size, &self.roots(&parts)?, root, self.last.root);
+        checked.map_err(|error| damaged(format_args!("{size} to {} events: {error}", self.last.size)))?;
+        Ok(LogHead { size, root })
+    }
+
+    fn roots(&self, subtrees: &[Subtree]) -> Result<Vec<Hex32>, Unavailable> {
+        let root = |subtree: &Subtree| subtree.root(|place| self.hashes.get(&place).copied());
+        subtrees.iter().map(root).collect::<Result<_, _>>().map_err(missing)
+    }
+
+    fn at(&self, place: Place) -> Result<Hex32, Unavailable> {
+        self.hashes.get(&place).copied().ok_or_else(|| missing(place))
+    }
+}
+
+fn missing(place: Place) -> Unavailable {
+    damaged(format_args!("{} is missing", named(place)))
+}
+
+fn named(Place { level, index }: Place) -> String {
+    if level == 0 { format!("event {index}") } else { format!("node {index} of level {level}") }
+}
+
+fn hash(bytes: &[u8]) -> Option<Hex32> {
+    bytes.try_into().ok().map(Hex32::new)
+}
+
+/// For an operator, who has the store checked.
+fn damaged(how: impl std::fmt::Display) -> Unavailable {
+    tracing::error!(%how, "the log of all events is damaged");
+    unavailable(format_args!("the log of all events is damaged: {how}"))
+}

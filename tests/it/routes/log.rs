@@ -1,0 +1,231 @@
+use super::UNKNOWN;
+use crate::harness::samples::{path, payment, published, submitted};
+use crate::harness::world::World;
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::log::{
+    SignedCheckpoint, TlogProof, VerifierKey, empty_root, leaf_hash, verify_consistency, verify_inclusion,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+const ROUTES: [&str; 5] = ["checkpoint", "key", "consistency", "inclusion", "tlog-proof"];
+
+async fn key(world: &World) -> VerifierKey {
+    world.text("/v1/log/key").await.trim_end().parse().unwrap()
+}
+
+async fn checkpoint(world: &World) -> SignedCheckpoint {
+    world.text("/v1/log/checkpoint").await.parse().unwrap()
+}
+
+fn hash(value: &Value) -> Hex32 {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+fn hashes(value: &Value) -> Vec<Hex32> {
+    value.as_array().unwrap().iter().map(hash).collect()
+}
+
+/// Number and hash of an operation's last event.
+async fn last_event(world: &World, operation: &Value) -> (u64, Hex32) {
+    let audit = world.get(&path(operation, "/audit-replay")).await.ok();
+    (audit["total_events"].as_u64().unwrap(), hash(&audit["record_root"]))
+}
+
+#[tokio::test]
+async fn it_is_for_auditors() {
+    let world = World::start().await;
+    for route in ROUTES {
+        for scope in ["operations.*", "custody.*", ""] {
+            let identity = [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", scope)];
+            let answer = world.call_as(&identity, "GET", &format!("/v1/log/{route}"), &Value::Null).await;
+            answer.fails(403, "audit_replay_forbidden");
+        }
+    }
+    let auditor = [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "audit.read")];
+    let answer = world.call_as(&auditor, "GET", "/v1/log/checkpoint", &Value::Null).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
+}
+
+#[tokio::test]
+async fn checkpoints_are_signed_and_each_begins_with_the_ones_before() {
+    let world = World::start().await;
+    let key = [key(&world).await];
+    assert_eq!(key[0].name().as_str(), "operation-gateway.local/log");
+    let empty = checkpoint(&world).await;
+    assert_eq!((empty.verify(&key).unwrap().size(), empty.unverified().root()), (0, empty_root()));
+    let mut kept = Vec::new();
+    for number in 0..4 {
+        let operation = submitted(&world, &payment(&format!("checkpoint-{number}"))).await;
+        let signed = checkpoint(&world).await;
+        let now = signed.verify(&key).unwrap().clone();
+        assert_eq!(now.root(), hash(&operation["runtime"]["ledger_root"]));
+        kept.push(now.clone());
+        for before in &kept {
+            let (first, second) = (before.size(), now.size());
+            let shown = world.get(&format!("/v1/log/consistency?first={first}&second={second}")).await.ok();
+            assert_eq!(shown["first"], json!({ "size": first, "root": before.root() }));
+            assert_eq!(shown["second"], json!({ "size": second, "root": now.root() }));
+            let proof = hashes(&shown["hashes"]);
+            assert_eq!(verify_consistency(first, second, &proof, before.root(), now.root()), Ok(()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_event_is_proved_by_its_place_and_by_its_operation() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("proved")).await;
+    let (total, _) = last_event(&world, &operation).await;
+    let key = [key(&world).await];
+    let id = operation["operation_id"].as_str().unwrap();
+    let events = world.get(&path(&operation, "/audit-replay")).await.ok()["events"].clone();
+    for event in events.as_array().unwrap() {
+        let leaf = leaf_hash(hash(&event["event_hash"]));
+        let seq = event["seq"].as_u64().unwrap();
+        let text = world.text(&format!("/v1/log/tlog-proof?operation_id={id}&seq={seq}")).await;
+        let proof: TlogProof = text.parse().unwrap();
+        let head = proof.verify(leaf, &key).unwrap();
+        let (index, size) = (proof.index, head.size());
+        let shown = world.get(&format!("/v1/log/inclusion?index={index}&size={size}")).await.ok();
+        assert_eq!((hash(&shown["leaf_hash"]), shown["index"].as_u64()), (leaf, Some(index)));
+        assert_eq!(shown["head"], json!({ "size": size, "root": head.root() }));
+        let hashes = hashes(&shown["hashes"]);
+        assert_eq!(hashes, proof.hashes);
+        assert_eq!(verify_inclusion(leaf, index, size, &hashes, head.root()), Ok(()));
+    }
+    let beyond = format!("/v1/log/tlog-proof?operation_id={id}&seq={}", total + 1);
+    world.get(&beyond).await.fails(400, "invalid_request");
+}
+
+#[tokio::test]
+async fn an_event_is_proved_for_whoever_reads_the_evidence_later() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("evidence")).await;
+    submitted(&world, &payment("after it")).await;
+    let id = OperationId(hash(&operation["operation_id"]));
+    let (seq, event_hash) = last_event(&world, &operation).await;
+    let evidence = world.engine.inclusion_evidence(id, seq).await.unwrap().unwrap();
+    let head = evidence.tlog_proof.verify(leaf_hash(event_hash), &[key(&world).await]).unwrap();
+    assert_eq!((evidence.tlog_proof.index, evidence.after.size), (evidence.index, evidence.index + 1));
+    // What the operation's own view calls the log's root after its last event.
+    assert_eq!(evidence.after.root, hash(&operation["runtime"]["ledger_root"]));
+    let (first, second) = (evidence.after, head);
+    assert_eq!(
+        verify_consistency(first.size, second.size(), &evidence.consistency, first.root, second.root()),
+        Ok(())
+    );
+    assert!(second.size() > first.size && !evidence.consistency.is_empty());
+    assert_eq!(world.engine.inclusion_evidence(id, seq + 1).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn hostile_queries_are_named() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("hostile")).await;
+    let id = operation["operation_id"].as_str().unwrap();
+    let beyond = checkpoint(&world).await.unverified().size() + 1;
+    for query in [
+        "",
+        &format!("first=1&second={beyond}"),
+        &format!("first={beyond}&second={beyond}"),
+        "first=1",
+        "second=1",
+        "first=0&second=1",
+        "first=2&second=1",
+        "first=1&second=18446744073709551615",
+        "first=1&second=18446744073709551616",
+        "first=-1&second=1",
+        "first=%31&second=1",
+        "first=+1&second=1",
+        "first=1&second=1&second=1",
+        "first=&second=1",
+        "first=1.0&second=1",
+    ] {
+        world.get(&format!("/v1/log/consistency?{query}")).await.fails(400, "invalid_request");
+    }
+    for query in [
+        "",
+        "index=0",
+        "size=1",
+        "index=0&size=0",
+        "index=1&size=1",
+        "index=2&size=2",
+        &format!("index=0&size={beyond}"),
+        "index=18446744073709551615&size=18446744073709551615",
+        "index=0&size=x",
+        "index=0&index=0&size=1",
+    ] {
+        world.get(&format!("/v1/log/inclusion?{query}")).await.fails(400, "invalid_request");
+    }
+    for seq in ["0", "3", "x", "", "18446744073709551615", "1&seq=1"] {
+        let path = format!("/v1/log/tlog-proof?operation_id={id}&seq={seq}");
+        world.get(&path).await.fails(400, "invalid_request");
+    }
+    for wrong in ["", "operation_id=1", "operation_id=", &format!("operation_id={}&seq=1", id.to_uppercase())]
+    {
+        world.get(&format!("/v1/log/tlog-proof?{wrong}")).await.fails(400, "invalid_operation_id");
+    }
+    let unknown = format!("/v1/log/tlog-proof?operation_id={UNKNOWN}&seq=1");
+    world.get(&unknown).await.fails(404, "operation_not_found");
+}
+
+#[tokio::test]
+async fn another_tenants_operation_is_unknown() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("tenant")).await;
+    let id = operation["operation_id"].as_str().unwrap();
+    let stranger =
+        [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "audit.read"), ("x-tenant", "other")];
+    let path = format!("/v1/log/tlog-proof?operation_id={id}&seq=1");
+    world.call_as(&stranger, "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
+}
+
+/// `scripts/verify_tlog_proof.py` on these texts: whether it believes them, and what it says.
+fn judged(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("event.tlog-proof");
+    std::fs::write(&file, proof).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/verify_tlog_proof.py");
+    let output = Command::new("python3").arg(script).arg(file).args([key, event_hash]).output();
+    // Needs python3.
+    let output = output.unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_ours_verifies_a_proof() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("third party")).await;
+    let (seq, event_hash) = last_event(&world, &operation).await;
+    let id = operation["operation_id"].as_str().unwrap();
+    let proof = world.text(&format!("/v1/log/tlog-proof?operation_id={id}&seq={seq}")).await;
+    let parsed: TlogProof = proof.parse().unwrap();
+    let (index, size) = (parsed.index, parsed.checkpoint.unverified().size());
+    let (key, event_hash) = (key(&world).await.to_string(), event_hash.to_string());
+    let (believes, said) = judged(&proof, &key, &event_hash);
+    assert!(believes && said.contains(&format!("the event at {index} of {size}")), "{said}");
+    let other_key = World::start().await.text("/v1/log/key").await;
+    let changed = |from: String, to: String| {
+        assert!(proof.contains(&from), "{from:?}");
+        proof.replacen(&from, &to, 1)
+    };
+    let changes = [
+        (
+            changed(format!("index {index}\n"), format!("index {}\n", index - 1)),
+            key.as_str(),
+            event_hash.as_str(),
+        ),
+        (changed(format!("\n{size}\n"), format!("\n{}\n", size + 1)), &key, &event_hash),
+        (changed("gateway.local/log\n".into(), "gateway.other/log\n".into()), &key, &event_hash),
+        (proof.clone(), other_key.trim_end(), &event_hash),
+        (proof.clone(), &key, UNKNOWN),
+    ];
+    for (changed, key, event_hash) in changes {
+        let (believes, said) = judged(&changed, key, event_hash);
+        assert!(!believes && said.starts_with("the event is NOT proved"), "{said}");
+    }
+}
