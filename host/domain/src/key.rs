@@ -301,7 +301,7 @@ fn moved(mut key: CustodyKey, operation: &Operation, change: &Change) -> Custody
         }
         // The new generation is the successor's, where there is one.
         Change::EpochDecided { .. } if successor.is_some() => return key,
-        Change::EpochDecided { staged } => {
+        Change::EpochDecided { staged, .. } => {
             if key.public.is_some() {
                 key.past_epochs.push(key.epoch.name);
             }

@@ -4,9 +4,9 @@
 //! value of these types need not check it again.
 //!
 //! Reading order: [`operation`] (the whole life of an operation), [`intent`] (what may be asked), [`policy`] (what a
-//! policy is asked and answers), [`admission`] (what an authority signs), [`key`], [`evidence`], [`log`]
-//! (where all events go); below them [`canonical`] (the only bytes that are ever hashed), [`dsse`], [`ed25519`],
-//! [`roster`], [`ids`].
+//! policy is asked and answers), [`admission`] (what an authority signs), [`receipt`] (what a node signs), [`key`],
+//! [`evidence`], [`log`] (where all events go); below them [`canonical`] (the only bytes that are ever hashed),
+//! [`dsse`], [`ed25519`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;
@@ -21,6 +21,7 @@ pub mod key;
 pub mod log;
 pub mod operation;
 pub mod policy;
+pub mod receipt;
 pub mod redaction;
 pub mod roster;
 pub mod time;

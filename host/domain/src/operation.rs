@@ -33,7 +33,7 @@ pub(crate) use tests::samples;
 
 pub use approve::approval_is_open;
 pub use command::{Ask, Command, Refusal};
-pub use effect::{Action, Effect, EffectId, EffectStep, Failure, NodeReceipt, Outcome, SignatureResult};
+pub use effect::{Action, Effect, EffectId, EffectStep, Failure, Outcome, SignatureResult};
 pub use evaluation::{Evaluation, evaluations};
 pub use event::{
     Asker, Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, SettledEffect,
@@ -140,6 +140,13 @@ impl Operation {
     #[must_use]
     pub fn plan(&self) -> Option<Plan> {
         self.admission.as_ref().map(|admission| plan(&admission.decision))
+    }
+
+    /// The attempt at the ceremony that gave the result, once one did.
+    #[must_use]
+    pub fn executed_attempt(&self) -> u32 {
+        let settled = self.settled.iter().rev().map(|settled| settled.id);
+        settled.filter(|id| id.step == EffectStep::Execute).map(|id| id.attempt).next().unwrap_or(1)
     }
 
     /// The nodes that take part; none before the decision.

@@ -57,10 +57,12 @@ fn change(operation: &Operation, change: &Change) -> Value {
         Change::AttemptLost { attempt, reason } => {
             json!({ "type": "attempt_lost", "attempt": attempt, "reason": reason })
         }
-        Change::EpochDecided { staged } => json!({ "type": "epoch_decided", "staged": staged }),
-        Change::EpochAcked { participants } => json!({ "type": "epoch_acked", "participants": participants }),
-        Change::Executed { result_ref, signature } => json!({
-            "type": "executed", "result_ref": result_ref,
+        Change::EpochDecided { staged, receipts } => {
+            json!({ "type": "epoch_decided", "staged": staged, "receipts": receipts })
+        }
+        Change::EpochAcked { receipts } => json!({ "type": "epoch_acked", "receipts": receipts }),
+        Change::Executed { result_ref, signature, receipts } => json!({
+            "type": "executed", "result_ref": result_ref, "receipts": receipts,
             "signature": signature.as_deref().map(|signature| published(operation, signature)),
         }),
         Change::PublicationRequested { scope, requested_at_ms } => {
@@ -72,9 +74,9 @@ fn change(operation: &Operation, change: &Change) -> Value {
         Change::Aborted { failure } => {
             json!({ "type": "aborted", "failure": { "code": failure.code, "culprits": failure.culprits } })
         }
-        Change::Failed { failure, policy } => json!({
+        Change::Failed { failure, policy, receipts } => json!({
             "type": "failed", "failure": { "code": failure.code, "culprits": failure.culprits },
-            "policy": policy.as_ref().map(verdict),
+            "policy": policy.as_ref().map(verdict), "receipts": receipts,
         }),
         Change::ReplayNoted { body_digest } => json!({ "type": "replay_noted", "body_digest": body_digest }),
         Change::RecoveryRecorded(recovery) => json!({ "type": "recovery_recorded", "recovery": recovery }),

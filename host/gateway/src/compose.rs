@@ -9,12 +9,14 @@ use gateway_authority::keys::{KeyFileError, Seed};
 use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::dsse::KeySet;
 use gateway_domain::policy::facts;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports, Rate, Rules, chain};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
-use gateway_runtime::{EmbeddedFleet, FleetConfig};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, existing, identities};
 use gateway_store::Store;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -167,6 +169,24 @@ pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<
     });
     fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
     Ok(Arc::new(fleet))
+}
+
+/// The Ed25519 public keys that the nodes' receipts verify under, by participant: what an offline verifier pins. Read
+/// from the nodes' databases beside a gateway that may be serving with them; nothing is opened to be written, and nothing
+/// begun. A participant that never took part in anything has no database yet, and is not named.
+///
+/// # Errors
+/// [`StartError`] when the key that the nodes are sealed under can not be had, or a database can not be read with it.
+pub async fn node_identities(
+    settings: &Settings,
+) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
+    let folder = &settings.node_directory;
+    if existing(folder).is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let kek = Arc::new(node_key::open(settings).await?);
+    let nodes = identities(folder, &kek).await.map_err(|error| StartError::new("nodes", error))?;
+    Ok(nodes.into_iter().map(|(participant, node)| (participant, node.signing_key())).collect())
 }
 
 /// What the deployment settled, for the engine.

@@ -1,7 +1,6 @@
 //! Admission: the node takes a decision for its own, or refuses it.
 
 use crate::call::AdmitRequest;
-use crate::chain::Chain;
 use crate::error::{Code, NodeError, Rejection, Stop, answer};
 use crate::gate;
 use crate::generations::Generations;
@@ -11,7 +10,7 @@ use crate::row::{self, Row, Stage, Statement, View};
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
-use gateway_domain::operation::NodeReceipt;
+use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
@@ -38,24 +37,22 @@ impl Node {
             statement,
             generations: Arc::clone(&self.generations),
         };
-        let transition_hash = self.database.write(keep).await??;
-        Ok(self.receipt(transition_hash))
+        self.database.write(keep).await??;
+        self.receipt(&chain, &Deed::Admitted)
     }
 
     /// A decision that was taken in its time holds: the same again is no news, even when it would be too late now.
     async fn admitted_before(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
         let mut conn = self.database.reader().acquire().await?;
         let known = View::load(&mut conn, request.effect, None).await?.row;
-        let Some(Row { admission_hash, stage, statement: Some(statement) }) = known else { return Ok(None) };
+        let Some(Row { admission_hash, stage, statement: Some(statement), .. }) = known else {
+            return Ok(None);
+        };
         if stage == Stage::Discarded || statement.request != *request {
             return Ok(None);
         }
         let chain = self.chain_of(request.effect.operation, admission_hash);
-        Ok(Some(self.receipt(chain.after_admission()?)))
-    }
-
-    pub(crate) fn receipt(&self, transition_hash: Hex32) -> NodeReceipt {
-        NodeReceipt { participant: self.config.participant, transition_hash }
+        Ok(Some(self.receipt(&chain, &Deed::Admitted)?))
     }
 }
 
@@ -70,7 +67,7 @@ struct Keep {
 }
 
 impl Keep {
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<Hex32, Stop> {
+    async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let Statement { request, decision } = &self.statement;
         let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
         if let Some(known) = view.row {
@@ -81,7 +78,7 @@ impl Keep {
             if known.admission_hash != self.chain.admission_hash {
                 return Err(gate::other_decision().into());
             }
-            return Ok(self.head);
+            return Ok(());
         }
         let me = self.chain.participant;
         let held = gate::key_fits(&self.statement, me, &view.key)?;
@@ -90,14 +87,13 @@ impl Keep {
             check_generation(&request.intent, decision, &keys)?;
         }
         let known = Some((decision.key_id, self.text.as_str()));
-        row::insert(conn, &self.chain, Stage::Admitted, self.head, known).await?;
-        Ok(self.head)
+        row::insert(conn, &self.chain, Stage::Admitted, self.head, known).await
     }
 }
 
 impl Job for Keep {
     type State = ();
-    type Output = Result<Hex32, NodeError>;
+    type Output = Result<(), NodeError>;
 
     async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
         answer(self.run(conn).await)

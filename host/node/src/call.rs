@@ -5,7 +5,7 @@ use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::Intent;
-use gateway_domain::operation::{EffectId, SignatureResult};
+use gateway_domain::operation::{EffectId, SignatureResult, Staged};
 use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub struct Call {
     pub effect: EffectId,
     /// The decision it acts on.
     pub admission_hash: Hex32,
-    /// The transition it follows: see [`crate::Chain`].
+    /// The transition it follows: see [`Chain`](gateway_domain::receipt::Chain).
     pub previous: Hex32,
 }
 
@@ -73,8 +73,31 @@ pub struct CommitEpoch {
 pub struct Publication {
     /// The attempt at the ceremony that gave the result.
     pub attempt: u32,
-    /// The signature, for an operation that signs.
-    pub signature: Option<SignatureResult>,
+    /// The result.
+    pub result: Published,
+}
+
+/// A result that is published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Published {
+    /// Of an operation that signs.
+    Signature(SignatureResult),
+    /// Of one that makes shares.
+    Generation(Box<Staged>),
+}
+
+impl Published {
+    /// The contract's `result_ref`.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which no result gives.
+    pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
+        match self {
+            Self::Signature(signature) => signature.result_ref(),
+            Self::Generation(staged) => staged.result_ref(),
+        }
+    }
 }
 
 /// The secret objects of an execute body (decisions.md 6), as JSON text.

@@ -5,7 +5,6 @@
 //! id). After a restart an attempt either has its share staged or is lost.
 
 use crate::call::{Call, CeremonyStart, ExecuteSecrets, ceremony_id};
-use crate::chain::Chain;
 use crate::error::{NodeError, Stop, answer};
 use crate::gate;
 use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
@@ -16,10 +15,11 @@ use crate::sealing::Sealing;
 use crate::sessions::superseded;
 use crate::vault::{self, Fresh};
 use gateway_domain::admission::Target;
-use gateway_domain::ids::OperationId;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
 use gateway_domain::time::EpochMs;
 use gateway_seal::relay::Envelope;
 use gateway_sqlite::Job;
@@ -34,7 +34,12 @@ pub enum CeremonyAnswer {
     /// These are for the other participants; none means that they must speak first.
     Send(Vec<Envelope>),
     /// The share, if the node is to have one, is staged, durably.
-    Staged(Box<PublicKeys>),
+    Staged {
+        /// The public keys of the generation that it is of.
+        keys: Box<PublicKeys>,
+        /// The node's word for that.
+        receipt: NodeReceipt,
+    },
 }
 
 /// One attempt at one key. The session is taken out while it computes.
@@ -99,7 +104,7 @@ impl Node {
         let view = View::load(&mut conn, call.effect, None).await?;
         let standing = gate::known(view, call, EffectStep::Execute)?;
         let made = target(&standing.statement.decision)?;
-        if let Some(answer) = staged_before(&mut conn, call, made).await? {
+        if let Some(answer) = self.staged_before(&mut conn, call, made).await? {
             return Ok(answer);
         }
         let previous = self.chain(call).after_receipt()?;
@@ -138,7 +143,7 @@ impl Node {
         let view = View::load(&mut conn, call.effect, None).await?;
         let statement = gate::known(view, call, EffectStep::Execute)?.statement;
         let made = target(&statement.decision)?;
-        if let Some(answer) = staged_before(&mut conn, call, made).await? {
+        if let Some(answer) = self.staged_before(&mut conn, call, made).await? {
             return Ok(answer);
         }
         drop(conn);
@@ -206,19 +211,25 @@ impl Node {
         });
         let (chain, sealing) = (self.chain(call), self.sealing.clone());
         self.database.write(StageShare { effect: call.effect, chain, sealing, fresh }).await??;
-        Ok(CeremonyAnswer::Staged(Box::new(keys)))
+        self.staged(call, keys, root)
     }
-}
 
-/// The answer of an attempt that has ended.
-async fn staged_before(
-    conn: &mut SqliteConnection,
-    call: &Call,
-    made: &Target,
-) -> Result<Option<CeremonyAnswer>, NodeError> {
-    let staged = vault::staged(conn, call.effect.operation, call.effect.attempt).await?;
-    let keys = staged.map(|staged| staged.decode(made.key_id)).transpose()?;
-    Ok(keys.map(|keys| CeremonyAnswer::Staged(Box::new(keys))))
+    /// The answer of an attempt that has ended.
+    async fn staged_before(
+        &self,
+        conn: &mut SqliteConnection,
+        call: &Call,
+        made: &Target,
+    ) -> Result<Option<CeremonyAnswer>, NodeError> {
+        let held = vault::staged(conn, call.effect.operation, call.effect.attempt).await?;
+        held.map(|held| self.staged(call, held.decode(made.key_id)?, held.root)).transpose()
+    }
+
+    fn staged(&self, call: &Call, keys: PublicKeys, epoch_root: Hex32) -> Result<CeremonyAnswer, NodeError> {
+        let deed = Deed::Staged { attempt: call.effect.attempt, epoch_root };
+        let receipt = self.receipt(&self.chain(call), &deed)?;
+        Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
+    }
 }
 
 /// What a batch of messages led to.

@@ -72,6 +72,8 @@ pub enum Code {
     RelayMisbehaviour,
     /// The operation was discarded on this node.
     OperationDiscarded,
+    /// The node's receipt is not its word for what it was asked: found by whoever asked.
+    ReceiptRefused,
 }
 
 impl Code {
@@ -92,6 +94,7 @@ impl Code {
             Self::CeremonyMisbehaviour => "ceremony_misbehaviour",
             Self::RelayMisbehaviour => "relay_misbehaviour",
             Self::OperationDiscarded => "operation_discarded",
+            Self::ReceiptRefused => "receipt_refused",
         }
     }
 
@@ -110,7 +113,8 @@ impl Code {
             | Self::ResultRefused
             | Self::CeremonyMisbehaviour
             | Self::RelayMisbehaviour
-            | Self::OperationDiscarded => false,
+            | Self::OperationDiscarded
+            | Self::ReceiptRefused => false,
         }
     }
 }

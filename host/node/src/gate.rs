@@ -16,6 +16,7 @@ use gateway_domain::roster::ParticipantIndex;
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) stage: Stage,
+    pub(crate) head: Hex32,
     pub(crate) statement: Statement,
     pub(crate) key: KeyHere,
 }
@@ -26,7 +27,7 @@ pub(crate) fn known(view: View, call: &Call, step: EffectStep) -> Result<Standin
     if call.effect.step != step {
         return Err(out_of_order("the effect is of another step"));
     }
-    let Some(Row { admission_hash, stage, statement }) = row else {
+    let Some(Row { admission_hash, stage, head, statement }) = row else {
         return Err(out_of_order("the operation is not admitted here"));
     };
     if admission_hash != call.admission_hash {
@@ -39,7 +40,7 @@ pub(crate) fn known(view: View, call: &Call, step: EffectStep) -> Result<Standin
         (
             Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Committed | Stage::Published,
             Some(statement),
-        ) => Ok(Standing { stage, statement, key }),
+        ) => Ok(Standing { stage, head, statement, key }),
     }
 }
 
@@ -57,6 +58,11 @@ pub(crate) fn in_order(
         return Err(out_of_order("the step follows another transition"));
     }
     Ok(())
+}
+
+/// The node's own last step is the one that this call builds on: what it says of the past, it did.
+pub(crate) fn builds_on(standing: &Standing, head: Hex32) -> Result<(), Rejection> {
+    if standing.head == head { Ok(()) } else { Err(out_of_order("the step follows another transition")) }
 }
 
 /// What must hold until the nodes have executed: the decision is in force, and the key is as it was admitted. The

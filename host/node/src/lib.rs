@@ -6,7 +6,8 @@
 //! (an argument).
 //!
 //! Reading order: [`Node`] (the steps of an operation), `judge` (what an admission must be), `gate` (what a call must
-//! be), [`Chain`] (the order of steps), `signing` and `sessions` (the nonce rule), `ceremony` and `part` (making shares),
+//! be), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `receipt`
+//! (the node's signed word), `signing` and `sessions` (the nonce rule), `ceremony` and `part` (making shares),
 //! `mail` (messages between nodes), `vault` and `sealing` (secrets at rest).
 //!
 //! | step | what it checks | durable |
@@ -20,14 +21,17 @@
 //! | [`Node::commit_epoch`] | call, order, that exactly this generation is staged | the promotion |
 //! | [`Node::publish`] | call, order, the signature | the step |
 //! | [`Node::discard`] | that nothing was committed | that the operation is over |
+//!
+//! Whoever asked for a step that is durable gets a signed receipt for it. A receipt follows from what is stored, so that
+//! a repeat, also after a restart, is answered with the very same one.
 
 mod admit;
 mod call;
 mod ceremony;
-mod chain;
 mod error;
 mod gate;
 mod generations;
+mod identity;
 mod judge;
 pub mod limits;
 mod mail;
@@ -35,6 +39,7 @@ mod node;
 mod package;
 mod part;
 mod peers;
+mod receipt;
 mod row;
 mod sealing;
 mod sessions;
@@ -46,12 +51,12 @@ pub mod testing;
 mod tests;
 mod vault;
 
-pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, Publication};
+pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, Publication, Published};
 pub use ceremony::CeremonyAnswer;
-pub use chain::Chain;
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;
+pub use identity::read_identity;
 pub use node::{Clock, Node, NodeConfig};
 pub use peers::{PeerConflict, Peers};
-pub use signing::RoundOne;
+pub use signing::{RoundOne, SignedShare};

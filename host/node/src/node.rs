@@ -17,9 +17,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
+pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
 
-const MIGRATIONS: &[Migration] =
+pub(crate) const MIGRATIONS: &[Migration] =
     &[Migration { version: 1, name: "node", sql: include_str!("../migrations/0001_node.sql") }];
 
 /// Tells a node the time.
@@ -54,12 +54,14 @@ pub struct NodeConfig {
 pub struct Node {
     pub(crate) config: Arc<NodeConfig>,
     pub(crate) sealing: Sealing,
-    /// What it signs and opens messages between nodes with.
+    /// What it signs receipts with, and messages between nodes; those to it are opened with it.
     pub(crate) secret: NodeSecret,
     pub(crate) database: Database<()>,
     pub(crate) sessions: Sessions,
     pub(crate) ceremonies: Ceremonies,
     pub(crate) generations: Arc<Generations>,
+    #[cfg(feature = "testing")]
+    pub(crate) lies: crate::testing::Lies,
 }
 
 impl Node {
@@ -93,6 +95,8 @@ impl Node {
             sessions: Sessions::default(),
             ceremonies: Ceremonies::default(),
             generations: Arc::default(),
+            #[cfg(feature = "testing")]
+            lies: crate::testing::Lies::default(),
         })
     }
 
@@ -102,13 +106,12 @@ impl Node {
         self.config.participant
     }
 
-    /// Who it is to other nodes: the same for as long as it has its database.
+    /// Who it is to other nodes, and to whoever checks its receipts: the same for as long as it has its database.
     #[must_use]
     pub fn identity(&self) -> &NodeIdentity {
         self.secret.identity()
     }
 
-    /// What it signs and opens messages between nodes with.
     pub(crate) fn secret(&self) -> &NodeSecret {
         &self.secret
     }

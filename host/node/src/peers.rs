@@ -1,6 +1,7 @@
 //! Who the other nodes are: what this node checks their messages against and seals its own to.
 
 use crate::error::NodeError;
+use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::node_key::{Identities, NodeIdentity};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -30,6 +31,12 @@ impl Peers {
         }
         pinned.insert(index, identity.clone());
         Ok(())
+    }
+
+    /// The node that is pinned for this participant.
+    #[must_use]
+    pub fn pinned(&self, participant: ParticipantIndex) -> Option<NodeIdentity> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&participant.0).cloned()
     }
 
     /// All of them, this node among them.

@@ -4,12 +4,12 @@
 //! is one text.
 
 use crate::call::AdmitRequest;
-use crate::chain::Chain;
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::vault::Held;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::operation::EffectId;
+use gateway_domain::receipt::Chain;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
@@ -76,6 +76,8 @@ pub(crate) struct KeyHere {
 pub(crate) struct Row {
     pub(crate) admission_hash: Hex32,
     pub(crate) stage: Stage,
+    /// The head of this node's chain of steps.
+    pub(crate) head: Hex32,
     /// None for an operation that was discarded unheard.
     pub(crate) statement: Option<Statement>,
 }
@@ -95,7 +97,7 @@ impl View {
         effect: EffectId,
         key_id: Option<KeyId>,
     ) -> Result<Self, Stop> {
-        let sql = "SELECT o.admission_hash, o.stage, t.body AS statement, e.content, e.transition_hash, \
+        let sql = "SELECT o.admission_hash, o.stage, o.head, t.body AS statement, e.content, e.transition_hash, \
                    s.epoch, s.epoch_root, s.public_keys, \
                    EXISTS (SELECT 1 FROM share k \
                            WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known, \
@@ -130,6 +132,7 @@ impl Row {
         Ok(Some(Self {
             admission_hash: parse(admission_hash)?,
             stage: known.ok_or(NodeError::unavailable("the node's store is damaged"))?,
+            head: parse(found.try_get("head")?)?,
             statement: statement.map(serde_json::from_str).transpose().map_err(NodeError::damaged)?,
         }))
     }

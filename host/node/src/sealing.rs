@@ -6,10 +6,10 @@
 use crate::error::{NodeError, Stop, answer};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::{AtRestError, Kek, Place, open_share, rewrap, seal_share};
-use gateway_seal::node_key::NodeSecret;
+use gateway_seal::node_key::{NodeIdentity, NodeSecret};
 use gateway_sqlite::{Database, Job};
 use rand_core::{OsRng, RngCore as _};
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::{Row as _, SqliteConnection, SqlitePool};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -112,6 +112,12 @@ pub(crate) async fn settle(database: &Database<()>, sealing: &Sealing) -> Result
         None => database.write(Found(sealing.clone())).await??,
     };
     sealing.identity(&kept)
+}
+
+/// Who the node of a store is that somebody else may have open.
+pub(crate) async fn kept_identity(reader: &SqlitePool, sealing: &Sealing) -> Result<NodeIdentity, NodeError> {
+    let kept = Kept::load(&mut *reader.acquire().await?).await?.ok_or(NOT_FOUNDED)?;
+    Ok(sealing.identity(&kept)?.identity().clone())
 }
 
 /// Binds an empty store to its key, with a fresh identity.

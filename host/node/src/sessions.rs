@@ -1,9 +1,9 @@
 //! Open nonces, in memory only (threshold.md 7.1): at most one pair an operation, bounded in number and age.
 
-use crate::chain::Chain;
 use crate::error::{Code, NodeError, Rejection};
 use crate::limits::{NONCES_TTL_MS, SIGNING_SESSIONS_MAX};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::receipt::Chain;
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_threshold::sign::Nonces;

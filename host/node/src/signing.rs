@@ -5,7 +5,6 @@
 //! share is stored with it, and only for its own package.
 
 use crate::call::{Call, ExecuteSecrets};
-use crate::chain::Chain;
 use crate::error::{Code, NodeError, Rejection, Stop, answer};
 use crate::gate;
 use crate::judge::epoch_conflict;
@@ -18,6 +17,7 @@ use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::operation::{EffectStep, SignatureResult};
+use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_sqlite::Job;
@@ -25,6 +25,15 @@ use gateway_threshold::sign::{SigningPackage, commit, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use rand_core::OsRng;
 use sqlx::{Row as _, SqliteConnection};
+
+/// A share with the word of its giver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedShare {
+    /// The signature share.
+    pub share: Vec<u8>,
+    /// That it was released, and for which package.
+    pub receipt: NodeReceipt,
+}
 
 /// A node's answer to round one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +46,7 @@ pub enum RoundOne {
         /// What was signed.
         package: SigningPackage,
         /// This node's share.
-        share: Vec<u8>,
+        signed: SignedShare,
     },
 }
 
@@ -59,8 +68,9 @@ impl Node {
         let view = View::load(&mut conn, call.effect, None).await?;
         let standing = gate::known(view, call, EffectStep::Execute)?;
         let Spent { used, latest_attempt } = Spent::load(&mut conn, id, attempt).await?;
+        let digest = standing.statement.decision.request_digest;
         if let Some(used) = used {
-            return used.into_round_one();
+            return self.spent_before(call, digest, used);
         }
         let chain = self.chain(call);
         gate::in_order(call, &standing, chain.after_receipt()?, &[Stage::Receipted, Stage::Executed])?;
@@ -92,7 +102,8 @@ impl Node {
             return Ok(RoundOne::Committed(session.commitments.clone()));
         }
         let mut conn = self.database.reader().acquire().await?;
-        Spent::load(&mut conn, id, attempt).await?.used.ok_or(GONE)?.into_round_one()
+        let used = Spent::load(&mut conn, id, attempt).await?.used.ok_or(GONE)?;
+        self.spent_before(call, digest, used)
     }
 
     /// Round two (RFC 9591 section 5.2): this node's share of the package, durable before it is returned. The same
@@ -102,7 +113,11 @@ impl Node {
     /// [`NodeError::Rejected`] with [`Code::SessionConsumed`] when the attempt signed another package,
     /// [`Code::PackageRefused`] when this one is not what was admitted, or as in [`Self::signing_commit`];
     /// [`NodeError::Lost`] when the nonces are gone; [`NodeError::Unavailable`]. The nonces are gone in every case.
-    pub async fn signing_share(&self, call: &Call, package: &SigningPackage) -> Result<Vec<u8>, NodeError> {
+    pub async fn signing_share(
+        &self,
+        call: &Call,
+        package: &SigningPackage,
+    ) -> Result<SignedShare, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let Some(session) = self.sessions.find(id, attempt)? else {
             return self.share_of(call, package).await;
@@ -119,18 +134,41 @@ impl Node {
         let share = self.sign_once(call, package, &session, signer).await?;
         drop(slot);
         self.sessions.close(id);
-        Ok(share)
+        let receipt = self.share_receipt(call, session.terms.digest, Hex32::new(package.hash()))?;
+        Ok(SignedShare { share, receipt })
     }
 
     /// The share given for this package before.
-    async fn share_of(&self, call: &Call, package: &SigningPackage) -> Result<Vec<u8>, NodeError> {
+    async fn share_of(&self, call: &Call, package: &SigningPackage) -> Result<SignedShare, NodeError> {
         let mut conn = self.database.reader().acquire().await?;
-        gate::known(View::load(&mut conn, call.effect, None).await?, call, EffectStep::Execute)?;
+        let view = View::load(&mut conn, call.effect, None).await?;
+        let standing = gate::known(view, call, EffectStep::Execute)?;
         match Spent::load(&mut conn, call.effect.operation, call.effect.attempt).await?.used {
-            Some(used) if used.package_hash == Hex32::new(package.hash()) => Ok(used.share),
+            Some(Used { package_hash, share, .. }) if package_hash == Hex32::new(package.hash()) => {
+                let digest = standing.statement.decision.request_digest;
+                Ok(SignedShare { share, receipt: self.share_receipt(call, digest, package_hash)? })
+            }
             Some(_) => Err(consumed().into()),
             None => Err(GONE),
         }
+    }
+
+    /// What the attempt's nonces were spent on.
+    fn spent_before(&self, call: &Call, digest: Hex32, used: Used) -> Result<RoundOne, NodeError> {
+        let receipt = self.share_receipt(call, digest, used.package_hash)?;
+        let package = package::decode(&used.package)?;
+        Ok(RoundOne::Consumed { package, signed: SignedShare { share: used.share, receipt } })
+    }
+
+    /// The word that the share of this package was released. It is on disk with the share, as all that it follows from.
+    fn share_receipt(
+        &self,
+        call: &Call,
+        signed_digest: Hex32,
+        package_hash: Hex32,
+    ) -> Result<NodeReceipt, NodeError> {
+        let attempt = call.effect.attempt;
+        self.receipt(&self.chain(call), &Deed::Signed { attempt, signed_digest, package_hash })
     }
 
     async fn sign_once(
@@ -238,21 +276,24 @@ fn refused_package(error: &ThresholdError) -> NodeError {
 pub(crate) fn check_result(
     decision: &AdmissionDecision,
     keys: &PublicKeys,
-    signature: Option<&SignatureResult>,
-) -> Result<(), NodeError> {
-    let refused = |detail: &str| NodeError::from(Rejection::new(Code::ResultRefused, detail));
-    let signature = signature.ok_or_else(|| refused("there is no signature to publish"))?;
+    signature: &SignatureResult,
+) -> Result<(), Rejection> {
     let public_key_hex = match &decision.derivation {
         Some(child) => child.public_key_hex.clone(),
         None => hex::encode(keys.public_key()),
     };
     if signature.public_key_hex != public_key_hex || signature.signed_digest != decision.request_digest {
-        return Err(refused("the signature is of another key or over another digest"));
+        return Err(result_refused("the signature is of another key or over another digest"));
     }
-    let decode = |text: &str| hex::decode(text).map_err(|_| refused("the signature is not hexadecimal"));
+    let decode =
+        |text: &str| hex::decode(text).map_err(|_| result_refused("the signature is not hexadecimal"));
     let (public_key, bytes) = (decode(&public_key_hex)?, decode(&signature.signature_hex)?);
     verify(keys.profile(), &public_key, signature.signed_digest.as_bytes(), &bytes)
-        .map_err(|_| refused("the signature does not verify"))
+        .map_err(|_| result_refused("the signature does not verify"))
+}
+
+pub(crate) fn result_refused(detail: &'static str) -> Rejection {
+    Rejection::new(Code::ResultRefused, detail)
 }
 
 /// Nonces that signed.
@@ -260,12 +301,6 @@ struct Used {
     package_hash: Hex32,
     package: String,
     share: Vec<u8>,
-}
-
-impl Used {
-    fn into_round_one(self) -> Result<RoundOne, NodeError> {
-        Ok(RoundOne::Consumed { package: package::decode(&self.package)?, share: self.share })
-    }
 }
 
 /// What an operation's nonces were spent on.

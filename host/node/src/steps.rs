@@ -1,18 +1,21 @@
 //! The steps around the ceremony: receipt, promotion, publication, and giving up.
 
-use crate::call::{Call, CommitEpoch, Publication, content};
-use crate::chain::Chain;
+use crate::call::{Call, CommitEpoch, Publication, Published, content};
 use crate::error::{Code, NodeError, Rejection, Stop, answer};
 use crate::gate::{self, Standing, out_of_order};
 use crate::generations::Generations;
 use crate::node::{Node, NodeConfig};
 use crate::part::target;
 use crate::row::{self, Stage, View};
-use crate::signing::check_result;
-use crate::vault;
+use crate::signing::{check_result, result_refused};
+use crate::vault::{self, Held};
+use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
-use gateway_domain::operation::{EffectStep, NodeReceipt};
+use gateway_domain::key::PublicKey;
+use gateway_domain::operation::{EffectStep, Staged};
+use gateway_domain::receipt::{Chain, Deed, NodeReceipt, ReceiptStatement};
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
@@ -77,8 +80,8 @@ impl Node {
     async fn step(&self, call: &Call, body: Body, said: Hex32) -> Result<NodeReceipt, NodeError> {
         let (config, generations) = (Arc::clone(&self.config), Arc::clone(&self.generations));
         let step = Step { call: *call, chain: self.chain(call), said, body, config, generations };
-        let transition_hash = self.database.write(step).await??;
-        Ok(self.receipt(transition_hash))
+        let statement = self.database.write(step).await??;
+        self.attest(&statement)
     }
 }
 
@@ -89,6 +92,9 @@ enum Body {
     Publish(Publication),
     Discard,
 }
+
+const UNLIKE: NodeError =
+    NodeError::unavailable("the node's store is damaged: a step is not what was recorded of it");
 
 /// One step, checked and made in one transaction.
 struct Step {
@@ -102,7 +108,7 @@ struct Step {
 
 impl Job for Step {
     type State = ();
-    type Output = Result<Hex32, NodeError>;
+    type Output = Result<ReceiptStatement, NodeError>;
 
     async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
         answer(self.run(conn).await)
@@ -110,28 +116,54 @@ impl Job for Step {
 }
 
 impl Step {
-    async fn run(&self, conn: &mut SqliteConnection) -> Result<Hex32, Stop> {
+    /// What the receipt is to state.
+    async fn run(&self, conn: &mut SqliteConnection) -> Result<ReceiptStatement, Stop> {
         let effect = self.call.effect;
         let view = View::load(conn, effect, None).await?;
+        let decision = view.row.as_ref().and_then(|row| row.statement.as_ref()).map(|known| &known.decision);
+        let statement = self.statement(decision);
         if let Some(answer) = &view.answer {
-            return Ok(answer.repeat(effect, self.said)?);
+            let head = answer.repeat(effect, self.said)?;
+            return Ok(statement?.filter(|statement| statement.transition_hash == head).ok_or(UNLIKE)?);
         }
-        let (stage, head) = match &self.body {
+        let stage = match &self.body {
             Body::Receipt => self.receipt(view)?,
             Body::CommitEpoch(commit) => self.commit_epoch(conn, view, commit).await?,
             Body::Publish(publication) => self.publish(conn, view, publication).await?,
             Body::Discard => self.discard(conn, view).await?,
         };
-        row::advance_by(conn, effect, self.said, stage, head).await?;
-        Ok(head)
+        let statement = statement?.ok_or(UNLIKE)?;
+        row::advance_by(conn, effect, self.said, stage, statement.transition_hash).await?;
+        Ok(statement)
     }
 
-    fn receipt(&self, view: View) -> Result<(Stage, Hex32), Stop> {
+    /// What this node states once the step is made; none for an operation it was never shown.
+    fn statement(
+        &self,
+        decision: Option<&AdmissionDecision>,
+    ) -> Result<Option<ReceiptStatement>, CanonicalError> {
+        let deed = match (&self.body, decision) {
+            (Body::Discard, _) => Deed::Discarded,
+            (Body::Receipt, Some(decision)) => Deed::PolicyFixed(decision.into()),
+            (Body::CommitEpoch(CommitEpoch { attempt, epoch_root }), _) => {
+                Deed::Promoted { attempt: *attempt, epoch_root: *epoch_root }
+            }
+            (Body::Publish(Publication { attempt, result }), Some(decision)) => Deed::Published {
+                attempt: *attempt,
+                operation_type: decision.operation_type,
+                result_ref: result.result_ref()?,
+            },
+            (Body::Receipt | Body::Publish(_), None) => return Ok(None),
+        };
+        self.chain.statement(&deed).map(Some)
+    }
+
+    fn receipt(&self, view: View) -> Result<Stage, Stop> {
         let standing = gate::known(view, &self.call, EffectStep::PolicyReceipt)?;
         gate::in_order(&self.call, &standing, self.chain.after_admission()?, &[Stage::Admitted])?;
         gate::in_force(&self.config, &standing)?;
         gate::check_fence(&standing.statement)?;
-        Ok((Stage::Receipted, self.chain.after_receipt()?))
+        Ok(Stage::Receipted)
     }
 
     async fn commit_epoch(
@@ -139,7 +171,7 @@ impl Step {
         conn: &mut SqliteConnection,
         view: View,
         commit: &CommitEpoch,
-    ) -> Result<(Stage, Hex32), Stop> {
+    ) -> Result<Stage, Stop> {
         let standing = gate::known(view, &self.call, EffectStep::CommitEpoch)?;
         let expected = self.chain.after_execute(commit.attempt)?;
         let decision = &standing.statement.decision;
@@ -151,9 +183,12 @@ impl Step {
             if target.key_id == decision.key_id {
                 vault::retire(conn, decision.key_id, decision.epoch_root).await?;
             }
-            return Ok((Stage::Committed, self.chain.after_commit_epoch(commit.attempt)?));
+            return Ok(Stage::Committed);
         }
         gate::in_order(&self.call, &standing, expected, &[Stage::Executed, Stage::Committed])?;
+        if standing.stage == Stage::Committed {
+            gate::builds_on(&standing, self.chain.after_commit_epoch(commit.attempt)?)?;
+        }
         let found = match standing.stage {
             Stage::Committed => vault::generation(conn, target.key_id, &target.epoch).await?,
             Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Published | Stage::Discarded => {
@@ -168,7 +203,7 @@ impl Step {
             gate::key_fits(&standing.statement, self.chain.participant, &standing.key)?;
             vault::promote(conn, target.key_id, &found.epoch).await?;
         }
-        Ok((Stage::Committed, self.chain.after_commit_epoch(commit.attempt)?))
+        Ok(Stage::Committed)
     }
 
     async fn publish(
@@ -176,25 +211,25 @@ impl Step {
         conn: &mut SqliteConnection,
         view: View,
         publication: &Publication,
-    ) -> Result<(Stage, Hex32), Stop> {
+    ) -> Result<Stage, Stop> {
         let standing = gate::known(view, &self.call, EffectStep::Publish)?;
         let decision = &standing.statement.decision;
-        let attempt = publication.attempt;
-        let previous = match decision.operation_type {
+        let previous =
+            self.chain.before(EffectStep::Publish, decision.operation_type, publication.attempt)?;
+        match decision.operation_type {
             OperationType::Sign => {
-                let previous = self.chain.after_execute(attempt)?;
                 // A node that was not among the signers goes on from the receipt, on the strength of the signature.
                 gate::in_order(&self.call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
                 self.check_signature(conn, &standing, publication).await?;
-                previous
             }
             OperationType::KeyCreate
             | OperationType::Refresh
             | OperationType::Reshare
             | OperationType::Rotate
             | OperationType::Recover => {
-                let previous = self.chain.after_commit_epoch(attempt)?;
                 gate::in_order(&self.call, &standing, previous, &[Stage::Committed])?;
+                gate::builds_on(&standing, previous)?;
+                self.check_generation(conn, decision, publication).await?;
                 // A rotated key signs until its successor does. It may still have to be swept: its shares are then out
                 // of force, not gone.
                 if decision.operation_type == OperationType::Rotate {
@@ -202,10 +237,9 @@ impl Step {
                 } else {
                     vault::erase_retired(conn, decision.key_id, decision.epoch_root).await?;
                 }
-                previous
             }
-        };
-        Ok((Stage::Published, self.chain.after_publish(previous)?))
+        }
+        Ok(Stage::Published)
     }
 
     async fn check_signature(
@@ -214,6 +248,9 @@ impl Step {
         standing: &Standing,
         publication: &Publication,
     ) -> Result<(), Stop> {
+        let Published::Signature(signature) = &publication.result else {
+            return Err(result_refused("there is no signature to publish").into());
+        };
         let decision = &standing.statement.decision;
         let held = match &standing.key.active {
             Some(active) if active.root == decision.epoch_root => active.clone(),
@@ -224,18 +261,55 @@ impl Step {
             }
         };
         let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;
-        Ok(check_result(decision, &keys, publication.signature.as_ref())?)
+        Ok(check_result(decision, &keys, signature)?)
     }
 
-    async fn discard(&self, conn: &mut SqliteConnection, view: View) -> Result<(Stage, Hex32), Stop> {
+    /// The generation is as it was admitted, and the one that this node put in force. One that leaves holds none to
+    /// compare it with.
+    async fn check_generation(
+        &self,
+        conn: &mut SqliteConnection,
+        decision: &AdmissionDecision,
+        publication: &Publication,
+    ) -> Result<(), Stop> {
+        let Published::Generation(staged) = &publication.result else {
+            return Err(result_refused("there is no generation to publish").into());
+        };
+        let Target { key_id, epoch, participants, threshold } = target(decision)?;
+        let Staged { epoch: made, public, .. } = staged.as_ref();
+        let is_admitted =
+            made.name == *epoch && staged.participants == *participants && staged.threshold == *threshold;
+        // Not from the decoded generations: it is the package told here that the receipt will be for.
+        let told = hex::decode(&public.package_hex).unwrap_or_default();
+        let keys = Held::new(epoch.clone(), made.root, told).decode(*key_id);
+        let is_its_key = keys.is_ok_and(|keys| {
+            let (public_key_hex, package_hex) =
+                (hex::encode(keys.public_key()), hex::encode(keys.to_bytes()));
+            *public == PublicKey { public_key_hex, package_hex }
+        });
+        let is_mine = if participants.as_set().contains(&self.chain.participant) {
+            let held = vault::generation(conn, *key_id, epoch).await?;
+            held.is_some_and(|held| held.root == made.root)
+        } else {
+            true
+        };
+        if is_admitted && is_its_key && is_mine {
+            return Ok(());
+        }
+        Err(result_refused("the generation is not the one that was admitted and put in force").into())
+    }
+
+    async fn discard(&self, conn: &mut SqliteConnection, view: View) -> Result<Stage, Stop> {
         if self.call.effect.step != EffectStep::Discard
             || self.call.previous != self.chain.after_admission()?
         {
             return Err(out_of_order("the step follows another transition").into());
         }
-        let head = self.chain.after_discard()?;
         match view.row {
-            None => row::insert(conn, &self.chain, Stage::Discarded, head, None).await?,
+            None => {
+                let head = self.chain.after_discard()?;
+                row::insert(conn, &self.chain, Stage::Discarded, head, None).await?;
+            }
             Some(row) if row.admission_hash != self.call.admission_hash => {
                 return Err(gate::other_decision().into());
             }
@@ -248,6 +322,6 @@ impl Step {
                 }
             },
         }
-        Ok((Stage::Discarded, head))
+        Ok(Stage::Discarded)
     }
 }

@@ -1,7 +1,11 @@
 //! Admissions to test with: an authority of one's own, intents, approvals, and the calls that follow.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use crate::{AdmitRequest, Call, Chain};
+mod lies;
+
+pub(crate) use lies::Lies;
+
+use crate::{AdmitRequest, Call};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
@@ -13,6 +17,7 @@ use gateway_domain::intent::{
 };
 use gateway_domain::key::Epoch;
 use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::receipt::Chain;
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
@@ -304,16 +309,8 @@ impl Case {
     /// A call in its order, `executed` being the attempt that gave the result.
     #[must_use]
     pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
-        let chain = self.chain(participant);
-        let signs = self.intent.signing_terms().is_some();
-        let previous = match step {
-            EffectStep::Decision | EffectStep::Admission => self.admission_hash(),
-            EffectStep::PolicyReceipt | EffectStep::Discard => chain.after_admission().unwrap(),
-            EffectStep::Execute => chain.after_receipt().unwrap(),
-            EffectStep::CommitEpoch => chain.after_execute(executed).unwrap(),
-            EffectStep::Publish if signs => chain.after_execute(executed).unwrap(),
-            EffectStep::Publish => chain.after_commit_epoch(executed).unwrap(),
-        };
+        let operation_type = self.intent.operation_type();
+        let previous = self.chain(participant).before(step, operation_type, executed).unwrap();
         Call { effect: self.effect(step, attempt), admission_hash: self.admission_hash(), previous }
     }
 }

@@ -1,6 +1,5 @@
 //! What no call can reach while everything else holds: the last line of the nonce rule, and the end of a share's life.
 
-use crate::chain::Chain;
 use crate::error::{Code, NodeError, Stop};
 use crate::row::{self, Stage, View};
 use crate::sealing::{Found, Rewrap, Sealing};
@@ -10,6 +9,7 @@ use crate::vault::{self, Fresh, Held};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
+use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Message, Progress, Session};

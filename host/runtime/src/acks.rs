@@ -2,10 +2,11 @@
 
 use crate::calls::unavailable;
 use crate::fan_out::Answers;
-use gateway_domain::operation::{Failure, NodeReceipt, Outcome, Plan};
+use gateway_domain::operation::{Failure, Outcome, Plan};
+use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_node::{NodeError, Rejection};
+use gateway_node::{Code, NodeError, Rejection};
 use std::collections::BTreeSet;
 
 /// The acknowledgements, however few; a rejection when such nodes refuse for good that the step can never be made.
@@ -54,9 +55,11 @@ fn hopeless<T>(
     let said = refusals.iter().find(|(_, rejection)| !rejection.culprits.is_empty());
     let (participant, said) =
         said.map_or((*participant, *first), |(participant, said)| (*participant, *said));
+    // A wrong receipt is no refusal: it is found here.
+    let did = if said.code == Code::ReceiptRefused { "misbehaved" } else { "refuses" };
     Some(Failure {
         code: said.code.as_str().to_owned(),
-        detail: format!("participant {participant} refuses: {}", said.detail),
+        detail: format!("participant {participant} {did}: {}", said.detail),
         culprits,
     })
 }

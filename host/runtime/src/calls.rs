@@ -1,17 +1,20 @@
 //! From an operation to the calls its nodes must get: the fleet knows the order of steps from the operation alone.
 
+use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::OperationType;
 use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation};
+use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
-use gateway_node::{AdmitRequest, Call, Chain};
+use gateway_node::{AdmitRequest, Call, Published};
 
 /// The operation as its nodes are shown it.
 #[derive(Clone, Copy)]
 pub(crate) struct Calls<'a> {
     pub(crate) operation: &'a Operation,
+    /// What admitted it.
+    pub(crate) decision: &'a AdmissionDecision,
     admission_hash: Hex32,
 }
 
@@ -21,7 +24,21 @@ impl<'a> Calls<'a> {
     pub(crate) fn new(operation: &'a Operation) -> Result<Self, Unavailable> {
         let admission = operation.admission.as_deref();
         let admission = admission.ok_or_else(|| unavailable("the operation has no admission decision"))?;
-        Ok(Self { operation, admission_hash: admission.admission_hash })
+        Ok(Self { operation, decision: &admission.decision, admission_hash: admission.admission_hash })
+    }
+
+    /// The steps of the operation on one node.
+    pub(crate) fn chain(&self, participant: ParticipantIndex) -> Chain {
+        let Self { operation, admission_hash, .. } = *self;
+        Chain { admission_hash, operation_id: operation.id, participant }
+    }
+
+    /// What is published.
+    pub(crate) fn result(&self) -> Result<Published, Unavailable> {
+        let Operation { signature, staged, .. } = self.operation;
+        let signature = signature.as_deref().cloned().map(Published::Signature);
+        let generation = || staged.clone().map(Published::Generation);
+        signature.or_else(generation).ok_or_else(|| unavailable("the operation has no result"))
     }
 
     /// The call that performs this effect on one node.
@@ -51,29 +68,15 @@ impl<'a> Calls<'a> {
         })
     }
 
-    /// The attempt at the ceremony that gave the result.
-    pub(crate) fn executed_attempt(&self) -> u32 {
-        let settled = self.operation.settled.iter().rev();
-        settled.map(|settled| settled.id).find(|id| id.step == EffectStep::Execute).map_or(1, |id| id.attempt)
-    }
-
     const fn effect(&self, step: EffectStep) -> EffectId {
         EffectId { operation: self.operation.id, step, attempt: 1 }
     }
 
     fn named(&self, effect: EffectId, participant: ParticipantIndex) -> Result<Call, CanonicalError> {
-        let admission_hash = self.admission_hash;
-        let chain = Chain { admission_hash, operation_id: self.operation.id, participant };
-        let signs = self.operation.intent.operation_type() == OperationType::Sign;
-        let previous = match effect.step {
-            EffectStep::Decision | EffectStep::Admission => admission_hash,
-            EffectStep::PolicyReceipt | EffectStep::Discard => chain.after_admission()?,
-            EffectStep::Execute => chain.after_receipt()?,
-            EffectStep::CommitEpoch => chain.after_execute(self.executed_attempt())?,
-            EffectStep::Publish if signs => chain.after_execute(self.executed_attempt())?,
-            EffectStep::Publish => chain.after_commit_epoch(self.executed_attempt())?,
-        };
-        Ok(Call { effect, admission_hash, previous })
+        let (operation_type, executed) =
+            (self.operation.intent.operation_type(), self.operation.executed_attempt());
+        let previous = self.chain(participant).before(effect.step, operation_type, executed)?;
+        Ok(Call { effect, admission_hash: self.admission_hash, previous })
     }
 }
 

@@ -4,7 +4,7 @@ use gateway_domain::dsse::KeySet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Clock, NodeConfig, Peers};
 use gateway_seal::at_rest::Kek;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What every node of the fleet is told, and where their databases are.
@@ -24,11 +24,16 @@ pub struct FleetConfig {
     pub clock: Clock,
 }
 
+/// Where a participant's node keeps what it has.
+pub(crate) fn database(folder: &Path, participant: ParticipantIndex) -> PathBuf {
+    folder.join(format!("node-{participant}.db"))
+}
+
 impl FleetConfig {
     pub(crate) fn node(&self, participant: ParticipantIndex, peers: Arc<Peers>) -> NodeConfig {
         NodeConfig {
             participant,
-            database: self.folder.join(format!("node-{participant}.db")),
+            database: database(&self.folder, participant),
             peers,
             kek: Arc::clone(&self.kek),
             authorities: self.authorities.clone(),

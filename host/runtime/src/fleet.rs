@@ -6,6 +6,7 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::OperationLocks;
 use gateway_engine::ports::NodeCount;
 use gateway_node::{Generations, Node, NodeError, Peers};
+use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
@@ -107,6 +108,11 @@ impl EmbeddedFleet {
                 node.close().await;
             }
         }
+    }
+
+    /// Who is vouched for under this index.
+    pub(crate) fn pinned(&self, participant: ParticipantIndex) -> Option<NodeIdentity> {
+        self.peers.pinned(participant)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ParticipantIndex, Slot>> {

@@ -4,8 +4,8 @@
 //! enough nodes answered is the core's judgement, not this crate's. Deliberately absent: retries (an effect stays owed
 //! until it is settled) and any state that a restart would miss.
 //!
-//! Start with [`EmbeddedFleet`]; then `dispatch` (which effect is what), `signing` and `shares` (the ceremonies), `acks`
-//! (what answers mean).
+//! Start with [`EmbeddedFleet`]; then `dispatch` (which effect is what), `signing` and `shares` (the ceremonies), `receipts`
+//! (whether a node's word is its word) and `acks` (what answers mean).
 
 mod acks;
 mod calls;
@@ -13,6 +13,8 @@ mod config;
 mod dispatch;
 mod fan_out;
 mod fleet;
+mod identities;
+mod receipts;
 mod shares;
 mod signing;
 mod steps;
@@ -20,3 +22,4 @@ mod suspects;
 
 pub use config::FleetConfig;
 pub use fleet::{EmbeddedFleet, existing};
+pub use identities::{IdentityError, identities};

@@ -15,6 +15,7 @@ use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{CustodyKey, Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{Effect, Outcome, Staged};
+use gateway_domain::receipt::{Deed, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_engine::secret::Secrets;
@@ -27,6 +28,12 @@ type Nodes = BTreeSet<ParticipantIndex>;
 
 /// Turns of relaying, generously: the longest protocol has three. More means that nobody gets further.
 const TURNS_MAX: usize = 8;
+
+/// What a node says that has ended its part.
+struct Held {
+    keys: Box<PublicKeys>,
+    receipt: NodeReceipt,
+}
 
 /// A ceremony, from the admission and the key.
 struct Ceremony<'a> {
@@ -53,7 +60,7 @@ impl EmbeddedFleet {
         for turn in 1..=TURNS_MAX {
             let mail = sort(&mut answers, &ceremony.nodes, &mut staged);
             if ceremony.target.participants.iter().all(|node| staged.contains_key(&node)) {
-                return ceremony.all_staged(staged);
+                return self.all_staged(&ceremony, effect, staged);
             }
             if answers.values().any(Result::is_err) {
                 return self.failed(&ceremony, &answers);
@@ -100,8 +107,7 @@ impl EmbeddedFleet {
     }
 
     fn ceremony<'a>(&self, calls: Calls<'a>, key: Option<&CustodyKey>) -> Result<Ceremony<'a>, Unavailable> {
-        let admission = calls.operation.admission.as_deref();
-        let decision = &admission.ok_or_else(|| unavailable("the operation has no decision"))?.decision;
+        let decision = calls.decision;
         let target = decision.target.as_ref().ok_or_else(|| unavailable("the decision makes no shares"))?;
         let receivers = target.participants.as_set();
         let dealers = match (decision.operation_type, &decision.holders) {
@@ -167,6 +173,42 @@ impl EmbeddedFleet {
         Err(unavailable(&why))
     }
 
+    /// The one key of all that will hold its shares, with their word for it.
+    fn all_staged(
+        &self,
+        ceremony: &Ceremony<'_>,
+        effect: &Effect,
+        staged: BTreeMap<ParticipantIndex, Held>,
+    ) -> Result<Outcome, Unavailable> {
+        let Target { key_id, epoch, participants, threshold } = ceremony.target;
+        let held: BTreeMap<_, _> =
+            staged.into_iter().filter(|(node, _)| participants.as_set().contains(node)).collect();
+        let keys = held.values().next().map(|held| held.keys.clone());
+        let keys = keys.ok_or_else(|| unavailable("nobody staged a share"))?;
+        if held.values().any(|held| held.keys != keys) {
+            return Ok(Outcome::AttemptLost("participants staged different keys".to_owned()));
+        }
+        let package_hex = hex::encode(keys.to_bytes());
+        let root =
+            epoch_root(*key_id, epoch, &package_hex).map_err(|error| unavailable(&error.to_string()))?;
+        let deed = Deed::Staged { attempt: effect.id.attempt, epoch_root: root };
+        let answers = held.into_iter().map(|(node, held)| (node, Ok(held.receipt))).collect();
+        let answers = self.attested(&ceremony.calls, &deed, answers, |receipt| receipt);
+        // Everybody who is to hold a share is needed.
+        if let Some(failure) = refused_for_good(&answers, answers.len()) {
+            return Ok(Outcome::Rejected { failure, policy: None });
+        }
+        let staged = Box::new(Staged {
+            epoch: Epoch { name: epoch.clone(), root },
+            public: PublicKey { public_key_hex: hex::encode(keys.public_key()), package_hex },
+            participants: participants.clone(),
+            threshold: *threshold,
+        });
+        let receipts = answers.into_values().collect::<Result<_, _>>();
+        let receipts = receipts.map_err(|error| unavailable(&error.to_string()))?;
+        Ok(Outcome::Staged { staged, receipts })
+    }
+
     fn has_other_dealers(&self, ceremony: &Ceremony<'_>, absent: &Nodes) -> bool {
         let Some(holders) = &ceremony.decision.holders else { return false };
         let threshold = ceremony.decision.threshold.count();
@@ -185,36 +227,13 @@ impl Ceremony<'_> {
             | OperationType::Sign => 2,
         }
     }
-
-    /// The one key of all that will hold its shares.
-    fn all_staged(
-        &self,
-        staged: BTreeMap<ParticipantIndex, Box<PublicKeys>>,
-    ) -> Result<Outcome, Unavailable> {
-        let Target { key_id, epoch, participants, threshold } = self.target;
-        let held = staged.into_iter().filter(|(node, _)| participants.as_set().contains(node));
-        let mut packages = held.map(|(_, keys)| keys);
-        let keys = packages.next().ok_or_else(|| unavailable("nobody staged a share"))?;
-        if packages.any(|other| other != keys) {
-            return Ok(Outcome::AttemptLost("participants staged different keys".to_owned()));
-        }
-        let package_hex = hex::encode(keys.to_bytes());
-        let root =
-            epoch_root(*key_id, epoch, &package_hex).map_err(|error| unavailable(&error.to_string()))?;
-        Ok(Outcome::Staged(Box::new(Staged {
-            epoch: Epoch { name: epoch.clone(), root },
-            public: PublicKey { public_key_hex: hex::encode(keys.public_key()), package_hex },
-            participants: participants.clone(),
-            threshold: *threshold,
-        })))
-    }
 }
 
 /// Who needs what next; nodes that are done go to `staged` and get no more mail.
 fn sort(
     answers: &mut Answers<CeremonyAnswer>,
     nodes: &Nodes,
-    staged: &mut BTreeMap<ParticipantIndex, Box<PublicKeys>>,
+    staged: &mut BTreeMap<ParticipantIndex, Held>,
 ) -> BTreeMap<ParticipantIndex, Vec<Envelope>> {
     let mut mail: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut sent = Vec::new();
@@ -224,7 +243,9 @@ fn sort(
             Ok(CeremonyAnswer::Send(mail)) => {
                 sent.extend(mail.drain(..).filter(|envelope| envelope.header().from == node.0));
             }
-            Ok(CeremonyAnswer::Staged(keys)) => _ = staged.insert(*node, keys.clone()),
+            Ok(CeremonyAnswer::Staged { keys, receipt }) => {
+                staged.insert(*node, Held { keys: keys.clone(), receipt: receipt.clone() });
+            }
             Err(_) => {}
         }
     }

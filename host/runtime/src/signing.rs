@@ -11,12 +11,14 @@ use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
 use crate::steps::{Missed, questions};
 use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Failure, Outcome, SignatureResult};
+use gateway_domain::receipt::{Deed, NodeReceipt};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
 use gateway_engine::secret::{Secret, Secrets};
-use gateway_node::{Call, ExecuteSecrets, Node, NodeError, RoundOne};
+use gateway_node::{Call, ExecuteSecrets, Node, NodeError, RoundOne, SignedShare};
 use gateway_threshold::sign::{SigningPackage, aggregate, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,8 +95,8 @@ impl EmbeddedFleet {
         for signer in signers {
             let answer = answers.get(&signer);
             match answer {
-                Some(Ok(RoundOne::Consumed { package: signed, share })) if *signed == package => {
-                    shares.insert(signer, Ok(share.clone()));
+                Some(Ok(RoundOne::Consumed { package: spent_on, signed })) if *spent_on == package => {
+                    shares.insert(signer, Ok(signed.clone()));
                 }
                 Some(Ok(RoundOne::Committed(open))) if package.commitments.get(&signer.0) == Some(open) => {
                     owing.insert(signer);
@@ -113,7 +115,7 @@ impl EmbeddedFleet {
         job: &Job<'_>,
         signers: &Nodes,
         package: &SigningPackage,
-    ) -> Result<Answers<Vec<u8>>, Unavailable> {
+    ) -> Result<Answers<SignedShare>, Unavailable> {
         let questions = questions(job.calls, job.effect, signers, |_| Ok(()))?;
         let ask = |node: Arc<Node>, (call, ()): (Call, ())| -> Answer<'_, _> {
             Box::pin(async move { node.signing_share(&call, package).await })
@@ -121,25 +123,33 @@ impl EmbeddedFleet {
         Ok(self.ask(questions, "mid-execute", ask).await)
     }
 
+    /// A share counts with its signer's word for it.
     fn finish(
         &self,
         job: &Job<'_>,
         package: &SigningPackage,
-        answers: Answers<Vec<u8>>,
+        answers: Answers<SignedShare>,
     ) -> Result<Outcome, Unavailable> {
-        let shares =
-            answers.iter().filter_map(|(signer, share)| Some((signer.0, share.as_ref().ok()?.clone())));
-        let shares: BTreeMap<u16, Vec<u8>> = shares.collect();
-        let failed = answers.iter().filter(|(_, share)| share.is_err()).map(|(signer, _)| *signer);
-        let failed: Nodes = failed.collect();
+        let package_hash = Hex32::new(package.hash());
+        let (attempt, signed_digest) = (job.effect.id.attempt, job.decision.request_digest);
+        let deed = Deed::Signed { attempt, signed_digest, package_hash };
+        let answers = self.attested(&job.calls, &deed, answers, |signed| &signed.receipt);
+        let failed: Nodes =
+            answers.iter().filter(|(_, answer)| answer.is_err()).map(|(signer, _)| *signer).collect();
         if !failed.is_empty() {
-            self.suspects.add(failed.iter().copied());
+            self.suspects.add(failed);
             return job.spoiled(&answers);
+        }
+        let signed = answers.into_iter().filter_map(|(signer, answer)| Some((signer, answer.ok()?)));
+        let (mut shares, mut receipts) = (BTreeMap::new(), Vec::new());
+        for (signer, SignedShare { share, receipt }) in signed {
+            shares.insert(signer.0, share);
+            receipts.push(receipt);
         }
         match job.signature(package, &shares) {
             Ok(signature) => {
-                self.suspects.clear(answers.keys());
-                job.signed(&signature, answers.keys())
+                self.suspects.clear(receipts.iter().map(|receipt| &receipt.participant));
+                job.signed(&signature, package_hash, receipts)
             }
             Err(error) => {
                 let culprits: Nodes = error.culprits().into_iter().map(ParticipantIndex).collect();
@@ -159,8 +169,7 @@ impl<'a> Job<'a> {
         nodes: &'a Nodes,
         key: Option<&CustodyKey>,
     ) -> Result<Result<Self, Outcome>, Unavailable> {
-        let admission = calls.operation.admission.as_deref();
-        let decision = &admission.ok_or_else(|| unavailable("the operation has no decision"))?.decision;
+        let decision = calls.decision;
         let key = key.ok_or_else(|| unavailable("the key is unknown"))?;
         let is_admitted = key.epoch.name == decision.epoch && key.epoch.root == decision.epoch_root;
         if key.key_id != decision.key_id || !is_admitted {
@@ -201,19 +210,22 @@ impl<'a> Job<'a> {
         Ok(signature.to_vec())
     }
 
-    fn signed<'s>(
+    fn signed(
         &self,
         signature: &[u8],
-        signers: impl Iterator<Item = &'s ParticipantIndex>,
+        package_hash: Hex32,
+        receipts: Vec<NodeReceipt>,
     ) -> Result<Outcome, Unavailable> {
-        let signers: Vec<u16> = signers.map(|signer| signer.0).collect();
-        Ok(Outcome::Signed(SignatureResult {
+        let signers: Vec<u16> = receipts.iter().map(|receipt| receipt.participant.0).collect();
+        let signature = Box::new(SignatureResult {
             signature_profile: self.keys.profile().to_string(),
             public_key_hex: hex::encode(&self.public_key),
             signed_digest: self.decision.request_digest,
             signature_hex: hex::encode(signature),
             signers: Roster::parse(&signers).map_err(|error| unavailable(&error.to_string()))?,
-        }))
+            package_hash,
+        });
+        Ok(Outcome::Signed { signature, receipts })
     }
 
     /// Fewer committed than must sign.
@@ -245,7 +257,7 @@ impl<'a> Job<'a> {
     }
 
     /// Signers failed between the rounds: another attempt, unless too few are left.
-    fn spoiled(&self, answers: &Answers<Vec<u8>>) -> Result<Outcome, Unavailable> {
+    fn spoiled(&self, answers: &Answers<SignedShare>) -> Result<Outcome, Unavailable> {
         let n_refusing = answers.len() - answers.values().filter(|answer| !is_final(answer)).count();
         let n_left = self.nodes.len().saturating_sub(n_refusing);
         if n_left < self.decision.threshold.count()
@@ -285,7 +297,7 @@ pub(crate) fn borrowed(secrets: &Secrets) -> ExecuteSecrets<'_> {
     }
 }
 
-fn is_final(answer: &Result<Vec<u8>, NodeError>) -> bool {
+fn is_final(answer: &Result<SignedShare, NodeError>) -> bool {
     matches!(answer, Err(NodeError::Rejected(rejection)) if !rejection.code.ends_only_the_attempt())
 }
 

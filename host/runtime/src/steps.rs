@@ -4,7 +4,8 @@ use crate::acks::{acked, acked_forward};
 use crate::calls::{Calls, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
-use gateway_domain::operation::{Effect, EffectStep, NodeReceipt, Outcome, Plan};
+use gateway_domain::operation::{Effect, EffectStep, Outcome, Plan};
+use gateway_domain::receipt::{Deed, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Node, NodeError, Publication};
@@ -86,7 +87,8 @@ impl EmbeddedFleet {
         let questions = nodes.iter().map(|node| (*node, ())).collect();
         let admit =
             |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
-        acked(self.ask(questions, "mid-admission", admit).await, plan)
+        let answers = self.ask(questions, "mid-admission", admit).await;
+        acked(self.attested(&calls, &Deed::Admitted, answers, itself), plan)
     }
 
     pub(crate) async fn materialize_receipt(
@@ -101,7 +103,8 @@ impl EmbeddedFleet {
             Box::pin(async move { missed.bring(&node, || Box::pin(node.materialize_receipt(&call))).await })
         };
         let questions = questions(calls, effect, nodes, |_| Ok(before.receipt()))?;
-        acked(self.ask(questions, "mid-policy-receipt", ask).await, plan)
+        let answers = self.ask(questions, "mid-policy-receipt", ask).await;
+        acked(self.attested(&calls, &Deed::PolicyFixed(calls.decision.into()), answers, itself), plan)
     }
 
     pub(crate) async fn commit_epoch(
@@ -111,6 +114,7 @@ impl EmbeddedFleet {
         nodes: &Nodes,
     ) -> Result<Outcome, Unavailable> {
         let commit = &commit_epoch(&calls).ok_or_else(|| unavailable("nothing was staged"))?;
+        let CommitEpoch { attempt, epoch_root } = *commit;
         let ask = |node: Arc<Node>, (call, ()): (Call, ())| -> Answer<'_, _> {
             Box::pin(async move { node.commit_epoch(&call, commit).await })
         };
@@ -120,7 +124,7 @@ impl EmbeddedFleet {
         let questions = questions(calls, effect, &told, |_| Ok(()))?;
         let mut answers = self.ask(questions, "mid-commit-epoch", ask).await;
         answers.retain(|node, _| nodes.contains(node));
-        acked_forward(answers)
+        acked_forward(self.attested(&calls, &Deed::Promoted { attempt, epoch_root }, answers, itself))
     }
 
     pub(crate) async fn publish(
@@ -129,14 +133,19 @@ impl EmbeddedFleet {
         effect: &Effect,
         nodes: &Nodes,
     ) -> Result<Outcome, Unavailable> {
-        let signature = calls.operation.signature.as_deref().cloned();
-        let publication = &Publication { attempt: calls.executed_attempt(), signature };
+        let result_ref =
+            calls.operation.result_ref.ok_or_else(|| unavailable("the operation has no result"))?;
+        let attempt = calls.operation.executed_attempt();
+        let publication = &Publication { attempt, result: calls.result()? };
+        let operation_type = calls.decision.operation_type;
+        let deed = Deed::Published { attempt, operation_type, result_ref };
         let before = Missed::before(&calls)?;
         let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(async move { missed.bring(&node, || Box::pin(node.publish(&call, publication))).await })
         };
         let questions = questions(calls, effect, nodes, |node| before.publication(node))?;
-        acked_forward(self.ask(questions, "mid-publish", ask).await)
+        let answers = self.ask(questions, "mid-publish", ask).await;
+        acked_forward(self.attested(&calls, &deed, answers, itself))
     }
 
     pub(crate) async fn discard(
@@ -150,14 +159,19 @@ impl EmbeddedFleet {
         };
         let questions = questions(calls, effect, nodes, |_| Ok(()))?;
         let answers: Answers<NodeReceipt> = self.ask(questions, "mid-discard", ask).await;
-        acked_forward(answers)
+        acked_forward(self.attested(&calls, &Deed::Discarded, answers, itself))
     }
+}
+
+/// Where the answer is the receipt.
+const fn itself(receipt: &NodeReceipt) -> &NodeReceipt {
+    receipt
 }
 
 /// The promotion of what the operation staged; none for a signature.
 fn commit_epoch(calls: &Calls<'_>) -> Option<CommitEpoch> {
     let epoch_root = calls.operation.staged.as_deref()?.epoch.root;
-    Some(CommitEpoch { attempt: calls.executed_attempt(), epoch_root })
+    Some(CommitEpoch { attempt: calls.operation.executed_attempt(), epoch_root })
 }
 
 /// By node: its call, and whatever else it is asked.

@@ -43,6 +43,15 @@ impl NodeSecret {
         &self.identity
     }
 
+    /// Signs a statement for those who are no node, as DSSE does: over `DSSEv1 SP LEN(type) SP type SP LEN(payload) SP
+    /// payload`. It can not pass for a message between nodes: those are signed as digests of 32 bytes, which is less than
+    /// any payload type in use has alone.
+    #[must_use]
+    pub fn sign_statement(&self, payload_type: &'static str, payload: &[u8]) -> [u8; 64] {
+        let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
+        self.signing.sign(&[head.as_bytes(), payload].concat()).to_bytes()
+    }
+
     pub(crate) fn sign(&self, digest: &[u8; 32]) -> [u8; 64] {
         self.signing.sign(digest).to_bytes()
     }

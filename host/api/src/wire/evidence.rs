@@ -4,7 +4,8 @@
 use super::view::result;
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Change, Event, NodeReceipt, Operation};
+use gateway_domain::operation::{Change, Event, Operation};
+use gateway_domain::receipt::NodeReceipt;
 use gateway_domain::redaction;
 use gateway_engine::ports::Record;
 use serde_json::{Value, json};
@@ -78,7 +79,11 @@ fn receipts(change: &Change) -> Option<Value> {
     match change {
         Change::AdmissionApplied { receipts } => told("admission", receipts),
         Change::ReceiptMaterialized { receipts, .. } => told("policy-receipt", receipts),
+        Change::EpochDecided { receipts, .. } => told("execute", receipts),
+        Change::EpochAcked { receipts } => told("commit-epoch", receipts),
+        Change::Executed { receipts, .. } if !receipts.is_empty() => told("execute", receipts),
         Change::Published { receipts, .. } => told("publish", receipts),
+        Change::Failed { receipts, .. } if !receipts.is_empty() => told("discard", receipts),
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
@@ -88,8 +93,6 @@ fn receipts(change: &Change) -> Option<Value> {
         | Change::ExecutionRequested { .. }
         | Change::CeremonyStarted { .. }
         | Change::AttemptLost { .. }
-        | Change::EpochDecided { .. }
-        | Change::EpochAcked { .. }
         | Change::Executed { .. }
         | Change::PublicationRequested { .. }
         | Change::Aborted { .. }

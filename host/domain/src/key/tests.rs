@@ -20,7 +20,7 @@ fn rotation() -> Submission {
 
 fn failed() -> Change {
     let failure = Failure { code: "approval_expired".into(), detail: String::new(), culprits: vec![] };
-    Change::Failed { failure, policy: None }
+    Change::Failed { failure, policy: None, receipts: vec![] }
 }
 
 fn active() -> CustodyKey {
@@ -43,11 +43,12 @@ fn staged(epoch: &str) -> Change {
             participants: Roster::parse(&[1, 2]).unwrap(),
             threshold: Threshold(2),
         }),
+        receipts: vec![],
     }
 }
 
 const REQUESTED: Change = Change::ExecutionRequested { requested_at_ms: None };
-const EXECUTED: Change = Change::Executed { result_ref: Hex32::ZERO, signature: None };
+const EXECUTED: Change = Change::Executed { result_ref: Hex32::ZERO, signature: None, receipts: vec![] };
 
 #[test]
 fn only_the_operation_that_holds_a_key_moves_it() {

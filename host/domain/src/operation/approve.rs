@@ -65,5 +65,5 @@ pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -
         detail: format!("no {missing} within {approval_ttl_ms} ms of submission"),
         culprits: Vec::new(),
     };
-    vec![Change::Failed { failure, policy: None }]
+    vec![Change::Failed { failure, policy: None, receipts: Vec::new() }]
 }

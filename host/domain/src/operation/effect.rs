@@ -5,6 +5,7 @@ use crate::admission::Admission;
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, OperationId};
 use crate::policy;
+use crate::receipt::NodeReceipt;
 use crate::roster::{ParticipantIndex, Roster};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -86,15 +87,6 @@ pub struct Effect {
     pub action: Action,
 }
 
-/// A node's word that it did a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeReceipt {
-    /// Which node.
-    pub participant: ParticipantIndex,
-    /// Head of the node's own chain of this operation's steps after this one.
-    pub transition_hash: Hex32,
-}
-
 /// A signature and what it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureResult {
@@ -108,6 +100,8 @@ pub struct SignatureResult {
     pub signature_hex: String,
     /// Who signed.
     pub signers: Roster,
+    /// The signing package of all of them: their receipts name it.
+    pub package_hash: Hex32,
 }
 
 /// Why an operation cannot go on.
@@ -122,6 +116,16 @@ pub struct Failure {
     pub culprits: Vec<ParticipantIndex>,
 }
 
+impl SignatureResult {
+    /// The contract's `result_ref` of an operation that signs.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which no signature gives.
+    pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
+        canonical::digest("svc/result/v1", self)
+    }
+}
+
 impl Outcome {
     /// Digest of the answer; that of the ceremony is the contract's `result_ref`.
     ///
@@ -131,8 +135,8 @@ impl Outcome {
         match self {
             Self::DecisionSigned { admission, .. } => Ok(admission.admission_hash),
             Self::Acked(receipts) => canonical::digest("svc/receipts/v1", receipts),
-            Self::Signed(signature) => canonical::digest("svc/result/v1", signature),
-            Self::Staged(staged) => canonical::digest("svc/result/v1", staged),
+            Self::Signed { signature, .. } => signature.result_ref(),
+            Self::Staged { staged, .. } => staged.result_ref(),
             Self::AttemptLost(reason) => canonical::digest("svc/attempt-lost/v1", reason),
             Self::Rejected { failure, .. } => canonical::digest("svc/rejected/v1", failure),
         }
@@ -149,12 +153,22 @@ pub enum Outcome {
         /// The signed decision.
         admission: Box<Admission>,
     },
-    /// These nodes did the step.
+    /// These nodes did the step. Every receipt was checked.
     Acked(Vec<NodeReceipt>),
     /// The ceremony gave a signature.
-    Signed(SignatureResult),
-    /// The ceremony staged new shares on every planned node.
-    Staged(Box<Staged>),
+    Signed {
+        /// The signature.
+        signature: Box<SignatureResult>,
+        /// The word of every signer, checked.
+        receipts: Vec<NodeReceipt>,
+    },
+    /// The ceremony staged new shares on every node that is to hold one.
+    Staged {
+        /// The new generation.
+        staged: Box<Staged>,
+        /// The word of each of them, checked.
+        receipts: Vec<NodeReceipt>,
+    },
     /// The ceremony's secrets are gone (a node restarted): only a fresh attempt can succeed.
     AttemptLost(String),
     /// Somebody entitled to refuse did, for good.

@@ -1,6 +1,6 @@
 //! What happened: the stored format. Golden files in `host/domain/golden` pin it.
 
-use super::effect::{EffectId, Failure, NodeReceipt, SignatureResult};
+use super::effect::{EffectId, Failure, SignatureResult};
 use super::plan::Staged;
 use crate::admission::Admission;
 use crate::approval::Approval;
@@ -8,6 +8,7 @@ use crate::binding::ClientBinding;
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::Intent;
 use crate::policy;
+use crate::receipt::NodeReceipt;
 use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
@@ -139,11 +140,13 @@ pub enum Change {
     EpochDecided {
         /// The new generation.
         staged: Box<Staged>,
+        /// The word of everybody who holds a share of it.
+        receipts: Vec<NodeReceipt>,
     },
     /// These nodes put the new generation in force.
     EpochAcked {
-        /// Which.
-        participants: Vec<ParticipantIndex>,
+        /// Their word.
+        receipts: Vec<NodeReceipt>,
     },
     /// The work is done.
     Executed {
@@ -151,6 +154,8 @@ pub enum Change {
         result_ref: Hex32,
         /// The signature, when one was made.
         signature: Option<Box<SignatureResult>>,
+        /// The signers' word. None for new shares: that of their holders is with the epoch's decision and promotion.
+        receipts: Vec<NodeReceipt>,
     },
     /// Somebody, or the automatic mode, asked for publication.
     PublicationRequested {
@@ -178,6 +183,9 @@ pub enum Change {
         /// The evaluation behind it, when the policy refused.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         policy: Option<policy::Outcome>,
+        /// The word of the nodes that forgot what they had staged, where any had.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        receipts: Vec<NodeReceipt>,
     },
     /// The same idempotency key came with another body.
     ReplayNoted {

@@ -5,7 +5,7 @@ use super::event::{Change, Event, Submission};
 use super::phase::Phase;
 use crate::approval::Approval;
 use crate::policy;
-use crate::roster::ParticipantIndex;
+use crate::receipt::NodeReceipt;
 use crate::time::EpochMs;
 
 /// The operation that a list of events tells; none when it does not begin with a submission.
@@ -77,13 +77,13 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         Change::AttemptLost { attempt, .. } => {
             operation.phase = Phase::Preparing { attempt: attempt.saturating_add(1) };
         }
-        Change::EpochDecided { staged } => {
+        Change::EpochDecided { staged, .. } => {
             operation.staged = Some(staged.clone());
             let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
             operation.phase = Phase::Committing { attempt: 1, unacked };
         }
-        Change::EpochAcked { participants } => acked(&mut operation, participants),
-        Change::Executed { result_ref, signature } => {
+        Change::EpochAcked { receipts } => acked(&mut operation, receipts),
+        Change::Executed { result_ref, signature, .. } => {
             operation.result_ref = Some(*result_ref);
             operation.signature.clone_from(signature);
             operation.phase = Phase::Executed;
@@ -97,7 +97,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
             operation.failure = Some(failure.clone());
             operation.phase = Phase::Discarding;
         }
-        Change::Failed { failure, policy } => {
+        Change::Failed { failure, policy, .. } => {
             operation.failure = Some(failure.clone());
             operation.policy = policy.clone().unwrap_or(operation.policy);
             operation.phase = Phase::Failed;
@@ -113,9 +113,9 @@ fn counted(operation: &mut Operation, approval: &Approval, policy: &policy::Outc
     operation.policy = policy.clone();
 }
 
-fn acked(operation: &mut Operation, participants: &[ParticipantIndex]) {
+fn acked(operation: &mut Operation, receipts: &[NodeReceipt]) {
     if let Phase::Committing { attempt, unacked } = &mut operation.phase {
         *attempt = attempt.saturating_add(1);
-        unacked.retain(|node| !participants.contains(node));
+        unacked.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));
     }
 }

@@ -41,7 +41,7 @@ fn start(
             detail: "the admission decision expired before execution".to_owned(),
             culprits: Vec::new(),
         };
-        return Ok(vec![Change::Failed { failure, policy: None }]);
+        return Ok(vec![Change::Failed { failure, policy: None, receipts: Vec::new() }]);
     }
     if let Some(key) = key {
         check_key(operation, key)?;

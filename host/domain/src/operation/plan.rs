@@ -2,7 +2,8 @@
 
 use super::Operation;
 use crate::admission::{AdmissionDecision, Target};
-use crate::ids::EpochName;
+use crate::canonical::{self, CanonicalError};
+use crate::ids::{EpochName, Hex32};
 use crate::intent::{Intent, OperationType};
 use crate::key::{CustodyKey, Epoch, FIRST_EPOCH, PublicKey};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
@@ -55,6 +56,16 @@ pub struct Staged {
     pub participants: Roster,
     /// How many must sign together.
     pub threshold: Threshold,
+}
+
+impl Staged {
+    /// The contract's `result_ref` of an operation that makes shares.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which no generation gives.
+    pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
+        canonical::digest("svc/result/v1", self)
+    }
 }
 
 /// The plan of an admitted operation. Signing needs its threshold. Whatever makes shares needs everybody who gets one,

@@ -1,10 +1,11 @@
 //! What the world's answer to an effect makes happen: retry and give-up, in one place.
 
-use super::effect::{Action, EffectId, EffectStep, Failure, NodeReceipt, Outcome};
+use super::effect::{Action, EffectId, EffectStep, Failure, Outcome};
 use super::publish::SIGNATURE_SCOPE;
 use super::{Change, Operation, Phase, Step, next};
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
+use crate::receipt::NodeReceipt;
 use crate::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
@@ -31,19 +32,27 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
             | Action::Discard(_) => Vec::new(),
         },
         Outcome::Acked(receipts) => acked(operation, &owed.action, receipts, root),
-        Outcome::Signed(signature) if ceremony_is_owed(operation, false) => executed(
-            operation,
-            Change::Executed { result_ref: root, signature: Some(Box::new(signature.clone())) },
-        ),
-        Outcome::Staged(staged) if ceremony_is_owed(operation, true) => {
-            vec![Change::EpochDecided { staged: staged.clone() }]
+        // Nothing is executed without the word of everybody who did it.
+        Outcome::Signed { signature, receipts }
+            if ceremony_is_owed(operation, false)
+                && *signature.signers.as_set() == participants(receipts) =>
+        {
+            let (signature, receipts) = (Some(signature.clone()), receipts.clone());
+            executed(operation, Change::Executed { result_ref: root, signature, receipts })
         }
-        Outcome::Signed(_) | Outcome::Staged(_) => Vec::new(),
+        Outcome::Staged { staged, receipts }
+            if ceremony_is_owed(operation, true)
+                && *staged.participants.as_set() == participants(receipts) =>
+        {
+            vec![Change::EpochDecided { staged: staged.clone(), receipts: receipts.clone() }]
+        }
+        Outcome::Signed { .. } | Outcome::Staged { .. } => Vec::new(),
         Outcome::AttemptLost(reason) => attempt_lost(operation, reason),
         Outcome::Rejected { failure, policy } => match &operation.phase {
             Phase::Preparing { .. } => abort(operation, failure),
             Phase::Deciding | Phase::Applying | Phase::Materializing => {
-                vec![Change::Failed { failure: failure.clone(), policy: policy.clone() }]
+                let (failure, policy) = (failure.clone(), policy.clone());
+                vec![Change::Failed { failure, policy, receipts: Vec::new() }]
             }
             // Past the point of no return there is only forward: the effect stays owed.
             Phase::Committing { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
@@ -78,7 +87,8 @@ fn acked(operation: &Operation, action: &Action, receipts: &[NodeReceipt], root:
         Action::Discard(_)
             if operation.plan().is_some_and(|plan| plan.receivers.is_subset(&participants(receipts))) =>
         {
-            vec![Change::Failed { failure: super::execute::failure(operation), policy: None }]
+            let failure = super::execute::failure(operation);
+            vec![Change::Failed { failure, policy: None, receipts: receipts.to_vec() }]
         }
         Action::ObtainDecision
         | Action::ApplyAdmission(_)
@@ -94,17 +104,18 @@ fn epoch_acked(
     unacked: &BTreeSet<ParticipantIndex>,
     receipts: &[NodeReceipt],
 ) -> Vec<Change> {
-    let acked: BTreeSet<_> = participants(receipts).intersection(unacked).copied().collect();
-    if acked.is_empty() {
+    let acked = receipts.iter().filter(|receipt| unacked.contains(&receipt.participant));
+    let receipts: Vec<_> = acked.cloned().collect();
+    if receipts.is_empty() {
         return Vec::new();
     }
-    let all = acked.len() == unacked.len();
-    let mut changes = vec![Change::EpochAcked { participants: acked.into_iter().collect() }];
+    let all = participants(&receipts) == *unacked;
+    let mut changes = vec![Change::EpochAcked { receipts }];
     let ceremony = operation.settled.iter().rev().find(|settled| settled.id.step == EffectStep::Execute);
     if let (true, Some(ceremony)) = (all, ceremony) {
         changes.extend(executed(
             operation,
-            Change::Executed { result_ref: ceremony.result_root, signature: None },
+            Change::Executed { result_ref: ceremony.result_root, signature: None, receipts: Vec::new() },
         ));
     }
     changes
@@ -143,7 +154,7 @@ fn abort(operation: &Operation, failure: &Failure) -> Vec<Change> {
     if operation.plan().is_some_and(|plan| plan.stages_epoch()) {
         vec![Change::Aborted { failure: failure.clone() }]
     } else {
-        vec![Change::Failed { failure: failure.clone(), policy: None }]
+        vec![Change::Failed { failure: failure.clone(), policy: None, receipts: Vec::new() }]
     }
 }
 

@@ -21,7 +21,7 @@ async fn a_staged_key_is_found_again_and_signs_only_in_force() {
     group.make_key(&case, 1).await;
     group.restart(0).await;
     let call = case.call(0, EffectStep::Execute, 1, 1);
-    let CeremonyAnswer::Staged(keys) = group.nodes[0]
+    let CeremonyAnswer::Staged { keys, .. } = group.nodes[0]
         .ceremony_start(&call, &CeremonyStart::default(), &ExecuteSecrets::default())
         .await
         .unwrap()
@@ -84,12 +84,13 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     let early = CommitEpoch { attempt: 1, epoch_root: other_root() };
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::StepOutOfOrder);
     let keys = group.run_keygen(&case, 1).await;
+    group.keys = Some(keys.clone());
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(1), &early).await), Code::EpochConflict);
     let root =
         gateway_domain::key::epoch_root(KEY, &case.decision.epoch, &hex::encode(keys.to_bytes())).unwrap();
     let sound = CommitEpoch { attempt: 1, epoch_root: root };
     let publish = case.call(0, EffectStep::Publish, 1, 1);
-    let body = Publication { attempt: 1, signature: None };
+    let body = group.generation(&case);
     assert_eq!(code(group.nodes[0].publish(&publish, &body).await), Code::StepOutOfOrder);
     let done = group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap();
     assert_eq!(done.transition_hash, case.chain(0).after_commit_epoch(1).unwrap());
@@ -99,6 +100,13 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     group.restart(0).await;
     assert_eq!(group.nodes[0].commit_epoch(&commit(3), &sound).await.unwrap(), done);
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(4), &early).await), Code::EpochConflict);
+    // Another attempt would be another past: no receipt says it.
+    let other = case.call(0, EffectStep::CommitEpoch, 5, 2);
+    let past = CommitEpoch { attempt: 2, ..sound };
+    assert_eq!(code(group.nodes[0].commit_epoch(&other, &past).await), Code::StepOutOfOrder);
+    let other = case.call(0, EffectStep::Publish, 1, 2);
+    let past = Publication { attempt: 2, ..body.clone() };
+    assert_eq!(code(group.nodes[0].publish(&other, &past).await), Code::StepOutOfOrder);
     group.nodes[0].publish(&publish, &body).await.unwrap();
 }
 
@@ -134,7 +142,7 @@ async fn another_operation_can_not_take_a_staged_key_s_place() {
         for (node, participant) in group.nodes.iter().zip(0..) {
             match node.ceremony_deliver(&call(participant), &mail(&sent, participant)).await.unwrap() {
                 CeremonyAnswer::Send(messages) => next.extend(messages),
-                CeremonyAnswer::Staged(keys) => panic!("{keys:?}"),
+                CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
             }
         }
         sent = next;

@@ -30,7 +30,7 @@ async fn begin(group: &Group, case: &Case, start: &CeremonyStart, attempt: u32) 
         let call = case.call(participant, EffectStep::Execute, attempt, attempt);
         match node.ceremony_start(&call, start, &ExecuteSecrets::default()).await.unwrap() {
             CeremonyAnswer::Send(mail) => sent.extend(mail),
-            CeremonyAnswer::Staged(keys) => panic!("{keys:?}"),
+            CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
         }
     }
     sent
@@ -49,7 +49,7 @@ async fn go_on(
             let call = case.call(participant, EffectStep::Execute, attempt, attempt);
             match node.ceremony_deliver(&call, &mail(&sent, participant)).await {
                 Ok(CeremonyAnswer::Send(mail)) => next.extend(mail),
-                Ok(CeremonyAnswer::Staged(_)) => {}
+                Ok(CeremonyAnswer::Staged { .. }) => {}
                 Err(NodeError::Rejected(rejection)) => return Err(Box::new(rejection)),
                 Err(other) => panic!("{other:?}"),
             }

@@ -6,6 +6,7 @@ mod at_rest;
 mod keygen;
 mod lies;
 mod order;
+mod receipts;
 mod relay;
 mod restart;
 mod signing;

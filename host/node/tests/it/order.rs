@@ -2,10 +2,11 @@
 
 use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::intent::Intent;
-use gateway_domain::operation::EffectStep;
+use gateway_domain::operation::{EffectStep, SignatureResult};
+use gateway_domain::receipt::Chain;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, hex32};
-use gateway_node::{Call, Code, CommitEpoch, Publication};
+use gateway_node::{Call, Code, CommitEpoch, Publication, Published};
 
 async fn group() -> (Group, Case) {
     let group = Group::with_key(3, 2, SUITES[0]).await;
@@ -17,8 +18,13 @@ fn receipt(case: &Case) -> Call {
     case.call(0, EffectStep::PolicyReceipt, 1, 1)
 }
 
-fn publication(signature: Option<gateway_domain::operation::SignatureResult>) -> Publication {
-    Publication { attempt: 1, signature }
+fn publication(signature: SignatureResult) -> Publication {
+    Publication { attempt: 1, result: Published::Signature(signature) }
+}
+
+/// The key's own generation: no result of an operation that signs.
+fn generation(group: &Group) -> Publication {
+    group.generation(&Case::key_create(100, KEY, 3, 2, SUITES[0]))
 }
 
 #[tokio::test]
@@ -28,7 +34,7 @@ async fn nothing_happens_before_admission() {
     assert_eq!(code(node.materialize_receipt(&receipt(&case)).await), Code::StepOutOfOrder);
     assert_eq!(code(group.round_one(&case, 0, 1).await), Code::StepOutOfOrder);
     let publish = case.call(0, EffectStep::Publish, 1, 1);
-    assert_eq!(code(node.publish(&publish, &publication(None)).await), Code::StepOutOfOrder);
+    assert_eq!(code(node.publish(&publish, &generation(&group)).await), Code::StepOutOfOrder);
     let commit = case.call(0, EffectStep::CommitEpoch, 1, 1);
     let body = CommitEpoch { attempt: 1, epoch_root: other_root() };
     assert_eq!(code(node.commit_epoch(&commit, &body).await), Code::StepOutOfOrder);
@@ -73,7 +79,7 @@ async fn steps_are_for_the_decision_the_node_admitted() {
     let other = Call { admission_hash: hex32(1), ..receipt(&case) };
     assert_eq!(code(group.nodes[0].materialize_receipt(&other).await), Code::AdmissionConflict);
     let discard = Call { effect: case.effect(EffectStep::Discard, 1), ..other };
-    let chain = gateway_node::Chain { admission_hash: hex32(1), ..case.chain(0) };
+    let chain = Chain { admission_hash: hex32(1), ..case.chain(0) };
     let discard = Call { previous: chain.after_admission().unwrap(), ..discard };
     assert_eq!(code(group.nodes[0].discard(&discard).await), Code::AdmissionConflict);
 }
@@ -90,7 +96,7 @@ async fn a_decision_expires_until_it_was_executed() {
     assert_eq!(code(group.round_one(&case, 2, 1).await), Code::AdmissionExpired);
     // What was executed is published, however late.
     let publish = case.call(0, EffectStep::Publish, 1, 1);
-    group.nodes[0].publish(&publish, &publication(Some(signature))).await.unwrap();
+    group.nodes[0].publish(&publish, &publication(signature)).await.unwrap();
 }
 
 #[tokio::test]
@@ -120,24 +126,21 @@ async fn only_the_operation_s_own_signature_is_published() {
     let (mut signature, foreign) = (group.sign(&case, 1).await, group.sign(&other, 1).await);
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     let node = &group.nodes[0];
-    for wrong in [None, Some(foreign.clone())] {
-        assert_eq!(code(node.publish(&publish, &publication(wrong)).await), Code::ResultRefused);
+    for wrong in [generation(&group), publication(foreign.clone())] {
+        assert_eq!(code(node.publish(&publish, &wrong).await), Code::ResultRefused);
     }
     let sound = signature.clone();
     signature.signature_hex = foreign.signature_hex;
-    assert_eq!(
-        code(node.publish(&publish, &publication(Some(signature.clone()))).await),
-        Code::ResultRefused
-    );
+    assert_eq!(code(node.publish(&publish, &publication(signature.clone())).await), Code::ResultRefused);
     signature.signature_hex = "zz".into();
-    assert_eq!(code(node.publish(&publish, &publication(Some(signature))).await), Code::ResultRefused);
+    assert_eq!(code(node.publish(&publish, &publication(signature)).await), Code::ResultRefused);
     let early = Call { previous: case.chain(0).after_receipt().unwrap(), ..publish };
-    assert_eq!(code(node.publish(&early, &publication(Some(sound.clone()))).await), Code::StepOutOfOrder);
-    let done = node.publish(&publish, &publication(Some(sound.clone()))).await.unwrap();
-    assert_eq!(node.publish(&publish, &publication(Some(sound.clone()))).await.unwrap(), done);
+    assert_eq!(code(node.publish(&early, &publication(sound.clone())).await), Code::StepOutOfOrder);
+    let done = node.publish(&publish, &publication(sound.clone())).await.unwrap();
+    assert_eq!(node.publish(&publish, &publication(sound.clone())).await.unwrap(), done);
     // A node that was not among the signers believes the signature.
     let publish = case.call(2, EffectStep::Publish, 1, 1);
-    group.nodes[2].publish(&publish, &publication(Some(sound))).await.unwrap();
+    group.nodes[2].publish(&publish, &publication(sound)).await.unwrap();
 }
 
 #[tokio::test]
@@ -155,7 +158,7 @@ async fn no_attempt_follows_publication() {
         group.result(&case, &other, &given)
     };
     let publish = case.call(2, EffectStep::Publish, 1, 2);
-    let body = Publication { attempt: 2, signature: Some(signature) };
+    let body = Publication { attempt: 2, result: Published::Signature(signature) };
     group.nodes[2].publish(&publish, &body).await.unwrap();
     // Node 2 still had nonces open in attempt 1.
     crate::support::assert_lost(group.round_two(&case, 2, 1, &open).await);

@@ -27,7 +27,7 @@ async fn turn(group: &Group, case: &Case, sent: &[Envelope]) -> Vec<Envelope> {
     for to in 0..3 {
         match deliver(group, case, to, sent).await.unwrap() {
             CeremonyAnswer::Send(more) => next.extend(more),
-            CeremonyAnswer::Staged(keys) => panic!("{keys:?}"),
+            CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
         }
     }
     next

@@ -45,7 +45,7 @@ async fn a_share_that_left_is_the_same_after_a_restart() {
     let signature = group.result(&case, &package, &shares);
     for signer in [0, 1] {
         group.restart(signer).await;
-        let expected = RoundOne::Consumed { package: package.clone(), share: shares[&signer].clone() };
+        let expected = RoundOne::Consumed { package: package.clone(), signed: shares[&signer].clone() };
         assert_eq!(group.round_one(&case, signer, 1).await.unwrap(), expected);
         assert_eq!(group.round_two(&case, signer, 1, &package).await.unwrap(), shares[&signer]);
         assert_eq!(code(group.round_two(&case, signer, 1, &other).await), Code::SessionConsumed);

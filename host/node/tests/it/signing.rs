@@ -35,7 +35,7 @@ async fn one_package_one_share_however_often() {
     assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
     assert_eq!(code(group.round_two(&case, 0, 1, &other).await), Code::SessionConsumed);
     let again = group.round_one(&case, 0, 1).await.unwrap();
-    assert_eq!(again, RoundOne::Consumed { package: package.clone(), share: share.clone() });
+    assert_eq!(again, RoundOne::Consumed { package: package.clone(), signed: share.clone() });
     assert_eq!(code(group.round_two(&case, 0, 1, &other).await), Code::SessionConsumed);
     assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
 }
@@ -62,7 +62,8 @@ async fn twenty_packages_at_once_get_one_share() {
         callers.spawn(async move { node.signing_share(&call, &package).await });
     }
     let answers = callers.join_all().await;
-    let shares: BTreeSet<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    let shares: BTreeSet<_> =
+        answers.iter().filter_map(|answer| Some(&answer.as_ref().ok()?.share)).collect();
     assert_eq!(shares.len(), 1, "{answers:?}");
     for answer in answers.into_iter().filter(Result::is_err) {
         assert_eq!(code(answer), Code::SessionConsumed);

@@ -2,14 +2,15 @@
 
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::Intent;
-use gateway_domain::key::{Epoch, epoch_root};
-use gateway_domain::operation::{EffectStep, SignatureResult};
+use gateway_domain::key::{Epoch, PublicKey, epoch_root};
+use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
+use gateway_domain::receipt::{Deed, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, authority, hex32, kek, pinned, roster};
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, ExecuteSecrets, Header, Node, NodeConfig,
-    NodeError, Peers, Publication, RoundOne,
+    NodeError, Peers, Publication, Published, RoundOne, SignedShare,
 };
 use gateway_seal::at_rest::{Kek, Place, open_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
@@ -36,7 +37,7 @@ pub(crate) struct Group {
     peers: Arc<Peers>,
     pub(crate) kek: Arc<Kek>,
     now: Arc<AtomicU64>,
-    keys: Option<PublicKeys>,
+    pub(crate) keys: Option<PublicKeys>,
 }
 
 impl Group {
@@ -67,7 +68,7 @@ impl Group {
         group.commit_epoch(&case, 1).await;
         for (node, participant) in group.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::Publish, 1, 1);
-            node.publish(&call, &Publication { attempt: 1, signature: None }).await.unwrap();
+            node.publish(&call, &group.generation(&case)).await.unwrap();
         }
         group
     }
@@ -122,6 +123,13 @@ impl Group {
         relay::seal(&secrets[usize::from(header.from)], &all, header, &body).unwrap()
     }
 
+    /// Somebody else writes to the participant's database.
+    pub(crate) async fn change(&self, participant: u16, sql: &'static str) {
+        let options = SqliteConnectOptions::new().filename(self.path(participant));
+        let mut conn = options.connect().await.unwrap();
+        sqlx::query(sql).execute(&mut conn).await.unwrap();
+    }
+
     /// The node's process ends and starts again.
     pub(crate) async fn restart(&mut self, participant: u16) {
         let index = usize::from(participant);
@@ -168,7 +176,7 @@ impl Group {
                 .unwrap()
             {
                 CeremonyAnswer::Send(messages) => sent.extend(messages),
-                CeremonyAnswer::Staged(keys) => panic!("{keys:?}"),
+                CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
             }
         }
         sent
@@ -183,7 +191,7 @@ impl Group {
                 let call = case.call(participant, EffectStep::Execute, attempt, attempt);
                 match node.ceremony_deliver(&call, &mail(&sent, participant)).await.unwrap() {
                     CeremonyAnswer::Send(messages) => next.extend(messages),
-                    CeremonyAnswer::Staged(keys) => staged.push(*keys),
+                    CeremonyAnswer::Staged { keys, .. } => staged.push(*keys),
                 }
             }
             sent = next;
@@ -217,7 +225,7 @@ impl Group {
         participant: u16,
         attempt: u32,
         package: &SigningPackage,
-    ) -> Result<Vec<u8>, NodeError> {
+    ) -> Result<SignedShare, NodeError> {
         let call = case.call(participant, EffectStep::Execute, attempt, attempt);
         self.nodes[usize::from(participant)].signing_share(&call, package).await
     }
@@ -239,16 +247,40 @@ impl Group {
         &self,
         case: &Case,
         package: &SigningPackage,
-        shares: &BTreeMap<u16, Vec<u8>>,
+        shares: &BTreeMap<u16, SignedShare>,
     ) -> SignatureResult {
-        let signature = aggregate(package, shares, self.keys()).unwrap();
+        let shares = shares.iter().map(|(signer, signed)| (*signer, signed.share.clone())).collect();
+        let signature = aggregate(package, &shares, self.keys()).unwrap();
         SignatureResult {
             signature_profile: self.keys().profile().to_string(),
             public_key_hex: hex::encode(self.keys().public_key()),
             signed_digest: case.decision.request_digest,
             signature_hex: hex::encode(signature),
             signers: roster(&package.commitments.keys().copied().collect::<Vec<_>>()),
+            package_hash: Hex32::new(package.hash()),
         }
+    }
+
+    /// The first generation of the group's key, as it is published.
+    pub(crate) fn generation(&self, case: &Case) -> Publication {
+        let target = case.decision.target.clone().unwrap();
+        let package_hex = hex::encode(self.keys().to_bytes());
+        let root = epoch_root(target.key_id, &target.epoch, &package_hex).unwrap();
+        let staged = Staged {
+            epoch: Epoch { name: target.epoch, root },
+            public: PublicKey { public_key_hex: hex::encode(self.keys().public_key()), package_hex },
+            participants: target.participants,
+            threshold: target.threshold,
+        };
+        Publication { attempt: 1, result: Published::Generation(Box::new(staged)) }
+    }
+
+    /// The receipt is this node's word for this deed, under the identity it has.
+    #[track_caller]
+    pub(crate) fn check_receipt(&self, case: &Case, participant: u16, deed: Deed, receipt: &NodeReceipt) {
+        let key = self.nodes[usize::from(participant)].identity().signing_key();
+        let statement = case.chain(participant).statement(&deed).unwrap();
+        receipt.verify(&statement, &key).unwrap();
     }
 
     /// A signature by nodes 0 and 1.

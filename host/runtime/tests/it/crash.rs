@@ -3,9 +3,10 @@
 use crate::support::{World, effect, operation};
 use crate::verify::check;
 use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
+use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
-use gateway_node::{Call, CeremonyStart, Chain, ExecuteSecrets, RoundOne};
+use gateway_node::{Call, CeremonyStart, ExecuteSecrets, RoundOne};
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ async fn a_crash_after_all_signed_gives_the_very_same_signature() {
         let mut world = World::with_key(3, 2, suite).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
         let first = world.owed(&signing).await.unwrap();
-        let Outcome::Signed(signature) = &first else { panic!("{first:?}") };
+        let Outcome::Signed { signature, .. } = &first else { panic!("{first:?}") };
         check(signature);
         for _ in 0..3 {
             world.restart().await;
@@ -91,7 +92,7 @@ async fn a_coordinator_that_comes_back_alone_completes_what_it_began() {
     let package = package(&world, &signing, &[0, 2]).await;
     let first = world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap();
     // Nodes 0 and 2 still run; whoever asked them does not.
-    let Outcome::Signed(signature) = world.owed(&signing).await.unwrap() else { panic!() };
+    let Outcome::Signed { signature, .. } = world.owed(&signing).await.unwrap() else { panic!() };
     check(&signature);
     assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));
     assert_eq!(world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap(), first);

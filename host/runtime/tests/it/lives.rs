@@ -78,7 +78,7 @@ async fn one_effect_performed_by_twenty_gives_one_signature() {
         callers.spawn(async move { world.owed(&signing).await.unwrap() });
     }
     let outcomes = callers.join_all().await;
-    let Outcome::Signed(signature) = &outcomes[0] else { panic!("{outcomes:?}") };
+    let Outcome::Signed { signature, .. } = &outcomes[0] else { panic!("{outcomes:?}") };
     check(signature);
     assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
 }
@@ -95,7 +95,7 @@ async fn one_key_creation_performed_by_twenty_gives_one_key() {
         callers.spawn(async move { world.owed(&creating).await.unwrap() });
     }
     let outcomes = callers.join_all().await;
-    assert!(matches!(outcomes[0], Outcome::Staged(_)), "{outcomes:?}");
+    assert!(matches!(outcomes[0], Outcome::Staged { .. }), "{outcomes:?}");
     assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
 }
 
@@ -135,5 +135,5 @@ async fn secrets_are_dropped_unread() {
     };
     let key = world.keys.values().next();
     let outcome = world.fleet.perform(&effect(&signing), &signing, key, &secrets).await.unwrap();
-    assert!(matches!(outcome, Outcome::Signed(_)));
+    assert!(matches!(outcome, Outcome::Signed { .. }));
 }

@@ -7,6 +7,7 @@ mod crash;
 mod kill;
 mod lifecycle;
 mod lives;
+mod receipts;
 mod refused;
 mod support;
 mod verify;

@@ -83,7 +83,7 @@ async fn an_abandoned_key_is_discarded_everywhere_and_can_be_made_again() {
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     let staged = world.owed(&creating).await.unwrap();
-    assert!(matches!(staged, Outcome::Staged(_)));
+    assert!(matches!(staged, Outcome::Staged { .. }));
     let refusal = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
     let discarding = world.settle(creating, Outcome::Rejected { failure: refusal, policy: None });
     assert_eq!(discarding.phase, Phase::Discarding);

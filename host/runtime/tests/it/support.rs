@@ -6,8 +6,8 @@ use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, Epoch, Keys, after};
 use gateway_domain::operation::{
-    Ask, Change, Command, Effect, EffectStep, KeySlot, Operation, Outcome, Phase, Step, Submission, decide,
-    evolve, next, open, replay, target,
+    Ask, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, Step, Submission,
+    decide, evolve, next, open, replay, target,
 };
 use gateway_domain::policy::{self, Decision, Quorum};
 use gateway_domain::roster::{ParticipantIndex, Threshold};
@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) folder: PathBuf,
     pub(crate) fleet: EmbeddedFleet,
     pub(crate) keys: BTreeMap<KeyId, CustodyKey>,
+    /// What happened, and to what.
+    pub(crate) events: Vec<(Operation, Event)>,
     now: Arc<AtomicU64>,
 }
 
@@ -72,7 +74,7 @@ impl World {
     fn in_folder(folder: &Path, owned: Option<TempDir>) -> Self {
         let now = Arc::new(AtomicU64::new(1_000));
         let fleet = fleet(folder, &now);
-        Self { fleet, folder: folder.to_owned(), _owned: owned, keys: BTreeMap::new(), now }
+        Self { fleet, folder: folder.to_owned(), _owned: owned, keys: BTreeMap::new(), events: vec![], now }
     }
 
     /// With one key of participants `0..n`.
@@ -209,6 +211,7 @@ impl World {
             self.keep(after(Keys { subject, successor: None }, &operation, &submitted));
         }
         for event in decide(&operation, &Command { at, ask }).unwrap() {
+            self.events.push((operation.clone(), event.clone()));
             operation = evolve(operation, &event);
             let subject = self.keys.get(&operation.key.key_id).cloned();
             let slot = operation.successor.as_ref();

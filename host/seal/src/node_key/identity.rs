@@ -73,6 +73,12 @@ impl NodeIdentity {
         self.index
     }
 
+    /// The Ed25519 public key that its messages and its statements verify under.
+    #[must_use]
+    pub fn signing_key(&self) -> [u8; 32] {
+        self.signing.to_bytes()
+    }
+
     /// 64 hexadecimal characters over index and keys, for people to compare.
     #[must_use]
     pub fn fingerprint(&self) -> String {

@@ -43,7 +43,7 @@ pub(crate) async fn every_decision_is_found_once_with_what_was_asked(deployment:
     let policy = submission(2, payment()).policy;
     let counted = |subject| Change::ApprovalRecorded { approval: approved(subject), policy: policy.clone() };
     let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
-    let failed = Change::Failed { failure, policy: Some(policy.clone()) };
+    let failed = Change::Failed { failure, policy: Some(policy.clone()), receipts: vec![] };
     let changes = vec![counted("alice"), note(1), counted("bob"), Change::QuorumReached, failed];
     written(&*store, following(&record, EpochMs(9), changes)).await;
     let refusal = decision(3, Moment::Submit);

@@ -29,8 +29,8 @@ fn executed(epoch: &str) -> Vec<Change> {
         participants: Roster::parse(&[0, 1, 2]).unwrap(),
         threshold: Threshold(2),
     };
-    let done = Change::Executed { result_ref: hex32(13), signature: None };
-    vec![requested(), Change::EpochDecided { staged: Box::new(staged) }, done]
+    let done = Change::Executed { result_ref: hex32(13), signature: None, receipts: vec![] };
+    vec![requested(), Change::EpochDecided { staged: Box::new(staged), receipts: vec![] }, done]
 }
 
 /// Both keys of the samples' rotation.

@@ -172,7 +172,7 @@ pub(crate) fn failure() -> Failure {
 }
 
 pub(crate) fn failed() -> Change {
-    Change::Failed { failure: failure(), policy: None }
+    Change::Failed { failure: failure(), policy: None, receipts: vec![] }
 }
 
 /// [`opening`] a payment, at the instant 1,000.

@@ -2,7 +2,9 @@
 
 use super::machine::Machine;
 use crate::intent::Intent;
-use crate::operation::{Change, ExportState, NextAction, Phase, evaluations, replay};
+use crate::operation::{Change, Event, ExportState, NextAction, Operation, Phase, evaluations, replay};
+use crate::receipt::attested;
+use crate::receipt::tests::check_receipts;
 use std::collections::BTreeSet;
 
 pub(crate) fn check(machine: &Machine) {
@@ -75,6 +77,41 @@ fn enough_nodes_confirmed(machine: &Machine) {
         assert!(nodes.is_superset(&plan.receivers), "who gets a share has not confirmed: {last:?}");
         let n_holders = nodes.intersection(&plan.holders).count();
         assert!(n_holders >= plan.n_holders_required, "too few holders confirmed: {last:?}");
+    }
+}
+
+/// Whoever has the events and the nodes' keys can check every receipt, and nobody who had to act is missing.
+pub(crate) fn receipts_hold(before: &Operation, event: &Event) {
+    let (deed, receipts) = match attested(before, event) {
+        Some(attested) => attested,
+        None => return assert!(!owes_receipts(before, &event.change), "no receipts: {event:?}"),
+    };
+    check_receipts(before, &deed, receipts);
+    let plan = before.plan().unwrap();
+    let nodes: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
+    assert_eq!(nodes.len(), receipts.len(), "a receipt twice: {event:?}");
+    match &event.change {
+        Change::Executed { signature, .. } => {
+            assert_eq!(nodes, *signature.as_ref().unwrap().signers.as_set(), "{event:?}");
+        }
+        Change::EpochDecided { .. } | Change::Failed { .. } => {
+            assert!(plan.receivers.is_subset(&nodes), "{event:?}");
+        }
+        _ => {}
+    }
+}
+
+/// The changes that nodes have a part in.
+fn owes_receipts(before: &Operation, change: &Change) -> bool {
+    match change {
+        Change::AdmissionApplied { .. }
+        | Change::ReceiptMaterialized { .. }
+        | Change::EpochDecided { .. }
+        | Change::EpochAcked { .. }
+        | Change::Published { .. } => true,
+        Change::Executed { signature, .. } => signature.is_some(),
+        Change::Failed { .. } => before.phase == Phase::Discarding,
+        _ => false,
     }
 }
 

@@ -3,10 +3,10 @@
 use super::machine::Random;
 use super::samples;
 use crate::key::{Epoch, PublicKey};
-use crate::operation::{
-    Action, Effect, EffectId, Failure, NodeReceipt, Operation, Outcome, SignatureResult, Staged,
-};
+use crate::operation::{Action, Effect, EffectId, Failure, Operation, Outcome, SignatureResult, Staged};
 use crate::policy::{self, Decision, Moment};
+use crate::receipt::Deed;
+use crate::receipt::tests::receipts;
 use crate::roster::{ParticipantIndex, Roster};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,12 +47,16 @@ impl World {
         }
         match &effect.action {
             Action::ObtainDecision => Some(self.decision(random, operation)),
-            Action::ApplyAdmission(nodes) | Action::MaterializeReceipt(nodes) => {
-                Some(self.acks(random, nodes))
+            Action::ApplyAdmission(nodes) => Some(self.acks(random, operation, Deed::Admitted, nodes)),
+            Action::MaterializeReceipt(nodes) => {
+                let decision = &operation.admission.as_ref().unwrap().decision;
+                Some(self.acks(random, operation, Deed::PolicyFixed(decision.into()), nodes))
             }
             Action::RunCeremony(nodes) => Some(self.ceremony(random, operation, effect.id, nodes)),
             Action::CommitEpoch(nodes) => {
-                let acks = self.acks(random, nodes);
+                let epoch_root = operation.staged.as_ref().unwrap().epoch.root;
+                let deed = Deed::Promoted { attempt: operation.executed_attempt(), epoch_root };
+                let acks = self.acks(random, operation, deed, nodes);
                 if let Outcome::Acked(receipts) = &acks {
                     for receipt in receipts {
                         self.staged.remove(&receipt.participant);
@@ -61,9 +65,16 @@ impl World {
                 }
                 Some(acks)
             }
-            Action::Publish(nodes) => Some(self.acks(random, nodes)),
+            Action::Publish(nodes) => {
+                let deed = Deed::Published {
+                    attempt: operation.executed_attempt(),
+                    operation_type: operation.intent.operation_type(),
+                    result_ref: operation.result_ref.unwrap(),
+                };
+                Some(self.acks(random, operation, deed, nodes))
+            }
             Action::Discard(nodes) => {
-                let acks = self.acks(random, nodes);
+                let acks = self.acks(random, operation, Deed::Discarded, nodes);
                 if let Outcome::Acked(receipts) = &acks {
                     self.staged.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));
                 }
@@ -106,41 +117,53 @@ impl World {
             self.answers.insert(id, answer.clone());
             return answer;
         }
-        let answer = if stages { self.stage(operation) } else { self.sign(nodes) };
+        let answer = if stages { self.stage(operation, id) } else { self.sign(operation, id, nodes) };
         self.answers.insert(id, answer.clone());
         answer
     }
 
-    fn sign(&mut self, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
+    fn sign(&mut self, operation: &Operation, id: EffectId, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
         self.n_signatures += 1;
-        Outcome::Signed(SignatureResult {
+        let signature = SignatureResult {
             signature_profile: "frost-ed25519-sha512".into(),
             public_key_hex: "00".repeat(32),
             signed_digest: samples::hex32(7),
             signature_hex: format!("{:0128x}", self.n_signatures),
             signers: roster(nodes),
-        })
+            package_hash: samples::hex32(15),
+        };
+        let (signed_digest, package_hash) = (signature.signed_digest, signature.package_hash);
+        let deed = Deed::Signed { attempt: id.attempt, signed_digest, package_hash };
+        let receipts = receipts(operation, deed, nodes.iter().copied());
+        Outcome::Signed { signature: Box::new(signature), receipts }
     }
 
-    fn stage(&mut self, operation: &Operation) -> Outcome {
+    fn stage(&mut self, operation: &Operation, id: EffectId) -> Outcome {
         let target = operation.admission.clone().unwrap().decision.target.unwrap();
         self.staged.extend(target.participants.iter());
-        Outcome::Staged(Box::new(Staged {
-            epoch: Epoch { name: target.epoch, root: samples::hex32(12) },
+        let epoch = Epoch { name: target.epoch, root: samples::hex32(12) };
+        let deed = Deed::Staged { attempt: id.attempt, epoch_root: epoch.root };
+        let receipts = receipts(operation, deed, target.participants.iter());
+        let staged = Box::new(Staged {
+            epoch,
             public: PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() },
             threshold: target.threshold,
             participants: target.participants,
-        }))
+        });
+        Outcome::Staged { staged, receipts }
     }
 
     /// Some of the nodes, all that are there when calm.
-    fn acks(&self, random: &mut Random, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
-        let receipt = |participant: &ParticipantIndex| NodeReceipt {
-            participant: *participant,
-            transition_hash: samples::hex32(13),
-        };
+    fn acks(
+        &self,
+        random: &mut Random,
+        operation: &Operation,
+        deed: Deed,
+        nodes: &BTreeSet<ParticipantIndex>,
+    ) -> Outcome {
         let present = nodes.iter().filter(|node| !self.absent.contains(node));
-        Outcome::Acked(present.filter(|_| self.calm || !random.one_in(4)).map(receipt).collect())
+        let acked = present.filter(|_| self.calm || !random.one_in(4)).copied();
+        Outcome::Acked(receipts(operation, deed, acked))
     }
 
     /// At any step, also where the core has no use for it.
@@ -150,7 +173,7 @@ impl World {
 
     /// How many ceremonies gave a result.
     pub(crate) fn n_results(&self) -> usize {
-        let is_result = |answer: &&Outcome| matches!(answer, Outcome::Signed(_) | Outcome::Staged(_));
+        let is_result = |answer: &&Outcome| matches!(answer, Outcome::Signed { .. } | Outcome::Staged { .. });
         self.answers.values().filter(is_result).count()
     }
 }

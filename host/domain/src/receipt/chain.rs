@@ -9,10 +9,11 @@
 //! `k` is the attempt that gave the result: lost attempts start from the receipt again and are no part of the chain. A
 //! call names the transition it believes to come before it (the contract's `prev_transition_hash`).
 
-use gateway_domain::canonical::{self, CanonicalError};
-use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::operation::EffectStep;
-use gateway_domain::roster::ParticipantIndex;
+use crate::canonical::{self, CanonicalError};
+use crate::ids::{Hex32, OperationId};
+use crate::intent::OperationType;
+use crate::operation::{EffectStep, Operation};
+use crate::roster::ParticipantIndex;
 use serde::Serialize;
 
 /// The chain of one operation on one node.
@@ -35,8 +36,41 @@ struct Transition {
     participant: ParticipantIndex,
 }
 
-/// Every method is `SHA-256("svc/node-transition/v1" || {previous, step, attempt, operation_id, participant})`.
+/// Every transition is `SHA-256("svc/node-transition/v1" || {previous, step, attempt, operation_id, participant})`.
 impl Chain {
+    /// The chain of an admitted operation on one node; none before there is a decision.
+    #[must_use]
+    pub fn of(operation: &Operation, participant: ParticipantIndex) -> Option<Self> {
+        let admission_hash = operation.admission.as_ref()?.admission_hash;
+        Some(Self { admission_hash, operation_id: operation.id, participant })
+    }
+
+    /// The transition that a call of this step follows; `executed` is the attempt at the ceremony that gave the result.
+    ///
+    /// # Errors
+    /// As [`Self::after_admission`].
+    pub fn before(
+        &self,
+        step: EffectStep,
+        operation_type: OperationType,
+        executed: u32,
+    ) -> Result<Hex32, CanonicalError> {
+        match step {
+            EffectStep::Decision | EffectStep::Admission => Ok(self.admission_hash),
+            EffectStep::PolicyReceipt | EffectStep::Discard => self.after_admission(),
+            EffectStep::Execute => self.after_receipt(),
+            EffectStep::CommitEpoch => self.after_execute(executed),
+            EffectStep::Publish => match operation_type {
+                OperationType::Sign => self.after_execute(executed),
+                OperationType::KeyCreate
+                | OperationType::Refresh
+                | OperationType::Reshare
+                | OperationType::Rotate
+                | OperationType::Recover => self.after_commit_epoch(executed),
+            },
+        }
+    }
+
     /// After the admission, which follows the admission hash itself.
     ///
     /// # Errors
@@ -69,12 +103,16 @@ impl Chain {
         self.link(self.after_execute(attempt)?, EffectStep::CommitEpoch, 1)
     }
 
-    /// After publication of what came before.
+    /// After publication of what this attempt gave.
     ///
     /// # Errors
     /// As [`Self::after_admission`].
-    pub fn after_publish(&self, previous: Hex32) -> Result<Hex32, CanonicalError> {
-        self.link(previous, EffectStep::Publish, 1)
+    pub fn after_publish(
+        &self,
+        operation_type: OperationType,
+        executed: u32,
+    ) -> Result<Hex32, CanonicalError> {
+        self.link(self.before(EffectStep::Publish, operation_type, executed)?, EffectStep::Publish, 1)
     }
 
     /// After the operation was given up.

@@ -1,0 +1,225 @@
+//! Nodes sign what they did; one that signs anything else acknowledges nothing and is named, and the word of the others
+//! counts.
+
+use crate::support::{World, operation};
+use crate::verify::check;
+use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement, Signature, attested};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::Node;
+use gateway_node::testing::{SUITES, asset_action, hex32, kek, key_create, roster};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const LIAR: u16 = 1;
+
+/// What a liar says instead of the truth, with the help of another node's key.
+type Lie = fn(&Node, &Node, &ReceiptStatement) -> NodeReceipt;
+
+const LIES: [(&str, Lie); 8] = [
+    ("another step", |me, _, truth| over(me, truth, |it| it.step = EffectStep::Decision)),
+    ("another attempt", |me, _, truth| over(me, truth, |it| it.attempt += 1)),
+    ("another decision", |me, _, truth| over(me, truth, |it| it.admission_hash = hex32(1))),
+    ("another subject", |me, _, truth| over(me, truth, |it| it.subject = hex32(1))),
+    ("a stale transition", |me, _, truth| {
+        let chain = Chain {
+            admission_hash: truth.admission_hash,
+            operation_id: truth.operation_id,
+            participant: truth.participant,
+        };
+        let stale =
+            chain.before(EffectStep::Admission, gateway_domain::intent::OperationType::Sign, 1).unwrap();
+        me.sign_anything(&ReceiptStatement { transition_hash: stale, ..truth.clone() })
+    }),
+    ("another node's signature", |_, other, truth| other.sign_anything(truth)),
+    ("another node's receipt", |_, other, truth| {
+        other.sign_anything(&ReceiptStatement { participant: other.participant(), ..truth.clone() })
+    }),
+    ("no signature at all", |_, _, truth| NodeReceipt {
+        participant: truth.participant,
+        transition_hash: truth.transition_hash,
+        signature: Signature::new([0; 64]),
+    }),
+];
+
+/// A receipt that looks like the true one, signed over something else.
+fn over(me: &Node, truth: &ReceiptStatement, change: impl FnOnce(&mut ReceiptStatement)) -> NodeReceipt {
+    let mut altered = truth.clone();
+    change(&mut altered);
+    NodeReceipt { transition_hash: truth.transition_hash, ..me.sign_anything(&altered) }
+}
+
+/// From now on the liar lies about this step.
+async fn begin_to_lie(world: &World, step: EffectStep, lie: Lie) {
+    let (me, other) = (world.node(LIAR).await, world.node(0).await);
+    let teller = Arc::clone(&me);
+    me.lie(move |truth| (truth.step == step).then(|| lie(&teller, &other, truth)));
+}
+
+async fn be_honest(world: &World) {
+    world.node(LIAR).await.lie(|_| None);
+}
+
+/// Who acknowledged the step that is owed.
+async fn acknowledged(world: &World, operation: &Operation) -> Vec<u16> {
+    match world.owed(operation).await.unwrap() {
+        Outcome::Acked(receipts) => receipts.iter().map(|receipt| receipt.participant.0).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn until(world: &mut World, operation: Operation, phase: &Phase) -> Operation {
+    world.drive(operation, |operation| operation.phase == *phase).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_lie_acknowledges_nothing_and_the_others_go_on() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let mut signing = operation(1, asset_action(&[0, 1, 2], 7));
+    let steps = [
+        (Phase::Applying, EffectStep::Admission),
+        (Phase::Materializing, EffectStep::PolicyReceipt),
+        (Phase::Publishing, EffectStep::Publish),
+    ];
+    for (phase, step) in steps {
+        signing = until(&mut world, signing, &phase).await;
+        for (name, lie) in LIES {
+            begin_to_lie(&world, step, lie).await;
+            assert_eq!(acknowledged(&world, &signing).await, [0, 2], "{name} about {step:?}");
+        }
+        be_honest(&world).await;
+        assert_eq!(acknowledged(&world, &signing).await, [0, 1, 2], "{step:?}");
+    }
+    assert_eq!(world.live(signing).await.phase, Phase::Published);
+}
+
+#[tokio::test]
+async fn a_share_without_its_signers_word_is_none() {
+    for (name, lie) in LIES {
+        let mut world = World::with_key(3, 2, SUITES[0]).await;
+        let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+        begin_to_lie(&world, EffectStep::Execute, lie).await;
+        let lost = world.owed(&signing).await.unwrap();
+        let Outcome::AttemptLost(why) = &lost else { panic!("{name}: {lost:?}") };
+        assert!(why.starts_with("participant 1: receipt_refused: the receipt "), "{name}: {why}");
+        let signed = world.live(signing).await;
+        let signature = signed.signature.unwrap();
+        check(&signature);
+        assert_eq!(signature.signers, roster(&[0, 2]), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_lie_about_what_was_signed_before_a_restart_costs_an_attempt_too() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let Outcome::Signed { signature, .. } = world.owed(&signing).await.unwrap() else { panic!() };
+    assert_eq!(signature.signers, roster(&[0, 1]));
+    world.restart().await;
+    begin_to_lie(&world, EffectStep::Execute, LIES[3].1).await;
+    assert!(matches!(world.owed(&signing).await.unwrap(), Outcome::AttemptLost(_)));
+    assert_eq!(world.live(signing).await.signature.unwrap().signers, roster(&[0, 2]));
+}
+
+#[tokio::test]
+async fn where_the_liar_is_needed_it_is_named() {
+    let mut world = World::with_key(3, 3, SUITES[0]).await;
+    for (id, phase, step) in [
+        (1, Phase::Applying, EffectStep::Admission),
+        (2, Phase::Preparing { attempt: 1 }, EffectStep::Execute),
+    ] {
+        be_honest(&world).await;
+        let signing = until(&mut world, operation(id, asset_action(&[0, 1, 2], id)), &phase).await;
+        begin_to_lie(&world, step, LIES[3].1).await;
+        let failed = world.live(signing).await;
+        assert_eq!(failed.phase, Phase::Failed, "{step:?}");
+        let failure = failed.failure.unwrap();
+        assert_eq!(failure.code, "receipt_refused");
+        assert_eq!(failure.culprits, [ParticipantIndex(LIAR)]);
+        assert_eq!(
+            failure.detail,
+            "participant 1 misbehaved: the receipt is not signed by the node over this step and its subject"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_generation_whose_holder_lies_about_it_is_discarded() {
+    let mut world = World::new();
+    let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    begin_to_lie(&world, EffectStep::Execute, LIES[3].1).await;
+    let refused = world.owed(&creating).await.unwrap();
+    let discarding = world.settle(creating, refused);
+    assert_eq!(discarding.phase, Phase::Discarding);
+    begin_to_lie(&world, EffectStep::Discard, LIES[0].1).await;
+    assert_eq!(acknowledged(&world, &discarding).await, [0, 2]);
+    be_honest(&world).await;
+    let failed = world.live(discarding).await;
+    assert_eq!(failed.phase, Phase::Failed);
+    assert_eq!(failed.failure.unwrap().culprits, [ParticipantIndex(LIAR)]);
+}
+
+#[tokio::test]
+async fn a_promotion_waits_for_a_true_word() {
+    let mut world = World::new();
+    let creating = operation(100, key_create(&[0, 1, 2], 2, SUITES[0]));
+    let is_committing = |operation: &Operation| matches!(operation.phase, Phase::Committing { .. });
+    let committing = world.drive(creating, is_committing).await.unwrap();
+    begin_to_lie(&world, EffectStep::CommitEpoch, LIES[3].1).await;
+    let acked = world.owed(&committing).await.unwrap();
+    let waiting = world.settle(committing, acked);
+    assert_eq!(
+        waiting.phase,
+        Phase::Committing { attempt: 2, unacked: BTreeSet::from([ParticipantIndex(LIAR)]) }
+    );
+    let why = world.owed(&waiting).await.unwrap_err();
+    assert!(why.detail.starts_with("participant 1: receipt_refused: "), "{why}");
+    be_honest(&world).await;
+    assert_eq!(world.live(waiting).await.phase, Phase::Published);
+}
+
+/// Checks every receipt on record with nothing but the events, and keys that are read from the nodes' files beside the
+/// fleet. The steps that left any.
+async fn steps_on_record(world: &World) -> BTreeSet<EffectStep> {
+    let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
+    let mut steps = BTreeSet::new();
+    for (before, event) in &world.events {
+        let Some((deed, receipts)) = attested(before, event) else { continue };
+        for receipt in receipts {
+            let statement = Chain::of(before, receipt.participant).unwrap().statement(&deed).unwrap();
+            receipt.verify(&statement, &pinned[&receipt.participant].signing_key()).unwrap();
+        }
+        steps.insert(deed.step());
+    }
+    steps
+}
+
+#[tokio::test]
+async fn every_receipt_on_record_can_be_checked_by_anybody() {
+    use EffectStep::{Admission, CommitEpoch, Discard, Execute, PolicyReceipt, Publish};
+    let mut world = World::new();
+    for begun in crate::crash::all_kinds() {
+        assert_eq!(world.live(begun).await.phase, Phase::Published);
+    }
+    let all = [Admission, PolicyReceipt, Execute, CommitEpoch, Publish];
+    assert_eq!(steps_on_record(&world).await, BTreeSet::from(all));
+
+    let mut world = World::new();
+    let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    let failure = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
+    let discarding = world.settle(creating, Outcome::Rejected { failure, policy: None });
+    assert_eq!(world.live(discarding).await.phase, Phase::Failed);
+    assert_eq!(steps_on_record(&world).await, BTreeSet::from([Admission, PolicyReceipt, Discard]));
+}
+
+#[tokio::test]
+async fn identities_are_read_under_the_nodes_key_and_no_other() {
+    let world = World::with_key(3, 2, SUITES[0]).await;
+    let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
+    for (participant, identity) in &pinned {
+        assert_eq!(identity, world.node(participant.0).await.identity());
+    }
+    assert_eq!(pinned.len(), 3);
+    let other = gateway_runtime::identities(&world.folder, &Arc::new(kek(2))).await.unwrap_err();
+    assert!(other.participant == ParticipantIndex(0) && other.source.is_sealed_otherwise(), "{other}");
+}
