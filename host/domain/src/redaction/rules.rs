@@ -179,7 +179,7 @@ const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
 /// What the authority signed has hashes of what is hidden, and nothing of it.
 const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
 
-const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("signature_hex", Open)]];
+const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("node_signature", Open)]];
 
 const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
 
