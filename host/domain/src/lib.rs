@@ -5,8 +5,8 @@
 //!
 //! Reading order: [`operation`] (the whole life of an operation), [`intent`] (what may be asked), [`policy`] (what a
 //! policy is asked and answers), [`admission`] (what an authority signs), [`receipt`] (what a node signs), [`key`],
-//! [`evidence`], [`log`] (where all events go); below them [`canonical`] (the only bytes that are ever hashed), [`dsse`],
-//! [`ed25519`], [`roster`], [`ids`].
+//! [`evidence`], [`log`] (where all events go); below them [`canonical`] (the only bytes that are ever hashed),
+//! [`dsse`], [`ed25519`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;

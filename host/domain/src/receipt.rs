@@ -22,10 +22,10 @@ pub use signature::{InvalidSignature, Signature};
 
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::pre_authentication_encoding;
+use crate::ed25519::PublicKey;
 use crate::ids::{Hex32, OperationId};
 use crate::operation::EffectStep;
 use crate::roster::ParticipantIndex;
-use ed25519_dalek::VerifyingKey;
 use serde::{Deserialize, Serialize};
 
 /// The DSSE payload type of a [`ReceiptStatement`].
@@ -69,7 +69,7 @@ pub struct NodeReceipt {
     /// Head of the node's own chain of this operation's steps after this one.
     pub transition_hash: Hex32,
     /// Over the DSSE pre-authentication encoding of the statement's [payload](ReceiptStatement::payload).
-    #[serde(rename = "signature_hex")]
+    #[serde(rename = "node_signature")]
     pub signature: Signature,
 }
 
@@ -105,9 +105,12 @@ impl NodeReceipt {
         if self.transition_hash != statement.transition_hash {
             return Err(ReceiptError::OtherTransition);
         }
-        let key = VerifyingKey::from_bytes(public_key).map_err(|_| ReceiptError::BadKey)?;
+        let key = PublicKey::from_bytes(public_key).ok_or(ReceiptError::BadKey)?;
         let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload()?);
-        // Strictly: `verify` would take edge cases that verifiers disagree about.
-        key.verify_strict(&signed, &self.signature.to_ed25519()).map_err(|_| ReceiptError::BadSignature)
+        if key.verifies(&signed, self.signature.as_bytes()) {
+            Ok(())
+        } else {
+            Err(ReceiptError::BadSignature)
+        }
     }
 }

@@ -106,7 +106,8 @@ impl Document {
         let total = u64::try_from(source.events.len()).unwrap_or(u64::MAX);
         let first = shown.first().map_or(1, |entry| entry.seq);
         let before = first.checked_sub(2).and_then(|index| usize::try_from(index).ok());
-        let previous = before.and_then(|index| source.events.get(index)).map_or(Hex32::ZERO, |event| event.hash);
+        let previous =
+            before.and_then(|index| source.events.get(index)).map_or(Hex32::ZERO, |event| event.hash);
         let rest = json!({
             "previous_hash": previous,
             "truncated": n_shown < total,

@@ -33,6 +33,8 @@ pub(crate) struct Read {
     /// All members but the events.
     pub(crate) members: Map<String, Value>,
     pub(crate) entries: Vec<Entry>,
+    /// Whether these were several documents: then what a page says of itself is not said of the whole.
+    pub(crate) is_joined: bool,
 }
 
 /// Checks a document, or the pages of one, oldest events first. `rerun` is for bundles at hand.
@@ -40,8 +42,8 @@ pub(crate) struct Read {
 pub fn verify(pages: Vec<Value>, roots: &Roots, rerun: Option<&dyn Rerun>) -> Report {
     let mut report = Report::default();
     let Some(read) = events::read(pages, &mut report) else { return report };
-    let Some(opened) = events::check(&read, &mut report) else { return report };
-    let story = story::check(&read, opened, &mut report);
+    let Some(history) = events::check(&read, &mut report) else { return report };
+    let story = story::check(&read, history, &mut report);
     if let Some(story) = &story {
         decisions::check(story, roots, rerun, &mut report);
         admission::check(story, roots, &mut report);

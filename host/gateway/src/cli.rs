@@ -5,9 +5,9 @@ pub(crate) mod evidence;
 pub(crate) mod ledger;
 
 use crate::records::{self, Records};
-use evidence::Evidence;
 use crate::settings::{Resolved, SETTINGS, resolve};
 use clap::{Arg, ArgMatches, Command};
+use evidence::Evidence;
 use std::collections::BTreeMap;
 
 /// What was asked for.

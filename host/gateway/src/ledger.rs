@@ -77,7 +77,8 @@ impl Report<'_> {
     }
 
     fn end(mut self, checked: &Checked) -> Result<u64, LedgerError> {
-        let Checked { n_events, n_operations, n_keys, n_decisions, n_previews, n_activations, head } = *checked;
+        let Checked { n_events, n_operations, n_keys, n_decisions, n_previews, n_activations, head } =
+            *checked;
         if self.json {
             let head = head.map(|head| json!({ "n_leaves": head.n_leaves, "root": head.root }));
             let summary = json!({
@@ -92,7 +93,9 @@ impl Report<'_> {
                  {n_previews} previews, {n_activations} activations"
             ));
             match head {
-                Some(head) => self.line(&format!("head of the log: {} events, root {}", head.n_leaves, head.root)),
+                Some(head) => {
+                    self.line(&format!("head of the log: {} events, root {}", head.n_leaves, head.root))
+                }
                 None => self.line("head of the log: not known, events are missing"),
             }
             let verdict = match self.n_findings {

@@ -39,10 +39,12 @@ pub fn main() -> ExitCode {
             Err(faults) => complain(&faults, EXIT_SETTINGS),
         },
         Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
-        Ok(Invocation::Evidence(command, resolved)) => match resolved.as_ref().map(Settings::parse).transpose() {
-            Ok(settings) => evidence::main(&command, settings.as_ref()),
-            Err(faults) => complain(&faults, EXIT_SETTINGS),
-        },
+        Ok(Invocation::Evidence(command, resolved)) => {
+            match resolved.as_ref().map(Settings::parse).transpose() {
+                Ok(settings) => evidence::main(&command, settings.as_ref()),
+                Err(faults) => complain(&faults, EXIT_SETTINGS),
+            }
+        }
         Ok(Invocation::Fsck(asked, resolved)) => match Settings::parse(&resolved) {
             Ok(settings) => ledger::main(asked, &settings),
             Err(faults) => complain(&faults, EXIT_SETTINGS),

@@ -40,7 +40,8 @@ pub(crate) fn event(id: OperationId, row: StoredEvent) -> Result<ChainedEvent, U
     let (format, hash, salt, body) = row;
     let what = format!("an event of operation `{id}`");
     let event = parsed(&what, format, || serde_json::from_str(&body))?;
-    let salt = salt.try_into().map_err(|_| unavailable(format_args!("{what} has a salt that is not 32 bytes")))?;
+    let salt =
+        salt.try_into().map_err(|_| unavailable(format_args!("{what} has a salt that is not 32 bytes")))?;
     Ok(ChainedEvent { event, salt: Salt::new(salt), hash: hex32(&what, &hash)? })
 }
 
@@ -80,7 +81,9 @@ pub(crate) fn decision(place: fn(u64) -> Place, row: StoredDecision) -> Result<R
 /// An activation's row: instant, sequence, bundle, kind, signers, reason.
 pub(crate) type StoredActivation = (i64, i64, Vec<u8>, String, String, String);
 
-pub(crate) fn activation((at_ms, sequence, bundle_hash, kind, signers, reason): StoredActivation) -> Result<Activation, Unavailable> {
+pub(crate) fn activation(
+    (at_ms, sequence, bundle_hash, kind, signers, reason): StoredActivation,
+) -> Result<Activation, Unavailable> {
     let kinds = [ActivationKind::Activate, ActivationKind::Rollback];
     let kind = kinds.into_iter().find(|known| known.as_str() == kind);
     let unreadable = |error| failed("an activation's signers can not be read", &error);

@@ -121,10 +121,7 @@ impl Fsck {
     ///
     /// # Errors
     /// [`Unavailable`] when the database can not be read for another reason than what is in it.
-    pub async fn check(
-        &mut self,
-        found: &mut (dyn FnMut(Finding) + Send),
-    ) -> Result<Checked, Unavailable> {
+    pub async fn check(&mut self, found: &mut (dyn FnMut(Finding) + Send)) -> Result<Checked, Unavailable> {
         let mut check = Check { snapshot: &mut self.snapshot, found, checked: Checked::default() };
         let file = check.file().await;
         check.went("sqlite_schema", file)?;

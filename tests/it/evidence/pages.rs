@@ -37,7 +37,10 @@ async fn pages_are_one_document() {
             missing.remove(0);
             let report = gateway_evidence::verify(missing, &roots, None);
             let operation = report.checks.iter().find(|check| check.name == "operation").unwrap();
-            assert!(export == "/audit-replay" || matches!(operation.status, Status::Open(_)), "{operation:?}");
+            assert!(
+                export == "/audit-replay" || matches!(operation.status, Status::Open(_)),
+                "{operation:?}"
+            );
         }
     }
 }
@@ -53,16 +56,17 @@ async fn pages_of_two_operations_are_no_document() {
 
 #[tokio::test]
 async fn the_cap_holds_for_the_largest_operation() {
-    let world = World::start().await;
+    // Every approval is evaluated over all before it, and its event names them all.
+    let world = World::with(&[("required_approvals", "100")]).await;
     let operation = submitted(&world, &payment("large")).await;
-    for number in 0..700 {
+    for number in 0..50 {
         let subject = format!("{number}-{}", "x".repeat(900));
         world.post(&path(&operation, "/approve"), &approval(&subject)).await.ok();
     }
     for export in ["/evidence", "/audit-replay"] {
         let newest = world.get(&path(&operation, export)).await.ok();
         let length = newest.to_string().len();
-        assert!(length <= 524_288 && (export == "/evidence" || length > 400_000), "{export}: {length}");
+        assert!(length <= 524_288 && length > 400_000, "{export}: {length}");
         assert_eq!((&newest["truncated"], &newest["next_after_seq"]), (&json!(true), &Value::Null));
     }
 }
@@ -71,7 +75,13 @@ async fn the_cap_holds_for_the_largest_operation() {
 async fn a_wrong_page_is_refused() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("query")).await;
-    for query in ["after_seq=x", "after_seq=-1", "after_seq=1&after_seq=2", "after_seq=99999999999999999999", "after_seq="] {
+    for query in [
+        "after_seq=x",
+        "after_seq=-1",
+        "after_seq=1&after_seq=2",
+        "after_seq=99999999999999999999",
+        "after_seq=",
+    ] {
         let answer = world.get(&path(&operation, &format!("/evidence?{query}"))).await;
         answer.fails(400, "invalid_request");
     }

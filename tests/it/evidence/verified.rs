@@ -6,8 +6,16 @@ use serde_json::json;
 
 /// Every check that a published signature passes.
 const ALL: [&str; 10] = [
-    "form", "chain", "opened fields", "operation", "policy decisions", "admission", "receipts", "signature",
-    "key", "log",
+    "form",
+    "chain",
+    "opened fields",
+    "operation",
+    "policy decisions",
+    "admission",
+    "receipts",
+    "signature",
+    "key",
+    "log",
 ];
 
 #[tokio::test]
@@ -65,7 +73,10 @@ async fn every_change_of_a_key_holds() {
     }
     let roots = roots(&world).await;
     for operation in operations {
-        for (export, names) in [("/evidence", &["chain", "operation", "admission", "receipts", "key", "log"][..]), ("/audit-replay", &["chain", "operation", "log"])] {
+        for (export, names) in [
+            ("/evidence", &["chain", "operation", "admission", "receipts", "key", "log"][..]),
+            ("/audit-replay", &["chain", "operation", "log"]),
+        ] {
             let Some(id) = operation["operation_id"].as_str() else { continue };
             let document = world.get(&format!("/v1/custody/operations/{id}{export}")).await.ok();
             assert_holds(&verify(&document, &roots), names);
@@ -78,7 +89,10 @@ async fn an_audit_log_holds_and_opens_nothing_but_the_signature() {
     let world = World::start().await;
     let operation = published(&world, &payment("audit")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
-    assert_holds(&verify(&audit, &roots(&world).await), &["form", "chain", "opened fields", "operation", "log"]);
+    assert_holds(
+        &verify(&audit, &roots(&world).await),
+        &["form", "chain", "opened fields", "operation", "log"],
+    );
     let opened: Vec<_> = audit["events"]
         .as_array()
         .unwrap()
@@ -96,6 +110,11 @@ async fn another_deployments_roots_do_not_vouch_for_it() {
     published(&other, &payment("roots")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let report = verify(&evidence, &roots(&other).await);
-    let failed: Vec<_> = report.checks.iter().filter(|check| matches!(check.status, gateway_evidence::verify::Status::Fails(_))).map(|check| check.name).collect();
+    let failed: Vec<_> = report
+        .checks
+        .iter()
+        .filter(|check| matches!(check.status, gateway_evidence::verify::Status::Fails(_)))
+        .map(|check| check.name)
+        .collect();
     assert_eq!(failed, ["admission", "receipts", "key", "log"]);
 }

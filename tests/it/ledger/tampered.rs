@@ -59,12 +59,15 @@ async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
         let sql = format!("SELECT name, type, \"notnull\", pk FROM pragma_table_info('{name}') ORDER BY cid");
         let rows: Vec<(String, String, bool, i64)> =
             sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut *conn).await.unwrap();
-        let mut key: Vec<_> = rows.iter().filter(|(.., place)| *place > 0).map(|(name, ..)| name.clone()).collect();
+        let mut key: Vec<_> =
+            rows.iter().filter(|(.., place)| *place > 0).map(|(name, ..)| name.clone()).collect();
         if key.is_empty() {
             key.push("rowid".to_owned());
         }
-        let column = |(name, kind, notnull, place): (String, String, bool, i64)| {
-            Column { name, kind, nullable: !notnull && place == 0 }
+        let column = |(name, kind, notnull, place): (String, String, bool, i64)| Column {
+            name,
+            kind,
+            nullable: !notnull && place == 0,
         };
         let columns = rows.into_iter().map(column).collect();
         tables.push(Arc::new(Table { name, columns, key }));
@@ -79,13 +82,17 @@ struct Literals {
 }
 
 async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Literals> {
-    let names: Vec<_> = table.columns.iter().map(|column| column.name.clone()).chain(table.key.clone()).collect();
+    let names: Vec<_> =
+        table.columns.iter().map(|column| column.name.clone()).chain(table.key.clone()).collect();
     let quoted: Vec<_> = names.iter().map(|name| format!("quote({name})")).collect();
     let sql = format!("SELECT {} FROM {} ORDER BY {}", quoted.join(", "), table.name, table.key.join(", "));
     let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(conn).await.unwrap();
     let literals = |row: sqlx::sqlite::SqliteRow| {
-        let columns: BTreeMap<_, _> =
-            names.iter().enumerate().map(|(index, name)| (name.clone(), row.get::<String, _>(index))).collect();
+        let columns: BTreeMap<_, _> = names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| (name.clone(), row.get::<String, _>(index)))
+            .collect();
         let wher: Vec<_> = table.key.iter().map(|name| format!("{name} = {}", columns[name])).collect();
         Literals { wher: wher.join(" AND "), columns }
     };
@@ -134,7 +141,9 @@ fn names(table: &Table, row: &Literals) -> Vec<String> {
             format!("seq {} of operation {}", value("seq"), value("operation_id")),
         ],
         "ledger_nodes" => vec![format!("level {}, position {}", value("level"), value("position"))],
-        "key_operations" => vec![format!("key_id {}, ledger_index {}", value("key_id"), value("ledger_index"))],
+        "key_operations" => {
+            vec![format!("key_id {}, ledger_index {}", value("key_id"), value("ledger_index"))]
+        }
         "idempotency_claims" => vec![format!("{:?}", value("idempotency_key")), value("operation_id")],
         "policy_decisions" => vec![format!("decision_index {}", value("decision_index"))],
         "policy_previews" => vec![format!("preview_index {}", value("preview_index"))],
@@ -159,7 +168,11 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
             let literal = &columns[name];
             let mut set = |value: String, what: &str| {
                 let sql = format!("UPDATE {} SET {name} = {value} WHERE {wher}", table.name);
-                add(sql, format!("{name} {what}, {wher:.80}"), [names.as_slice(), &[new_name(table, row, name, &value)]].concat());
+                add(
+                    sql,
+                    format!("{name} {what}, {wher:.80}"),
+                    [names.as_slice(), &[new_name(table, row, name, &value)]].concat(),
+                );
             };
             if literal == "NULL" {
                 set("zeroblob(32)".to_owned(), "given");
@@ -182,18 +195,26 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
         // An activation that is gone shows in the next, which no longer follows from it.
         let next = rows.get(index + 1).filter(|_| table.name == "policy_activations");
         let neighbours = next.map(|next| self::names(table, next)).unwrap_or_default();
-        add(format!("DELETE FROM {} WHERE {wher}", table.name), format!("deleted, {wher:.80}"), [names.clone(), neighbours].concat());
+        add(
+            format!("DELETE FROM {} WHERE {wher}", table.name),
+            format!("deleted, {wher:.80}"),
+            [names.clone(), neighbours].concat(),
+        );
         for key in &table.key {
-            let kind = table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
+            let kind =
+                table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
             let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
             let fresh = match numbers.max() {
                 Some(last) => format!("{last} + 1"),
                 None => turned(&columns[key], kind.unwrap_or_default()),
             };
             let listed: Vec<_> = table.columns.iter().map(|column| column.name.clone()).collect();
-            let values: Vec<_> =
-                listed.iter().map(|name| if name == key { fresh.clone() } else { columns[name].clone() }).collect();
-            let sql = format!("INSERT INTO {} ({}) VALUES ({})", table.name, listed.join(", "), values.join(", "));
+            let values: Vec<_> = listed
+                .iter()
+                .map(|name| if name == key { fresh.clone() } else { columns[name].clone() })
+                .collect();
+            let sql =
+                format!("INSERT INTO {} ({}) VALUES ({})", table.name, listed.join(", "), values.join(", "));
             let name = new_name(table, row, key, &fresh);
             add(sql, format!("copied under another {key}, {wher:.80}"), vec![name]);
         }
@@ -222,9 +243,8 @@ fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
     let says = |name: &String| finding.row.contains(name.as_str()) || finding.what.contains(name.as_str());
     match table.name.as_str() {
         // Each says something of another table only, and is wrong when that is.
-        "sqlite_sequence" => {
-            ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"].contains(&finding.table.as_str())
-        }
+        "sqlite_sequence" => ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"]
+            .contains(&finding.table.as_str()),
         "policy_previews_dropped" => {
             ["policy_previews", "policy_previews_dropped"].contains(&finding.table.as_str())
         }
@@ -233,7 +253,11 @@ fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
 }
 
 /// None when the database itself refuses it, as it does a second row of a unique key.
-async fn findings(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<Result<Vec<Finding>, String>> {
+async fn findings(
+    pristine: &[u8],
+    path: &Path,
+    tampering: &Tampering,
+) -> Option<Result<Vec<Finding>, String>> {
     fs::write(path, pristine).unwrap();
     let mut conn = open(path).await;
     let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
@@ -263,7 +287,10 @@ async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<S
         // The list of migrations is read before anything else is.
         Err(_) if tampering.table.name == "_sqlx_migrations" => None,
         Err(error) => Some(format!("{}: {}: not opened: {error}", tampering.table.name, tampering.what)),
-        Ok(found) if found.iter().any(|finding| is_named(tampering, finding)) => { dump(tampering, &found); None }
+        Ok(found) if found.iter().any(|finding| is_named(tampering, finding)) => {
+            dump(tampering, &found);
+            None
+        }
         Ok(found) => {
             let found: Vec<_> = found.iter().take(6).map(ToString::to_string).collect();
             Some(format!("{}: {}: {found:#?}", tampering.table.name, tampering.what))
@@ -299,13 +326,29 @@ async fn every_row_of_every_table_altered_in_turn_is_found_and_named() {
         });
     }
     let passed = workers.join_all().await.concat();
-    assert!(passed.is_empty(), "{} of {} passed:\n{}", passed.len(), all.len(), passed[..passed.len().min(12)].join("\n"));
+    assert!(
+        passed.is_empty(),
+        "{} of {} passed:\n{}",
+        passed.len(),
+        all.len(),
+        passed[..passed.len().min(12)].join("\n")
+    );
     assert!(all.len() > 1000, "{}", all.len());
 }
 
 fn dump(tampering: &Tampering, found: &[Finding]) {
     use std::io::Write;
-    let kinds: Vec<_> = found.iter().filter(|finding| is_named(tampering, finding)).map(|finding| format!("{}: {}", finding.table, finding.what)).collect();
+    let kinds: Vec<_> = found
+        .iter()
+        .filter(|finding| is_named(tampering, finding))
+        .map(|finding| format!("{}: {}", finding.table, finding.what))
+        .collect();
     let line = format!("{}\t{}\t{}\n", tampering.table.name, tampering.what, kinds.join("\t"));
-    fs::OpenOptions::new().create(true).append(true).open("/tmp/fsck-kinds.txt").unwrap().write_all(line.as_bytes()).unwrap();
+    fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open("/tmp/fsck-kinds.txt")
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
 }

@@ -27,7 +27,10 @@ async fn what_is_no_store_is_one_line() {
     assert!(unreadable(folder).contains("does not exist"));
     let url = format!("sqlite://{}?mode=rwc", database.display());
     let mut conn = SqliteConnection::connect(&url).await.unwrap();
-    sqlx::raw_sql("CREATE TABLE other (id INTEGER); PRAGMA application_id = 7").execute(&mut conn).await.unwrap();
+    sqlx::raw_sql("CREATE TABLE other (id INTEGER); PRAGMA application_id = 7")
+        .execute(&mut conn)
+        .await
+        .unwrap();
     conn.close().await.unwrap();
     assert!(unreadable(folder).contains("belongs to another program"));
 }

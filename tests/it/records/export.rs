@@ -64,7 +64,10 @@ fn an_export_has_no_credentials() {
     for file in ["gateway.db", "gateway.db-wal"] {
         let stored = std::fs::read(story.folder.path().join(file)).unwrap();
         for canary in CREDENTIALS {
-            assert!(!stored.windows(canary.len()).any(|window| window == canary.as_bytes()), "{canary} in {file}");
+            assert!(
+                !stored.windows(canary.len()).any(|window| window == canary.as_bytes()),
+                "{canary} in {file}"
+            );
         }
     }
 }

@@ -188,7 +188,7 @@ async fn evidence_has_what_anyone_needs_and_no_credential() {
     assert_eq!(shown["approvals"].as_array().unwrap().len(), 2);
     let steps: Vec<_> =
         shown["receipts"].as_array().unwrap().iter().map(|receipt| &receipt["step"]).collect();
-    assert_eq!(steps, ["admission", "policy-receipt", "publish"]);
+    assert_eq!(steps, ["admission", "policy-receipt", "execute", "publish"]);
     assert_eq!(shown["record_root"], view["runtime"]["record_root"]);
     let events = shown["events"].as_array().unwrap();
     assert_eq!(events.last().unwrap()["event_hash"], shown["record_root"]);

@@ -112,7 +112,12 @@ pub async fn custody_audit_replay(
     export(&app, Kind::Audit, lifecycle::target(Family::Custody, &caller, id), query).await
 }
 
-async fn export(app: &App, kind: Kind, target: Target, query: Option<String>) -> Result<Json<Value>, ApiError> {
+async fn export(
+    app: &App,
+    kind: Kind,
+    target: Target,
+    query: Option<String>,
+) -> Result<Json<Value>, ApiError> {
     let after_seq = query::number(query.as_deref().unwrap_or_default(), "after_seq")?;
     let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
     let (record, events) = app.engine().history(&target).await?;

@@ -49,7 +49,7 @@ impl SignedStatement {
         Ok(Self(SignedNote::signed(text, key, signature)))
     }
 
-    /// Checks that one of these keys signed exactly this.
+    /// Checks that one of these keys signed exactly this, and none of them wrongly.
     ///
     /// # Errors
     /// [`StatementError`].
@@ -59,12 +59,16 @@ impl SignedStatement {
         about: &str,
         value: &T,
     ) -> Result<(), StatementError> {
+        let mut of_log = Vec::new();
         for key in keys {
             if text(key, about, value)? == self.0.text() {
-                return Ok(self.0.verify([key])?);
+                of_log.push(key);
             }
         }
-        Err(StatementError::OtherStatement)
+        if of_log.is_empty() {
+            return Err(StatementError::OtherStatement);
+        }
+        Ok(self.0.verify(of_log)?)
     }
 }
 
@@ -105,7 +109,8 @@ mod tests {
         let (signing, verifier) = key(1);
         let value = json!({ "state": "active", "name": "line\nfeed" });
         let signed =
-            SignedStatement::sign(&verifier, "key-state", &value, |text| signing.sign(text).to_bytes()).unwrap();
+            SignedStatement::sign(&verifier, "key-state", &value, |text| signing.sign(text).to_bytes())
+                .unwrap();
         let read: SignedStatement = signed.to_string().parse().unwrap();
         assert_eq!(read, signed);
         let keys = [key(2).1, verifier];

@@ -1,12 +1,13 @@
 //! The 64 bytes of an Ed25519 signature as text.
 
+use crate::ed25519::SIGNATURE_BYTES;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
 
 /// An Ed25519 signature, written as 128 lowercase hexadecimal characters: one text for one signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Signature([u8; 64]);
+pub struct Signature([u8; SIGNATURE_BYTES]);
 
 /// The text is not exactly 128 lowercase hexadecimal characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,12 +17,14 @@ pub struct InvalidSignature;
 impl Signature {
     /// Wraps 64 bytes.
     #[must_use]
-    pub const fn new(bytes: [u8; 64]) -> Self {
+    pub const fn new(bytes: [u8; SIGNATURE_BYTES]) -> Self {
         Self(bytes)
     }
 
-    pub(super) fn to_ed25519(self) -> ed25519_dalek::Signature {
-        ed25519_dalek::Signature::from_bytes(&self.0)
+    /// The 64 bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; SIGNATURE_BYTES] {
+        &self.0
     }
 }
 
@@ -44,7 +47,7 @@ impl FromStr for Signature {
         if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(InvalidSignature);
         }
-        let mut bytes = [0; 64];
+        let mut bytes = [0; SIGNATURE_BYTES];
         hex::decode_to_slice(text, &mut bytes).map_err(|_| InvalidSignature)?;
         Ok(Self(bytes))
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::intent::OperationType;
 use crate::operation::Operation;
-use ed25519_dalek::{Signer as _, SigningKey};
+use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -156,7 +156,7 @@ fn a_key_under_which_anything_verifies_verifies_nothing() {
     let signed = pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload().unwrap());
     use ed25519_dalek::Verifier as _;
     let lax = VerifyingKey::from_bytes(&neutral).unwrap();
-    assert!(lax.verify(&signed, &receipt.signature.to_ed25519()).is_ok());
+    assert!(lax.verify(&signed, &signature.into()).is_ok());
     assert!(matches!(receipt.verify(&statement, &neutral), Err(ReceiptError::BadSignature)));
     neutral[0] = 2;
     assert!(matches!(receipt.verify(&statement, &neutral), Err(ReceiptError::BadKey)));
@@ -199,13 +199,13 @@ fn another_program_signs_the_same() {
 #[test]
 fn a_receipt_without_a_signature_is_none() {
     let receipt = serde_json::to_value(honest(&chain(0).statement(&Deed::Admitted).unwrap())).unwrap();
-    let text = receipt["signature_hex"].as_str().unwrap();
+    let text = receipt["node_signature"].as_str().unwrap();
     for wrong in [String::new(), text[1..].to_owned(), format!("{text}00"), text.to_uppercase()] {
         let mut altered = receipt.clone();
-        altered["signature_hex"] = wrong.into();
+        altered["node_signature"] = wrong.into();
         assert!(serde_json::from_value::<NodeReceipt>(altered).is_err());
     }
     let mut missing = receipt;
-    missing.as_object_mut().unwrap().remove("signature_hex");
+    missing.as_object_mut().unwrap().remove("node_signature");
     assert!(serde_json::from_value::<NodeReceipt>(missing).is_err());
 }

@@ -64,9 +64,9 @@ fn is_commitment(value: &Value) -> bool {
 
 fn take_closed(value: &mut Value, path: &mut String, opened: &[&str], closed: &mut Vec<String>) {
     match value {
-        Value::Object(members) => members.retain(|name, member| {
-            !at(path, name, |path| is_closed(member, path, opened, closed))
-        }),
+        Value::Object(members) => {
+            members.retain(|name, member| !at(path, name, |path| is_closed(member, path, opened, closed)))
+        }
         Value::Array(items) => {
             let mut index = 0_usize;
             items.retain_mut(|item| {

@@ -58,7 +58,11 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("aborted", &[&[("failure", Members(FAILURE))]]),
     (
         "failed",
-        &[&[("failure", Members(FAILURE)), ("policy", Members(OUTCOME)), ("receipts", Each(&Members(RECEIPT)))]],
+        &[&[
+            ("failure", Members(FAILURE)),
+            ("policy", Members(OUTCOME)),
+            ("receipts", Each(&Members(RECEIPT))),
+        ]],
     ),
     ("replay_noted", &[&[("body_digest", Parties)]]),
     ("recovery_recorded", &[RECOVERY]),
@@ -175,10 +179,9 @@ const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
 /// What the authority signed has hashes of what is hidden, and nothing of it.
 const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
 
-const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("signature_hex", Open)]];
+const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("node_signature", Open)]];
 
-const STAGED: &Shape =
-    &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
+const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
 
 const SIGNATURE: &Shape = &[&[
     ("signature_profile", Open),

@@ -44,7 +44,8 @@ fn sees_all(_: Visibility) -> bool {
 #[test]
 fn the_form_is_pinned() {
     let redacted: Vec<Value> = events().iter().map(|event| redact(event, &SALT).unwrap().event).collect();
-    let golden: Vec<Value> = serde_json::from_str(include_str!("../../golden/redacted.json")).unwrap_or_default();
+    let golden: Vec<Value> =
+        serde_json::from_str(include_str!("../../golden/redacted.json")).unwrap_or_default();
     if redacted != golden {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/redacted.json.new");
         std::fs::write(path, serde_json::to_string_pretty(&redacted).unwrap() + "\n").unwrap();
@@ -57,7 +58,13 @@ fn the_form_is_pinned() {
 fn every_member_is_listed() {
     for event in events() {
         for (visibility, field) in redact(&event, &SALT).unwrap().hidden {
-            assert_ne!(visibility, Visibility::Sealed, "`{}` of {:?} is not listed", field.path, event.change);
+            assert_ne!(
+                visibility,
+                Visibility::Sealed,
+                "`{}` of {:?} is not listed",
+                field.path,
+                event.change
+            );
         }
     }
 }
@@ -107,8 +114,10 @@ fn accounts_and_free_texts_are_not_in_the_form() {
 /// Two fields with one value look different, and so do two events with the same fields.
 #[test]
 fn equal_values_have_unequal_commitments() {
-    let payment = |salt: &Salt| redact(&submitted(intent(Kind::Payment, PublicationMode::Manual)), salt).unwrap();
-    let at = |redacted: &Redacted, pointer: &str| redacted.event.pointer(pointer).unwrap()["commitment"].clone();
+    let payment =
+        |salt: &Salt| redact(&submitted(intent(Kind::Payment, PublicationMode::Manual)), salt).unwrap();
+    let at =
+        |redacted: &Redacted, pointer: &str| redacted.event.pointer(pointer).unwrap()["commitment"].clone();
     let (first, second) = (payment(&SALT), payment(&Salt::new([8; 32])));
     assert_ne!(at(&first, "/change/intent/from_account"), at(&second, "/change/intent/from_account"));
     let salts: std::collections::BTreeSet<Hex32> = first.hidden.iter().map(|(_, field)| field.salt).collect();

@@ -27,7 +27,8 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
         bound(&operation, policy, admission, &format!("{at}/admission/decision"), &mut findings);
         quorum(&operation, policy, &at, &mut findings);
     }
-    let seen = format!("signed over {} of {} approvals", policy.quorum.subjects.len(), policy.quorum.required);
+    let seen =
+        format!("signed over {} of {} approvals", policy.quorum.subjects.len(), policy.quorum.required);
     report.add(NAME, findings, seen);
 }
 
@@ -40,7 +41,12 @@ fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, finding
                 findings.add(format!("{at}/decision"), "is not what the authority signed");
             }
             let hash_at = format!("{at}/admission_hash");
-            findings.same(&hash_at, "the hash of what was signed", &admission.admission_hash, &signed.admission_hash);
+            findings.same(
+                &hash_at,
+                "the hash of what was signed",
+                &admission.admission_hash,
+                &signed.admission_hash,
+            );
         }
     }
 }
@@ -50,24 +56,65 @@ fn words(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", words(source)))
 }
 
-fn bound(operation: &Operation, policy: &policy::Outcome, admission: &Admission, at: &str, findings: &mut Findings) {
+fn bound(
+    operation: &Operation,
+    policy: &policy::Outcome,
+    admission: &Admission,
+    at: &str,
+    findings: &mut Findings,
+) {
     let decision = &admission.decision;
     let mut same = |name: &str, what: &str, stands: String, is: String| {
         findings.same(&format!("{at}/{name}"), what, &stands, &is);
     };
     same("operation_id", "the operation", decision.operation_id.to_string(), operation.id.to_string());
     let kind = operation.intent.operation_type();
-    same("operation_type", "what is done", decision.operation_type.as_str().to_owned(), kind.as_str().to_owned());
-    same("intent_hash", "the hash of the intent", decision.intent_hash.to_string(), operation.intent_hash.to_string());
+    same(
+        "operation_type",
+        "what is done",
+        decision.operation_type.as_str().to_owned(),
+        kind.as_str().to_owned(),
+    );
+    same(
+        "intent_hash",
+        "the hash of the intent",
+        decision.intent_hash.to_string(),
+        operation.intent_hash.to_string(),
+    );
     same("key_id", "the key", decision.key_id.to_string(), operation.key.key_id.to_string());
-    same("bundle_hash", "the deciding bundle", decision.bundle_hash.to_string(), policy.bundle_hash.to_string());
-    same("policy_input_hash", "the question", decision.policy_input_hash.to_string(), policy.input_hash.to_string());
-    same("policy_output_hash", "the answer", decision.policy_output_hash.to_string(), policy.output_hash.to_string());
+    same(
+        "bundle_hash",
+        "the deciding bundle",
+        decision.bundle_hash.to_string(),
+        policy.bundle_hash.to_string(),
+    );
+    same(
+        "policy_input_hash",
+        "the question",
+        decision.policy_input_hash.to_string(),
+        policy.input_hash.to_string(),
+    );
+    same(
+        "policy_output_hash",
+        "the answer",
+        decision.policy_output_hash.to_string(),
+        policy.output_hash.to_string(),
+    );
     if let Ok(digest) = operation.intent.request_digest() {
-        same("request_digest", "what is to be signed", decision.request_digest.to_string(), digest.to_string());
+        same(
+            "request_digest",
+            "what is to be signed",
+            decision.request_digest.to_string(),
+            digest.to_string(),
+        );
     }
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
-        same("approvals_root", "the root of the approvals", decision.approvals_root.to_string(), root.to_string());
+        same(
+            "approvals_root",
+            "the root of the approvals",
+            decision.approvals_root.to_string(),
+            root.to_string(),
+        );
     }
 }
 
@@ -75,9 +122,13 @@ fn bound(operation: &Operation, policy: &policy::Outcome, admission: &Admission,
 fn quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
     let policy::Quorum { subjects, required, satisfied } = &policy.quorum;
     let approved = |subject: &String| operation.approvals.iter().any(|one| one.subject_id == *subject);
-    let counted: Vec<_> = operation.approvals.iter().filter(|one| subjects.contains(&one.subject_id)).cloned().collect();
+    let counted: Vec<_> =
+        operation.approvals.iter().filter(|one| subjects.contains(&one.subject_id)).cloned().collect();
     let enough = u32::try_from(n_distinct_subjects(&counted)).unwrap_or(u32::MAX) >= *required;
     if !(policy.is_allowed() && *satisfied && enough && subjects.iter().all(approved)) {
-        findings.add(format!("{at}/policy/quorum"), "the quorum is not of people who approved, or not enough of them");
+        findings.add(
+            format!("{at}/policy/quorum"),
+            "the quorum is not of people who approved, or not enough of them",
+        );
     }
 }

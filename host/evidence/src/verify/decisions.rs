@@ -12,7 +12,11 @@ pub(crate) fn check(story: &Story, roots: &Roots, rerun: Option<&dyn Rerun>, rep
     for evaluation in &found {
         one(evaluation, roots, &mut findings);
     }
-    report.add("policy decisions", findings, format!("{} have the digests of their questions and answers", found.len()));
+    report.add(
+        "policy decisions",
+        findings,
+        format!("{} have the digests of their questions and answers", found.len()),
+    );
     match rerun {
         None => report.open("policy run again", "no bundle was given"),
         Some(rerun) => again(&found, rerun, report),
@@ -27,14 +31,22 @@ fn one(evaluation: &Evaluation, roots: &Roots, findings: &mut Findings) {
     let (at, outcome) = (at(evaluation), &evaluation.outcome);
     match evaluation.input.request().digest() {
         Ok(digest) => {
-            findings.same(&format!("{at}/input_hash"), "the digest of the question", &outcome.input_hash, &digest);
+            findings.same(
+                &format!("{at}/input_hash"),
+                "the digest of the question",
+                &outcome.input_hash,
+                &digest,
+            );
         }
         Err(error) => findings.add(&at, error.to_string()),
     }
     let output = outcome.output_digest();
     findings.same(&format!("{at}/output_hash"), "the digest of the answer", &outcome.output_hash, &output);
     if !roots.bundles.is_empty() && !roots.bundles.contains(&outcome.bundle_hash) {
-        findings.add(format!("{at}/bundle_hash"), format!("bundle `{}` is not among the roots", outcome.bundle_hash));
+        findings.add(
+            format!("{at}/bundle_hash"),
+            format!("bundle `{}` is not among the roots", outcome.bundle_hash),
+        );
     }
 }
 

@@ -44,7 +44,8 @@ fn named(key: &Value, story: &Story, roots: &Roots, findings: &mut Findings) {
     if let Some(pinned) = roots.keys.get(&operation.key.key_id) {
         findings.same("/key/public_key_artifact_ref", "the key among the roots", &public, pinned);
     }
-    let is_child = operation.admission.as_ref().is_some_and(|admission| admission.decision.derivation.is_some());
+    let is_child =
+        operation.admission.as_ref().is_some_and(|admission| admission.decision.derivation.is_some());
     let published = operation.signature.as_ref().filter(|_| operation.phase == Phase::Published && !is_child);
     if let Some(signature) = published {
         let signed_under = format!("{}:{}", signature.signature_profile, signature.public_key_hex);

@@ -10,7 +10,9 @@ const NAME: &str = "signature";
 
 pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let executed = story.events.iter().enumerate().find_map(|(index, event)| match &event.change {
-        Change::Executed { result_ref, signature: Some(signature), .. } => Some((index, result_ref, signature)),
+        Change::Executed { result_ref, signature: Some(signature), .. } => {
+            Some((index, result_ref, signature))
+        }
         _ => None,
     });
     let Some((index, result_ref, signature)) = executed else {
@@ -32,7 +34,11 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     }
     admitted(story, signature, &at, &mut findings);
     pinned(story, roots, signature, &at, &mut findings);
-    report.add(NAME, findings, format!("`{}` verifies under `{}`", signature.signature_profile, signature.public_key_hex));
+    report.add(
+        NAME,
+        findings,
+        format!("`{}` verifies under `{}`", signature.signature_profile, signature.public_key_hex),
+    );
 }
 
 fn admitted(story: &Story, signature: &SignatureResult, at: &str, findings: &mut Findings) {
@@ -57,7 +63,8 @@ fn admitted(story: &Story, signature: &SignatureResult, at: &str, findings: &mut
 
 /// A child key is not the pinned one; it is in the decision instead.
 fn pinned(story: &Story, roots: &Roots, signature: &SignatureResult, at: &str, findings: &mut Findings) {
-    let is_child = story.operation.admission.as_ref().is_some_and(|admission| admission.decision.derivation.is_some());
+    let is_child =
+        story.operation.admission.as_ref().is_some_and(|admission| admission.decision.derivation.is_some());
     let Some(pinned) = roots.keys.get(&story.operation.key.key_id).filter(|_| !is_child) else { return };
     let stands = format!("{}:{}", signature.signature_profile, signature.public_key_hex);
     findings.same(&format!("{at}/signature/public_key_hex"), "the key among the roots", &stands, pinned);

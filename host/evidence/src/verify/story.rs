@@ -1,6 +1,6 @@
 //! What the events make of the operation, and whether the document says the same.
 
-use super::events::Opened;
+use super::events::History;
 use super::report::{Findings, Report};
 use super::{Kind, Read};
 use crate::document::AUDIT_MEMBERS;
@@ -16,26 +16,36 @@ pub(crate) struct Story {
 
 /// Members that do not follow from events: each is checked elsewhere.
 const ELSEWHERE: [&str; 9] = [
-    "format", "record_root", "ledger_root", "log", "key", "key_note", "previous_hash", "truncated", "next_after_seq",
+    "format",
+    "record_root",
+    "ledger_root",
+    "log",
+    "key",
+    "key_note",
+    "previous_hash",
+    "truncated",
+    "next_after_seq",
 ];
 
-pub(crate) fn check(read: &Read, opened: Opened, report: &mut Report) -> Option<Story> {
+pub(crate) fn check(read: &Read, history: History, report: &mut Report) -> Option<Story> {
     if read.kind == Kind::Audit {
         audit(read, report);
         return None;
     }
-    if !opened.is_whole {
+    if !history.is_whole {
         report.open("operation", "events are missing: give the earlier pages too (`?after_seq=0`)");
         return None;
     }
-    let Some(operation) = replay(&opened.events) else {
+    let Some(operation) = replay(&history.events) else {
         report.add("operation", Findings::of("/events", "do not begin with a submission"), "");
         return None;
     };
-    let story = Story { operation, events: opened.events };
+    let story = Story { operation, events: history.events };
     let mut findings = compared(&read.members, &summary(&story.operation, &story.events));
     match story.operation.intent.hash() {
-        Ok(hash) => findings.same("/intent_hash", "the hash of the intent", &story.operation.intent_hash, &hash),
+        Ok(hash) => {
+            findings.same("/intent_hash", "the hash of the intent", &story.operation.intent_hash, &hash)
+        }
         Err(error) => findings.add("/intent", error.to_string()),
     }
     let seen = format!("`{}`, {} events say so", story.operation.state().as_str(), story.events.len());

@@ -18,7 +18,8 @@ pub(crate) fn command(with_settings: fn(Command) -> Command) -> Command {
         .subcommand_required(true)
         .subcommand(verify())
         .subcommand(with_settings(
-            Command::new("roots").about("Print what readers of this deployment's evidence must believe beforehand"),
+            Command::new("roots")
+                .about("Print what readers of this deployment's evidence must believe beforehand"),
         ))
 }
 

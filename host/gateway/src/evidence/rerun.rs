@@ -31,6 +31,8 @@ impl Rerun for Bundle {
         let facts = Facts::recorded(&outcome.facts);
         let again = self.0.evaluate(&evaluation.input.request(), &facts, self.0.fuel_max());
         let told = differences(outcome, &again.outcome).into_iter();
-        Ok(told.map(|one| format!("{}: recorded `{}`, now `{}`", one.field, one.recorded, one.again)).collect())
+        Ok(told
+            .map(|one| format!("{}: recorded `{}`, now `{}`", one.field, one.recorded, one.again))
+            .collect())
     }
 }

@@ -3,8 +3,8 @@
 
 use gateway_engine::Unavailable;
 use gateway_engine::ports::KeptBundle;
-use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
 use gateway_policy::BundleFiles;
+use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
 use gateway_store::{Finding, Fsck};
 
 /// Tells what is wrong with kept bundles.

@@ -87,7 +87,9 @@ impl Check<'_> {
             Some(id) => self.submission(id).await?,
             None => None,
         };
-        let is_of = |operation: Operation| operation_of(&operation).iter().any(|key| row.hash("key_id") == Some(key.0));
+        let is_of = |operation: Operation| {
+            operation_of(&operation).iter().any(|key| row.hash("key_id") == Some(key.0))
+        };
         if row.cell("begins") != row.cell("ledger_index") || !operation.is_some_and(is_of) {
             let name = row.named(&["key_id", "ledger_index"]);
             self.finding("key_operations", name, "no operation of this key begins there");

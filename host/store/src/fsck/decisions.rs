@@ -95,7 +95,13 @@ impl Check<'_> {
         }
     }
 
-    fn record(&mut self, table: &str, index: &str, row: &Row, columns: Option<Vec<(&'static str, Expected)>>) {
+    fn record(
+        &mut self,
+        table: &str,
+        index: &str,
+        row: &Row,
+        columns: Option<Vec<(&'static str, Expected)>>,
+    ) {
         let Some(columns) = columns else {
             self.finding(table, row.named(&[index]), "it can not be read");
             return;
@@ -135,11 +141,7 @@ fn preview_columns(row: &Row) -> Option<Vec<(&'static str, Expected)>> {
     asked_columns("preview_index", row, &preview(&PreviewRecord { at_ms, input, outcome }).ok()?)
 }
 
-fn asked_columns(
-    index: &'static str,
-    row: &Row,
-    asked: &AskedRow,
-) -> Option<Vec<(&'static str, Expected)>> {
+fn asked_columns(index: &'static str, row: &Row, asked: &AskedRow) -> Option<Vec<(&'static str, Expected)>> {
     let number = row.integer(index)?;
     Some(vec![
         (index, is(number)),

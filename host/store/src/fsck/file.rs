@@ -31,7 +31,11 @@ impl Check<'_> {
     /// Each counter is compared with its table; here, that there is no other.
     async fn counters(&mut self) -> Result<(), Stop> {
         for row in self.rows(STRAY_COUNTERS, &[]).await? {
-            self.finding("sqlite_sequence", row.named(&["rowid", "name"]), "it counts nothing of ours, or twice");
+            self.finding(
+                "sqlite_sequence",
+                row.named(&["rowid", "name"]),
+                "it counts nothing of ours, or twice",
+            );
         }
         Ok(())
     }

@@ -68,13 +68,7 @@ impl Check<'_> {
     }
 
     /// Tells which columns are not what events make them.
-    pub(super) fn differs(
-        &mut self,
-        table: &str,
-        stored: &Row,
-        key: &[&str],
-        expected: &[(&str, Expected)],
-    ) {
+    pub(super) fn differs(&mut self, table: &str, stored: &Row, key: &[&str], expected: &[(&str, Expected)]) {
         let differing = stored.differences(expected);
         if !differing.is_empty() {
             let what = format!("{} not as events make it", differing.join(", "));

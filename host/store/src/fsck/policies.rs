@@ -12,17 +12,18 @@ use gateway_engine::ports::KeptBundle;
 pub(super) const BUNDLES: &str = "SELECT * FROM policy_bundles ORDER BY bundle_hash";
 const NEVER_ACTIVE: &str = "SELECT bundle_hash FROM policy_bundles
     WHERE bundle_hash NOT IN (SELECT bundle_hash FROM policy_activations) ORDER BY bundle_hash";
-const NOT_KEPT: &str = "SELECT bundle_hash FROM policy_activations UNION SELECT bundle_hash FROM policy_bundle_files
+const NOT_KEPT: &str =
+    "SELECT bundle_hash FROM policy_activations UNION SELECT bundle_hash FROM policy_bundle_files
     EXCEPT SELECT bundle_hash FROM policy_bundles ORDER BY bundle_hash";
 /// Without the bytes: of all files together they may be many.
 const FILES: &str = "SELECT bundle_hash, name, row_hash FROM policy_bundle_files ORDER BY bundle_hash, name";
-const FILES_OF: &str =
-    "SELECT name, row_hash FROM policy_bundle_files WHERE bundle_hash = ?1 ORDER BY name";
-const BYTES: &str = "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = CAST(?2 AS TEXT)";
-const KEPT: &str = "SELECT bundle_id, name, bytes FROM policy_bundles JOIN policy_bundle_files USING (bundle_hash)
+const FILES_OF: &str = "SELECT name, row_hash FROM policy_bundle_files WHERE bundle_hash = ?1 ORDER BY name";
+const BYTES: &str =
+    "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = CAST(?2 AS TEXT)";
+const KEPT: &str =
+    "SELECT bundle_id, name, bytes FROM policy_bundles JOIN policy_bundle_files USING (bundle_hash)
     WHERE bundle_hash = ?1 ORDER BY name";
-const ACTIVATIONS: &str =
-    "SELECT * FROM policy_activations WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
+const ACTIVATIONS: &str = "SELECT * FROM policy_activations WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
 
 impl Check<'_> {
     pub(super) async fn bundles(&mut self) -> Result<(), Stop> {

@@ -4,12 +4,13 @@
 //! it; where none differs, each is what the leaves make.
 
 use super::{Cell, Check, Head, Row, Stop};
-use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use gateway_domain::ids::Hex32;
+use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use std::collections::BTreeMap;
 
 /// The `ledger_root` of an operation stands beside its last event.
-const LEAVES: &str = "SELECT ledger_index, event_hash, operations.operation_id AS last_of, ledger_root FROM events
+const LEAVES: &str =
+    "SELECT ledger_index, event_hash, operations.operation_id AS last_of, ledger_root FROM events
     LEFT JOIN operations ON operations.operation_id = events.operation_id AND NOT EXISTS (
         SELECT 1 FROM events AS later
         WHERE later.operation_id = events.operation_id AND later.seq > events.seq)
@@ -132,7 +133,13 @@ impl Check<'_> {
     }
 
     /// The node as it is stored, or else as its children make it.
-    fn node(&mut self, stored: Option<&Row>, level: i64, position: i64, made: Option<Hex32>) -> Option<Hex32> {
+    fn node(
+        &mut self,
+        stored: Option<&Row>,
+        level: i64,
+        position: i64,
+        made: Option<Hex32>,
+    ) -> Option<Hex32> {
         let hash = stored.and_then(|row| row.hash("hash"));
         let problem = match (stored, made) {
             (None, _) => "missing",

@@ -32,7 +32,8 @@ impl Job for DecisionJob {
         let insert =
             insert.bind(&operation_id.0.as_bytes()[..]).bind(&intent_hash.as_bytes()[..]).bind(FORMAT);
         let insert = insert.bind(submitter.as_str()).bind(&row_hash.as_bytes()[..]);
-        let insert = insert.bind(asked.input.as_str()).bind(asked.outcome.as_str()).bind(*repeats).bind(index);
+        let insert =
+            insert.bind(asked.input.as_str()).bind(asked.outcome.as_str()).bind(*repeats).bind(index);
         insert.execute(conn).await?;
         self.n_statements.fetch_add(2, Ordering::Relaxed);
         Ok(())

@@ -42,7 +42,8 @@ impl Job for ActivationJob {
         let mark: Option<(i64, Vec<u8>, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
         let previous = mark.as_ref().map_or(Ok(Hex32::ZERO), |(.., row_hash)| hex32(row_hash))?;
-        let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence) else {
+        let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
+        else {
             self.keep_bundle(conn).await?;
             self.append(conn, previous).await?;
             return Ok(Activated::Recorded);
@@ -68,8 +69,7 @@ impl ActivationJob {
             .execute(&mut *conn)
             .await?;
         for FileRow { name, bytes, row_hash } in &self.bundle.files {
-            let file =
-                "INSERT INTO policy_bundle_files (bundle_hash, name, bytes, row_hash) VALUES (?1, ?2, ?3, ?4)";
+            let file = "INSERT INTO policy_bundle_files (bundle_hash, name, bytes, row_hash) VALUES (?1, ?2, ?3, ?4)";
             let insert = sqlx::query(file).bind(hash).bind(name.as_str()).bind(bytes.as_slice());
             insert.bind(&row_hash.as_bytes()[..]).execute(&mut *conn).await?;
         }
@@ -81,7 +81,8 @@ impl ActivationJob {
     async fn append(&self, conn: &mut SqliteConnection, previous: Hex32) -> Result<(), sqlx::Error> {
         let row = &self.activation;
         let row_hash = row.hash(previous).map_err(|error| sqlx::Error::Encode(error.into()))?;
-        let sql = "INSERT INTO policy_activations (sequence, at_ms, bundle_hash, kind, signers, reason, row_hash)
+        let sql =
+            "INSERT INTO policy_activations (sequence, at_ms, bundle_hash, kind, signers, reason, row_hash)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let insert = sqlx::query(sql).bind(row.sequence).bind(row.at_ms);
         let insert = insert.bind(&row.bundle_hash.as_bytes()[..]).bind(row.kind);
@@ -124,7 +125,10 @@ impl Sqlite {
     }
 
     pub(crate) async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
-        let rows = sqlx::query_as::<_, StoredActivation>(ACTIVATIONS).bind(n_max).fetch_all(self.database.reader()).await;
+        let rows = sqlx::query_as::<_, StoredActivation>(ACTIVATIONS)
+            .bind(n_max)
+            .fetch_all(self.database.reader())
+            .await;
         let rows = rows.map_err(|error| failed("the policy activations could not be read", &error))?;
         rows.into_iter().map(decode::activation).collect()
     }

@@ -119,7 +119,9 @@ impl Job for PreviewJob {
         let dropped = first.saturating_add(n_rows).saturating_sub(1).saturating_sub(i64::from(self.n_kept));
         if dropped > 0 {
             script.push("DELETE FROM policy_previews WHERE preview_index <= ").push_bind(dropped);
-            script.push(";\nINSERT INTO policy_previews_dropped (id, through_index) VALUES (1, ").push_bind(dropped);
+            script
+                .push(";\nINSERT INTO policy_previews_dropped (id, through_index) VALUES (1, ")
+                .push_bind(dropped);
             script.push(
                 ") ON CONFLICT (id) DO UPDATE SET through_index = max(through_index, excluded.through_index);\n",
             );

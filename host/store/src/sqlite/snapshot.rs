@@ -88,8 +88,7 @@ pub(crate) fn migrations() -> impl Iterator<Item = &'static str> {
 }
 
 async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::Error> {
-    let rows: Vec<(String, String, String, Option<String>)> =
-        sqlx::query_as(SCHEMA).fetch_all(conn).await?;
+    let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(SCHEMA).fetch_all(conn).await?;
     let is_ours = |name: &str| !name.starts_with("sqlite_") && name != "_sqlx_migrations";
     let ours = rows.into_iter().filter(|(_, name, table, _)| is_ours(name) && is_ours(table));
     Ok(ours.map(|(kind, name, table, sql)| Object { kind, name, table, sql }).collect())
