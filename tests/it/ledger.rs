@@ -1,6 +1,8 @@
 //! `ledger fsck`: a sound store is found sound, and whatever is altered in one is found and named.
 
+mod bundles;
 mod history;
+mod schema;
 mod sound;
 mod tampered;
 mod unreadable;

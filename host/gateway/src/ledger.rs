@@ -63,9 +63,10 @@ impl Report<'_> {
     fn tell(&mut self, finding: &Finding) {
         self.n_findings = self.n_findings.saturating_add(1);
         let Finding { table, row, what } = finding;
-        let line = match self.json {
-            true => json!({ "table": table, "row": row, "what": what }).to_string(),
-            false => finding.to_string(),
+        let line = if self.json {
+            json!({ "table": table, "row": row, "what": what }).to_string()
+        } else {
+            finding.to_string()
         };
         self.line(&line);
     }

@@ -16,6 +16,8 @@ mod keys;
 mod operations;
 mod policies;
 mod row;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use crate::error::OpenError;
@@ -126,11 +128,13 @@ impl Fsck {
         let file = check.file().await;
         check.went("sqlite_schema", file)?;
         let operations = check.operations().await;
-        let moves = check.went("operations", operations)?.unwrap_or_default();
+        let moves = check.went("operations", operations)?;
         let tree = check.tree().await;
         check.went("ledger_nodes", tree)?;
-        let keys = check.keys(moves).await;
-        check.went("custody_keys", keys)?;
+        if let Some(moves) = moves {
+            let keys = check.keys(moves).await;
+            check.went("custody_keys", keys)?;
+        }
         let claims = check.claims().await;
         check.went("idempotency_claims", claims)?;
         let lists = check.key_operations().await;

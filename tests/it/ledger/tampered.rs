@@ -153,73 +153,81 @@ fn names(table: &Table, row: &Literals) -> Vec<String> {
 }
 
 fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
+    if table.columns.iter().all(|column| is_meaningless(table, &column.name)) {
+        return Vec::new();
+    }
     let mut all = Vec::new();
-    let is_meaningless = |column: &str| MEANINGLESS.contains(&(table.name.as_str(), column));
     for (index, row) in rows.iter().enumerate() {
-        let mut add = |sql: String, what: String, names: Vec<String>| {
+        let mut add = |what: String, sql: String, names: Vec<String>| {
+            let what = format!("{what}, {:.80}", row.wher);
             all.push(Tampering { table: Arc::clone(table), sql, what, names });
         };
-        let names = names(table, row);
-        let Literals { columns, wher } = row;
-        for Column { name, kind, nullable } in &table.columns {
-            if is_meaningless(name) {
-                continue;
-            }
-            let literal = &columns[name];
-            let mut set = |value: String, what: &str| {
-                let sql = format!("UPDATE {} SET {name} = {value} WHERE {wher}", table.name);
-                add(
-                    sql,
-                    format!("{name} {what}, {wher:.80}"),
-                    [names.as_slice(), &[new_name(table, row, name, &value)]].concat(),
-                );
-            };
-            if literal == "NULL" {
-                set("zeroblob(32)".to_owned(), "given");
-                continue;
-            }
-            set(turned(literal, kind), "turned");
-            if *nullable {
-                set("NULL".to_owned(), "taken");
-            }
-            if literal.starts_with("'{") || literal.starts_with("'[") {
-                set(format!("' ' || {literal}"), "spaced");
-            }
-            if literal.starts_with("'{") && literal.contains("\"a") {
-                set(literal.replacen("\"a", "\"\\u0061", 1), "escaped");
-            }
-        }
-        if table.columns.iter().all(|column| is_meaningless(&column.name)) {
-            continue;
+        for (column, how, value) in alterations(table, row) {
+            let sql = format!("UPDATE {} SET {column} = {value} WHERE {}", table.name, row.wher);
+            let names = [names(table, row), vec![new_name(table, row, column, &value)]].concat();
+            add(format!("{column} {how}"), sql, names);
         }
         // An activation that is gone shows in the next, which no longer follows from it.
         let next = rows.get(index + 1).filter(|_| table.name == "policy_activations");
-        let neighbours = next.map(|next| self::names(table, next)).unwrap_or_default();
-        add(
-            format!("DELETE FROM {} WHERE {wher}", table.name),
-            format!("deleted, {wher:.80}"),
-            [names.clone(), neighbours].concat(),
-        );
-        for key in &table.key {
-            let kind =
-                table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
-            let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
-            let fresh = match numbers.max() {
-                Some(last) => format!("{last} + 1"),
-                None => turned(&columns[key], kind.unwrap_or_default()),
-            };
-            let listed: Vec<_> = table.columns.iter().map(|column| column.name.clone()).collect();
-            let values: Vec<_> = listed
-                .iter()
-                .map(|name| if name == key { fresh.clone() } else { columns[name].clone() })
-                .collect();
+        let neighbours = next.map(|next| names(table, next)).unwrap_or_default();
+        let names = [names(table, row), neighbours].concat();
+        add("deleted".to_owned(), format!("DELETE FROM {} WHERE {}", table.name, row.wher), names);
+        for (key, value) in free_keys(table, rows, row) {
+            let listed: Vec<_> = table.columns.iter().map(|column| column.name.as_str()).collect();
+            let value_of =
+                |name: &&str| if *name == key { value.clone() } else { row.columns[*name].clone() };
+            let values: Vec<_> = listed.iter().map(value_of).collect();
             let sql =
                 format!("INSERT INTO {} ({}) VALUES ({})", table.name, listed.join(", "), values.join(", "));
-            let name = new_name(table, row, key, &fresh);
-            add(sql, format!("copied under another {key}, {wher:.80}"), vec![name]);
+            add(format!("copied under another {key}"), sql, vec![new_name(table, row, key, &value)]);
         }
     }
     all
+}
+
+fn is_meaningless(table: &Table, column: &str) -> bool {
+    MEANINGLESS.contains(&(table.name.as_str(), column))
+}
+
+/// Column, what is done to its value, and what it is then.
+fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static str, String)> {
+    let mut all = Vec::new();
+    for Column { name, kind, nullable } in &table.columns {
+        let literal = &row.columns[name];
+        if is_meaningless(table, name) {
+            continue;
+        }
+        if literal == "NULL" {
+            all.push((name.as_str(), "given", "zeroblob(32)".to_owned()));
+            continue;
+        }
+        all.push((name, "turned", turned(literal, kind)));
+        if *nullable {
+            all.push((name, "taken", "NULL".to_owned()));
+        }
+        // The same meaning in another spelling.
+        if literal.starts_with("'{") || literal.starts_with("'[") {
+            all.push((name, "spaced", format!("' ' || {literal}")));
+        }
+        if literal.starts_with("'{") && literal.contains("\"a") {
+            all.push((name, "escaped", literal.replacen("\"a", "\"\\u0061", 1)));
+        }
+    }
+    all
+}
+
+/// For each column of the key a value that no row has, or hardly.
+fn free_keys<'a>(table: &'a Table, rows: &[Literals], row: &Literals) -> Vec<(&'a str, String)> {
+    let free = |key: &'a String| {
+        let kind = table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
+        let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
+        let value = match numbers.max() {
+            Some(last) => format!("{last} + 1"),
+            None => turned(&row.columns[key], kind.unwrap_or_default()),
+        };
+        (key.as_str(), value)
+    };
+    table.key.iter().map(free).collect()
 }
 
 /// The row's name after its key was altered.
@@ -237,10 +245,16 @@ fn new_name(table: &Table, row: &Literals, column: &str, value: &str) -> String 
     names(table, &moved).into_iter().next().unwrap_or_default()
 }
 
+/// Whether a name stands in a text, and not as the beginning of a longer one.
+fn holds(text: &str, name: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+    text.match_indices(name).any(|(at, _)| ends(&text[at + name.len()..]))
+}
+
 /// Whether a finding names the table and the row.
 fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
     let Tampering { table, names, .. } = tampering;
-    let says = |name: &String| finding.row.contains(name.as_str()) || finding.what.contains(name.as_str());
+    let says = |name: &String| holds(&finding.row, name) || holds(&finding.what, name);
     match table.name.as_str() {
         // Each says something of another table only, and is wrong when that is.
         "sqlite_sequence" => ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"]
