@@ -61,7 +61,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     if length > FILE_BYTES_MAX {
         return Err(format!("`{}` is larger than {FILE_BYTES_MAX} bytes", path.display()).into());
     }
-    Ok(std::fs::read(path).map_err(|error| named(path, &error))?)
+    std::fs::read(path).map_err(|error| named(path, &error))
 }
 
 fn named(path: &Path, error: &(dyn Error + 'static)) -> Box<dyn Error> {
