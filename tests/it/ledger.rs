@@ -4,6 +4,7 @@ mod bundles;
 mod history;
 mod schema;
 mod sound;
+mod strays;
 mod tampered;
 mod unreadable;
 

@@ -10,12 +10,12 @@ async fn files_that_do_not_make_their_bundle_are_found() {
     let whole = std::fs::read(history.database()).unwrap();
     let damages = [
         (
-            "UPDATE policy_bundle_files SET bytes = bytes || x'00' WHERE name = 'policy.wasm'",
+            "UPDATE policy_bundle_files SET bytes = CAST(bytes || 'x' AS BLOB) WHERE name = 'policy.wasm'",
             "`policy.wasm` was changed",
         ),
         ("DELETE FROM policy_bundle_files WHERE name = 'policy.wasm'", "`policy.wasm`"),
         (
-            "UPDATE policy_bundle_files SET bytes = replace(bytes, 'test-1000001', 'test-1000009') WHERE name = 'manifest.json'",
+            "UPDATE policy_bundle_files SET bytes = CAST(replace(CAST(bytes AS TEXT), 'test-1000001', 'test-1000009') AS BLOB) WHERE name = 'manifest.json'",
             "its files have another hash",
         ),
         ("UPDATE policy_bundles SET bundle_id = 'another'", "`bundle_id` is not the manifest's"),
