@@ -73,7 +73,10 @@ async fn what_belongs_nowhere_is_found() {
 async fn one_missing_event_is_not_told_for_the_whole_log() {
     let history = History::lived().await;
     let mut conn = open(&history.database()).await;
-    sqlx::raw_sql("DELETE FROM events WHERE ledger_index = 6").execute(&mut conn).await.unwrap();
+    sqlx::raw_sql("DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5")
+        .execute(&mut conn)
+        .await
+        .unwrap();
     conn.close().await.unwrap();
     let (findings, checked) = checked(&history.database()).await.unwrap();
     let rows: Vec<_> =
