@@ -1,6 +1,6 @@
 //! Policy decisions that follow from no event: each row has a hash of itself, and `sqlite_sequence` counts them.
 
-use super::row::{Expected, is};
+use super::row::{Columns, is};
 use super::{Cell, Check, Row, Stop};
 use crate::encode::{AskedRow, FORMAT, decision, preview, row_hash};
 use gateway_domain::ids::OperationId;
@@ -21,7 +21,7 @@ struct Numbered {
     index: &'static str,
     sql: &'static str,
     /// What the columns should be, from the row's own instant, input and outcome.
-    columns: fn(&Row) -> Option<Vec<(&'static str, Expected)>>,
+    columns: fn(&Row) -> Option<Columns>,
 }
 
 impl Check<'_> {
@@ -95,13 +95,7 @@ impl Check<'_> {
         }
     }
 
-    fn record(
-        &mut self,
-        table: &str,
-        index: &str,
-        row: &Row,
-        columns: Option<Vec<(&'static str, Expected)>>,
-    ) {
+    fn record(&mut self, table: &str, index: &str, row: &Row, columns: Option<Columns>) {
         let Some(columns) = columns else {
             self.finding(table, row.named(&[index]), "it can not be read");
             return;
@@ -122,7 +116,7 @@ fn asked(row: &Row) -> Option<(EpochMs, Input, Outcome)> {
     Some((EpochMs(at_ms), input, outcome))
 }
 
-fn decision_columns(row: &Row) -> Option<Vec<(&'static str, Expected)>> {
+fn decision_columns(row: &Row) -> Option<Columns> {
     let (at_ms, input, outcome) = asked(row)?;
     let operation_id = OperationId(row.hash("operation_id")?);
     let expected = decision(&DecisionRecord { at_ms, operation_id, input, outcome }).ok()?;
@@ -136,12 +130,12 @@ fn decision_columns(row: &Row) -> Option<Vec<(&'static str, Expected)>> {
     Some(columns)
 }
 
-fn preview_columns(row: &Row) -> Option<Vec<(&'static str, Expected)>> {
+fn preview_columns(row: &Row) -> Option<Columns> {
     let (at_ms, input, outcome) = asked(row)?;
     asked_columns("preview_index", row, &preview(&PreviewRecord { at_ms, input, outcome }).ok()?)
 }
 
-fn asked_columns(index: &'static str, row: &Row, asked: &AskedRow) -> Option<Vec<(&'static str, Expected)>> {
+fn asked_columns(index: &'static str, row: &Row, asked: &AskedRow) -> Option<Columns> {
     let number = row.integer(index)?;
     Some(vec![
         (index, is(number)),

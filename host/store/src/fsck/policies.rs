@@ -1,7 +1,7 @@
 //! Bundles that were active, and the activations: rows that carry hashes of themselves.
 
 use super::decisions::COUNTED;
-use super::row::{Expected, is};
+use super::row::{Columns, Expected, is};
 use super::{Cell, Check, Row, Stop};
 use crate::decode;
 use crate::encode::policies::{activation, file_hash, rows_hash};
@@ -107,7 +107,7 @@ fn file_row_hash(file: &Row, bytes: Option<&[u8]>) -> Option<Hex32> {
     file_hash(file.hash("bundle_hash")?, file.text("name")?, bytes?).ok()
 }
 
-fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Vec<(&'static str, Expected)>> {
+fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
     let stored = (
         row.integer("at_ms")?,
         row.integer("sequence")?,

@@ -123,6 +123,9 @@ pub(crate) enum Expected {
     CheckedElsewhere,
 }
 
+/// Columns by name.
+pub(crate) type Columns = Vec<(&'static str, Expected)>;
+
 pub(crate) fn is(cell: impl Into<Cell>) -> Expected {
     Expected::Is(cell.into())
 }
