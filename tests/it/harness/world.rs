@@ -23,6 +23,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
+/// Who is held up, and what was asked.
+type Watched = (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>);
+
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
@@ -151,7 +154,7 @@ impl World {
     fn of(
         app: App,
         store: Arc<Store>,
-        (held_up, asked): (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>),
+        (held_up, asked): Watched,
         settings: Settings,
         folder: TempDir,
     ) -> Self {
