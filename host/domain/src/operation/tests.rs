@@ -58,3 +58,29 @@ fn rotations_survive_crashes() {
 fn recoveries_survive_crashes() {
     simulate(Kind::Recover);
 }
+
+/// Whatever a runtime says: without the word of everybody who had a part, nothing is executed.
+#[test]
+fn a_result_without_every_word_for_it_moves_nothing() {
+    use super::{Ask, Command, Outcome, Phase, Step, decide, next};
+    for kind in [Kind::Payment, Kind::Refresh] {
+        let mut machine = life::begun(kind);
+        let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+        let answer = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+        let settle = |change: fn(&mut Vec<crate::receipt::NodeReceipt>)| {
+            let mut outcome = answer.clone();
+            match &mut outcome {
+                Outcome::Signed { receipts, .. } | Outcome::Staged { receipts, .. } => change(receipts),
+                other => panic!("{other:?}"),
+            }
+            let result_root = outcome.result_root().unwrap();
+            let ask = Ask::Settle { effect: effect.id, outcome, result_root };
+            decide(&machine.operation, &Command { at: machine.now, ask }).unwrap()
+        };
+        assert_eq!(settle(|receipts| drop(receipts.pop())), []);
+        assert_eq!(settle(Vec::clear), []);
+        assert_eq!(settle(|receipts| receipts[0].participant.0 = 63), []);
+        assert!(!settle(|_| {}).is_empty());
+        assert!(matches!(machine.operation.phase, Phase::Preparing { .. }));
+    }
+}
