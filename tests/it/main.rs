@@ -14,6 +14,7 @@ mod hostile;
 mod moments;
 mod policies;
 mod race;
+mod receipts;
 mod records;
 mod routes;
 mod start;

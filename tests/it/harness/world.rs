@@ -31,7 +31,7 @@ pub(crate) struct World {
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
     /// What the policy was asked; only where there are faults.
     pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// An answer, read to its end.
@@ -85,7 +85,7 @@ pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String
     flags
 }
 
-fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
+pub(crate) fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
     Settings::parse(&resolve(&settings(folder, given), [], None).unwrap()).unwrap()
 }
 
@@ -159,8 +159,13 @@ impl World {
             store,
             held_up,
             asked,
-            _folder: folder,
+            folder,
         }
+    }
+
+    /// What the gateway was told, as a tool that runs beside it is told.
+    pub(crate) fn settings(&self) -> Settings {
+        parsed(self.folder.path(), &[])
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
