@@ -13,16 +13,18 @@ use gateway_domain::log::{
 };
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 const LAST: &str = "SELECT ledger_index, (SELECT ledger_root FROM operations AS of_it
     WHERE of_it.operation_id = events.operation_id) FROM events ORDER BY ledger_index DESC LIMIT 1";
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = ?1 AND seq = ?2";
-/// `?1` is a JSON array of levels and positions. The order of the joins is the order of the words.
-pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS place
-    CROSS JOIN ledger_nodes ON level = place.value ->> 0 AND position = place.value ->> 1
-    UNION ALL SELECT 0, ledger_index, event_hash FROM json_each(?1) AS place
-    CROSS JOIN events ON ledger_index = place.value ->> 1 WHERE place.value ->> 0 = 0";
+/// `?1` is a JSON array of inner nodes, `?2` one of leaves. A node is one number, its level above the 57 bits of its
+/// position: to take a pair apart costs more than to find the row. No log has 2^57 events.
+pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS node
+    CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
+    UNION ALL SELECT 0, ledger_index, event_hash FROM json_each(?2) AS leaf
+    CROSS JOIN events ON ledger_index = leaf.value";
 
 impl Sqlite {
     pub(crate) async fn log_head(&self) -> Result<LogHead, Unavailable> {
@@ -110,9 +112,11 @@ impl Nodes {
         last: LogHead,
     ) -> Result<Self, Unavailable> {
         let places: BTreeSet<Place> = places.collect();
-        let wanted: Vec<(u32, u64)> = places.into_iter().map(|at| (at.level, at.index)).collect();
-        let wanted = serde_json::to_string(&wanted).map_err(|error| failed("places have no JSON", &error))?;
-        let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES).bind(wanted);
+        let (leaves, inner): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|at| at.level == 0);
+        let inner: Vec<u64> = inner.into_iter().map(|at| (u64::from(at.level) << 57) | at.index).collect();
+        let leaves: Vec<u64> = leaves.into_iter().map(|at| at.index).collect();
+        let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES);
+        let query = query.bind(json!(inner).to_string()).bind(json!(leaves).to_string());
         let rows = query.fetch_all(sqlite.database.reader()).await;
         let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
         let mut hashes = BTreeMap::new();
