@@ -51,7 +51,7 @@ fn survives(point: &str) {
         ["submitted", "quorum_reached", "decision_signed", "admission_applied", "executed", "published"]
     {
         let events = audit["events"].as_array().unwrap().iter();
-        let n_events = events.filter(|entry| entry["event"]["type"] == once).count();
+        let n_events = events.filter(|entry| entry["event"]["change"]["type"] == once).count();
         assert_eq!(n_events, 1, "{point}: `{once}` {audit}");
     }
     let (_, again) = request(&process.address, "POST", &format!("{path}/execute"), None).unwrap();

@@ -115,7 +115,7 @@ async fn another_body_under_the_same_key_is_warned_about_and_recorded() {
     let again = again.ok()["operation"].clone();
     assert_eq!(again["intent"]["amount_minor"], first["intent"]["amount_minor"]);
     let audit = world.get(&path(&first, "/audit-replay")).await.ok();
-    assert_eq!(audit["events"][2]["event"]["type"], "replay_noted");
+    assert_eq!(audit["events"][2]["event"]["change"]["type"], "replay_noted");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod coverage;
 mod crash;
 mod crash_custody;
 mod custody;
+mod evidence;
 mod flows;
 mod harness;
 mod hostile;

@@ -35,7 +35,12 @@ async fn at_once(
 /// How many events of a type the operation's log has.
 async fn n_events(world: &World, operation: &Value, kind: &str) -> usize {
     let audit = world.get(&path(operation, "/audit-replay")).await.ok();
-    audit["events"].as_array().unwrap().iter().filter(|entry| entry["event"]["type"] == kind).count()
+    audit["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["event"]["change"]["type"] == kind)
+        .count()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
     let world = World::start().await;
     let view = published(&world, &payment("receipts")).await;
     // Beside the gateway, which has the nodes' databases open.
-    let pinned = node_identities(&world.settings()).await.unwrap();
+    let pinned = node_identities(&world.settings).await.unwrap();
     let id: OperationId = view["operation_id"].as_str().unwrap().parse().unwrap();
     let events = world.store.operation_events(id).await.unwrap();
     let events: Vec<_> = events.into_iter().map(|(event, _)| event).collect();

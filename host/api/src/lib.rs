@@ -15,7 +15,7 @@ pub mod wire;
 
 use axum::Router;
 use axum::routing::{get, post};
-use routes::{audit, custody_keys, custody_operations, health, log, operations, policy};
+use routes::{custody_keys, custody_operations, evidence, health, log, operations, policy};
 use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -27,6 +27,7 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("POST", "/v1/operations/{operationId}/execute"),
     ("POST", "/v1/operations/{operationId}/publish"),
     ("POST", "/v1/operations/{operationId}/node-recovery"),
+    ("GET", "/v1/operations/{operationId}/evidence"),
     ("GET", "/v1/operations/{operationId}/audit-replay"),
     ("POST", "/v1/custody/keys"),
     ("GET", "/v1/custody/keys/{keyRef}"),
@@ -66,7 +67,8 @@ pub fn router(app: App) -> Router {
         .route("/v1/operations/{operationId}/execute", post(operations::execute))
         .route("/v1/operations/{operationId}/publish", post(operations::publish))
         .route("/v1/operations/{operationId}/node-recovery", post(operations::node_recovery))
-        .route("/v1/operations/{operationId}/audit-replay", get(audit::operation_audit_replay))
+        .route("/v1/operations/{operationId}/evidence", get(evidence::operation_evidence))
+        .route("/v1/operations/{operationId}/audit-replay", get(evidence::operation_audit_replay))
         .route("/v1/custody/keys", post(custody_keys::create))
         .route("/v1/custody/keys/{keyRef}", get(custody_keys::show))
         .route("/v1/custody/keys/{keyRef}/operations", get(custody_keys::operations))
@@ -84,8 +86,8 @@ pub fn router(app: App) -> Router {
             "/v1/custody/operations/{operationId}/external-export",
             post(custody_operations::external_export),
         )
-        .route("/v1/custody/operations/{operationId}/evidence", get(custody_operations::evidence))
-        .route("/v1/custody/operations/{operationId}/audit-replay", get(audit::custody_audit_replay))
+        .route("/v1/custody/operations/{operationId}/evidence", get(evidence::custody_evidence))
+        .route("/v1/custody/operations/{operationId}/audit-replay", get(evidence::custody_audit_replay))
         .route("/v1/log/checkpoint", get(log::checkpoint))
         .route("/v1/log/key", get(log::key))
         .route("/v1/log/consistency", get(log::consistency))

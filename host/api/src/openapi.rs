@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document, generated from the handlers and shapes.
 
 use crate::error::{Code, ErrorBody};
-use crate::routes::{audit, custody_keys, custody_operations, health, log, operations, policy};
+use crate::routes::{custody_keys, custody_operations, evidence, health, log, operations, policy};
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::OperationState;
@@ -22,7 +22,8 @@ use utoipa::OpenApi;
         operations::execute,
         operations::publish,
         operations::node_recovery,
-        audit::operation_audit_replay,
+        evidence::operation_evidence,
+        evidence::operation_audit_replay,
         custody_keys::create,
         custody_keys::show,
         custody_keys::operations,
@@ -37,8 +38,8 @@ use utoipa::OpenApi;
         custody_operations::publish,
         custody_operations::node_recovery,
         custody_operations::external_export,
-        custody_operations::evidence,
-        audit::custody_audit_replay,
+        evidence::custody_evidence,
+        evidence::custody_audit_replay,
         log::checkpoint,
         log::key,
         log::consistency,

@@ -1,8 +1,8 @@
 //! Handlers: take what the signature says, call the engine, show the answer. Nothing else.
 
-pub mod audit;
 pub mod custody_keys;
 pub mod custody_operations;
+pub mod evidence;
 pub mod health;
 pub mod lifecycle;
 pub mod log;

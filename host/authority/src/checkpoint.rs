@@ -3,9 +3,10 @@
 use crate::keys::Seed;
 use async_trait::async_trait;
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::log::{KeyName, SignedCheckpoint, VerifierKey};
-use gateway_engine::Unavailable;
+use gateway_domain::log::{KeyName, SignedCheckpoint, SignedStatement, VerifierKey};
 use gateway_engine::ports::{LogHead, SignCheckpoint};
+use gateway_engine::{Dependency, Unavailable};
+use serde_json::Value;
 use std::convert::Infallible;
 use std::fmt;
 
@@ -37,6 +38,12 @@ impl SignCheckpoint for LogSigner {
         let sign = |text: &[u8]| Ok::<_, Infallible>(self.key.sign(text).to_bytes());
         let Ok(signed) = SignedCheckpoint::sign(&self.verifier, head.size, head.root, sign);
         Ok(signed)
+    }
+
+    async fn sign_statement(&self, about: &str, value: &Value) -> Result<SignedStatement, Unavailable> {
+        let sign = |text: &[u8]| self.key.sign(text).to_bytes();
+        SignedStatement::sign(&self.verifier, about, value, sign)
+            .map_err(|error| Unavailable::new(Dependency::Authority, error.to_string()))
     }
 
     fn verifier_key(&self) -> &VerifierKey {

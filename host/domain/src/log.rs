@@ -11,6 +11,7 @@
 pub mod checkpoint;
 pub mod note;
 pub mod proof;
+pub mod statement;
 pub mod subtree;
 pub mod tlog_proof;
 pub mod tree;
@@ -18,6 +19,7 @@ pub mod tree;
 pub use checkpoint::{Checkpoint, SignedCheckpoint};
 pub use note::{KeyName, SignedNote, VerifierKey};
 pub use proof::{ProofError, verify_consistency, verify_inclusion};
+pub use statement::{SignedStatement, StatementError};
 pub use subtree::{Place, Subtree};
 pub use tlog_proof::TlogProof;
 pub use tree::{Completed, Frontier, empty_root, leaf_hash, node_hash};

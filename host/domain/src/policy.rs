@@ -6,6 +6,7 @@ mod input;
 pub mod spending;
 
 use crate::binding::ClientBinding;
+use crate::canonical;
 use crate::ids::{Hex32, KeyRef, Tenant};
 use crate::intent::Intent;
 use serde::{Deserialize, Serialize};
@@ -158,7 +159,7 @@ pub struct Outcome {
     pub quorum: Quorum,
     /// Digest of the request.
     pub input_hash: Hex32,
-    /// Digest of decision, reasons, obligations and quorum.
+    /// See [`Outcome::output_digest`].
     pub output_hash: Hex32,
     /// Wasm fuel the evaluation used.
     pub fuel_used: u64,
@@ -168,6 +169,33 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// `SHA-256("svc/policy-output/v1" || canonical {decision, obligations, quorum, reasons})`.
+    #[must_use]
+    pub fn output_digest(&self) -> Hex32 {
+        #[derive(Serialize)]
+        struct Output<'a> {
+            decision: Decision,
+            reasons: &'a [Statement],
+            obligations: &'a [Statement],
+            quorum: &'a Quorum,
+        }
+        let Self { decision, reasons, obligations, quorum, .. } = self;
+        let output = Output { decision: *decision, reasons, obligations, quorum };
+        // Without floating-point numbers, so it has a canonical form.
+        canonical::digest("svc/policy-output/v1", &output).unwrap_or(Hex32::ZERO)
+    }
+
+    /// The same answer held to the deployment's minimum, which no bundle can lower.
+    #[must_use]
+    pub fn held_to(mut self, required_min: u32) -> Self {
+        let quorum = self.quorum.clone().at_least(required_min);
+        if quorum != self.quorum {
+            self.quorum = quorum;
+            self.output_hash = self.output_digest();
+        }
+        self
+    }
+
     /// `code: operands` of every reason.
     #[must_use]
     pub fn reason_texts(&self) -> Vec<String> {

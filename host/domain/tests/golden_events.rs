@@ -6,13 +6,15 @@
 use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::Hex32;
 use gateway_domain::operation::{Change, Event};
+use gateway_domain::redaction::{Salt, redact};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 const GOLDEN: &str = include_str!("../golden/events.json");
 
-/// Head of the hash chain over all of them: pins the canonical bytes beside the JSON. Computed by another program.
-const RECORD_ROOT: &str = "fdf9e2448a3f37ec6d88807bd3c528ec3f57b9a6c943cfff7be069fdb0d7bbc9";
+/// Head of the hash chain over all of them, salted with sevens: pins the canonical bytes beside the JSON. Computed by
+/// another program (`golden/record_root.py`).
+const RECORD_ROOT: &str = "082f205253153010d5bd36296828cb42c5ac49ec6f7efe15d40bddfc439f01fd";
 
 /// Every change there is. A new one does not compile until it has a name here, and does not pass without an event.
 const fn name(change: &Change) -> &'static str {
@@ -64,6 +66,8 @@ fn every_change_has_an_event() {
 #[test]
 fn their_hashes_hold() {
     let events: Vec<Event> = serde_json::from_str(GOLDEN).unwrap();
-    let root = events.iter().fold(Hex32::ZERO, |previous, event| event_hash(previous, event).unwrap());
+    let hash =
+        |previous, event| event_hash(previous, &redact(event, &Salt::new([7; 32])).unwrap().event).unwrap();
+    let root = events.iter().fold(Hex32::ZERO, hash);
     assert_eq!(root.to_string(), RECORD_ROOT);
 }

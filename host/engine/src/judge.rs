@@ -34,12 +34,11 @@ impl Inner {
             None => None,
         };
         let facts = facts_for(&rules, key, spent.as_ref(), now);
-        let mut outcome = self.ports.policy.evaluate(request, &facts).await;
+        let outcome = self.ports.policy.evaluate(request, &facts).await;
         if spent.is_none() {
             check_read(intent, &outcome)?;
         }
-        outcome.quorum = outcome.quorum.at_least(rules.required_approvals);
-        Ok(outcome)
+        Ok(outcome.held_to(rules.required_approvals))
     }
 
     /// An evaluation of a stored operation over some approvals.

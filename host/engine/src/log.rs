@@ -4,7 +4,8 @@ use crate::engine::{Engine, Visibility};
 use crate::error::EngineError;
 use crate::ports::{LogConsistency, LogHead, LogInclusion};
 use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::log::{SignedCheckpoint, TlogProof, VerifierKey};
+use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
+use serde_json::Value;
 
 /// That an event of an operation is in the log, for somebody who was never here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,14 @@ impl Engine {
     pub async fn checkpoint(&self) -> Result<SignedCheckpoint, EngineError> {
         let head = self.0.ports.log.log_head().await?;
         Ok(self.0.ports.checkpoints.sign_checkpoint(head).await?)
+    }
+
+    /// A statement signed with the log's key.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn state(&self, about: &str, value: &Value) -> Result<SignedStatement, EngineError> {
+        Ok(self.0.ports.checkpoints.sign_statement(about, value).await?)
     }
 
     /// What checkpoints are verified with. Whoever relies on it has it from the operator, not from here.

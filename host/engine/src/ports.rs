@@ -7,6 +7,7 @@ use crate::error::Unavailable;
 use crate::secret::Secrets;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Bip32, Payment};
 use gateway_domain::key::CustodyKey;
@@ -113,8 +114,8 @@ pub trait ReadOperations: Send + Sync {
     /// The operation, whoever's it is.
     async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable>;
 
-    /// Its events with each one's hash, oldest first.
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable>;
+    /// Its events as the chain has them, oldest first.
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable>;
 
     /// Operations that owe a step, longest untouched first, at most `n_max`.
     async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable>;

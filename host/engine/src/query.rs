@@ -6,9 +6,9 @@ use crate::ports::{PolicyHealth, PolicyStatus, PreviewRecord, Record};
 use crate::target::Target;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{Hex32, Tenant};
+use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::ids::Tenant;
 use gateway_domain::intent::{self, Intent};
-use gateway_domain::operation::Event;
 use gateway_domain::policy::{self, Input, Moment};
 
 /// A question to the policy without an operation.
@@ -33,11 +33,11 @@ impl Engine {
         self.0.find(target).await
     }
 
-    /// The operation and its events, each with its hash in the operation's chain, oldest first.
+    /// The operation and its events as the chain has them, oldest first.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
-    pub async fn history(&self, target: &Target) -> Result<(Record, Vec<(Event, Hex32)>), EngineError> {
+    pub async fn history(&self, target: &Target) -> Result<(Record, Vec<ChainedEvent>), EngineError> {
         let record = self.0.find(target).await?;
         let mut events = self.0.ports.reads.operation_events(target.id).await?;
         // Those that came between the two reads belong to a later record.

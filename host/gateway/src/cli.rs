@@ -1,10 +1,12 @@
 //! The command line, made from the table of settings.
 
 pub(crate) mod bundle;
+pub(crate) mod evidence;
 
 use crate::records::{self, Records};
 use crate::settings::{Resolved, SETTINGS, resolve};
 use clap::{Arg, ArgMatches, Command};
+use evidence::Evidence;
 use std::collections::BTreeMap;
 
 /// What was asked for.
@@ -17,6 +19,8 @@ pub(crate) enum Invocation {
     Records(Records, Resolved),
     /// A tool of policy authors and reviewers; settings have no part in it.
     Bundle(ArgMatches),
+    /// Check evidence; with settings, print what it is checked against.
+    Evidence(Evidence, Option<Resolved>),
 }
 
 /// Why nothing can be done with the command line; each line for a person.
@@ -41,6 +45,10 @@ pub(crate) fn invocation(
     if let Some(("bundle", leaf)) = matches.subcommand() {
         return Ok(Invocation::Bundle(leaf.clone()));
     }
+    let evidence = evidence::parsed(&matches);
+    if let Some(verify @ Evidence::Verify { .. }) = evidence {
+        return Ok(Invocation::Evidence(verify, None));
+    }
     let prints = matches.subcommand_name() == Some("config");
     // Settings may stand before the command and after it; after it wins.
     let levels = [Some(&matches), records::leaf(&matches).or(matches.subcommand().map(|(_, leaf)| leaf))];
@@ -49,6 +57,9 @@ pub(crate) fn invocation(
     let resolved = resolve(&flags(&levels), environment, file.as_deref()).map_err(CliError::Settings)?;
     if let Some(records) = records::parsed(&matches) {
         return Ok(Invocation::Records(records, resolved));
+    }
+    if let Some(roots) = evidence {
+        return Ok(Invocation::Evidence(roots, Some(resolved)));
     }
     Ok(if prints { Invocation::PrintSettings(resolved) } else { Invocation::Serve(resolved) })
 }
@@ -84,6 +95,7 @@ fn command() -> Command {
             with_settings(Command::new("config")).about("Print every setting and where its value came from"),
         )
         .subcommands(records::commands(with_settings))
+        .subcommand(evidence::command(with_settings))
         .subcommand(bundle::command())
 }
 

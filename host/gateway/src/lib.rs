@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 pub mod compose;
 mod counting;
+pub mod evidence;
 mod node_key;
 mod records;
 pub mod serve;
@@ -37,6 +38,12 @@ pub fn main() -> ExitCode {
             Err(faults) => complain(&faults, EXIT_SETTINGS),
         },
         Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
+        Ok(Invocation::Evidence(command, resolved)) => {
+            match resolved.as_ref().map(Settings::parse).transpose() {
+                Ok(settings) => evidence::main(&command, settings.as_ref()),
+                Err(faults) => complain(&faults, EXIT_SETTINGS),
+            }
+        }
         Err(CliError::Clap(error)) => error.exit(),
         Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),
     }

@@ -2,7 +2,7 @@
 //!
 //! All three read the store of a gateway that may be running, and change nothing.
 
-mod bundle;
+pub(crate) mod bundle;
 mod export;
 mod impact;
 mod lines;

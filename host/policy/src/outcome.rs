@@ -3,12 +3,8 @@
 use crate::convert;
 use crate::evaluator::{Evaluation, Judged};
 use crate::fault::EvaluationFault;
-use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
-use serde::Serialize;
-
-const OUTPUT_TAG: &str = "svc/policy-output/v1";
 
 /// The hash of a request. It has no floating-point number in it, so it has a canonical form.
 pub(crate) fn input_hash(request: &Request<'_>) -> Hex32 {
@@ -61,8 +57,7 @@ pub(crate) fn unjudged(
     complete(request, bundle_id, bundle_hash, Judged::failed(fault))
 }
 
-/// What `output_hash` is over.
-#[derive(Serialize)]
+/// What a bundle, or its failure, says.
 struct Judgement {
     decision: Decision,
     reasons: Vec<Statement>,
@@ -90,10 +85,9 @@ impl Judgement {
         fuel_used: u64,
         fault: Option<EvaluationFault>,
     ) -> Outcome {
-        Outcome {
+        let mut outcome = Outcome {
             input_hash: input_hash(request),
-            // Without floating-point numbers, so it has a canonical form.
-            output_hash: canonical::digest(OUTPUT_TAG, &self).unwrap_or(Hex32::ZERO),
+            output_hash: Hex32::ZERO,
             decision: self.decision,
             bundle_id: bundle_id.to_owned(),
             bundle_hash,
@@ -103,6 +97,8 @@ impl Judgement {
             quorum: self.quorum,
             fuel_used,
             fault: fault.map(|fault| fault.kind().to_owned()),
-        }
+        };
+        outcome.output_hash = outcome.output_digest();
+        outcome
     }
 }

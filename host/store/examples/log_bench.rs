@@ -6,7 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
-use gateway_domain::binding::ClientBinding;
+use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, OperationId, Tenant};
 use gateway_domain::operation::{Asker, Change, Event, Submission, evolve, open, replay};
@@ -148,7 +148,7 @@ fn filler(number: u64) -> Event {
         subject_id: "carol".into(),
         roles: vec!["operator".into()],
         scopes: vec!["operations.sign".into()],
-        cert_sha256: Some("5a".repeat(32)),
+        cert_sha256: Some(CredentialDigest::of(Hex32::ZERO, "certificate")),
         token_jti: None,
         tenant: Some(Tenant("default".into())),
     };

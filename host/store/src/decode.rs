@@ -3,9 +3,11 @@
 use crate::decisions::{Place, Recorded};
 use crate::encode::{self, FORMAT};
 use crate::error::{failed, unavailable};
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Event, Operation};
+use gateway_domain::operation::Operation;
+use gateway_domain::redaction::Salt;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::Record;
@@ -14,8 +16,8 @@ use std::fmt::Display;
 /// An operation's row, in the order of its columns.
 pub(crate) type StoredOperation = (i64, Vec<u8>, Vec<u8>, String);
 
-/// An event's or a key's row: format, then hash or revision, then body.
-pub(crate) type Stored<T> = (i64, T, String);
+/// A key's row: format, revision, body.
+pub(crate) type StoredKey = (i64, i64, String);
 
 pub(crate) fn operation(id: OperationId, row: StoredOperation) -> Result<Record, Unavailable> {
     let (format, record_root, ledger_root, body) = row;
@@ -31,14 +33,19 @@ pub(crate) fn operation(id: OperationId, row: StoredOperation) -> Result<Record,
     })
 }
 
-pub(crate) fn event(id: OperationId, row: Stored<Vec<u8>>) -> Result<(Event, Hex32), Unavailable> {
-    let (format, hash, body) = row;
+/// An event's row, in the order of its columns.
+pub(crate) type StoredEvent = (i64, Vec<u8>, Vec<u8>, String);
+
+pub(crate) fn event(id: OperationId, row: StoredEvent) -> Result<ChainedEvent, Unavailable> {
+    let (format, hash, salt, body) = row;
     let what = format!("an event of operation `{id}`");
     let event = parsed(&what, format, || serde_json::from_str(&body))?;
-    Ok((event, hex32(&what, &hash)?))
+    let salt =
+        salt.try_into().map_err(|_| unavailable(format_args!("{what} has a salt that is not 32 bytes")))?;
+    Ok(ChainedEvent { event, salt: Salt::new(salt), hash: hex32(&what, &hash)? })
 }
 
-pub(crate) fn key(id: KeyId, row: Stored<i64>) -> Result<CustodyKey, Unavailable> {
+pub(crate) fn key(id: KeyId, row: StoredKey) -> Result<CustodyKey, Unavailable> {
     let (format, revision, body) = row;
     let what = format!("key `{id}`");
     let key: CustodyKey = parsed(&what, format, || serde_json::from_str(&body))?;

@@ -8,6 +8,7 @@ use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::{Family, Intent};
 use gateway_domain::operation::{Change, Operation, Phase, Step, next};
 use gateway_domain::policy::{Input, Moment, Outcome};
+use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
@@ -48,6 +49,7 @@ pub(crate) struct OperationRow {
 pub(crate) struct EventRow {
     pub(crate) seq: i64,
     pub(crate) hash: Hex32,
+    pub(crate) salt: Salt,
     pub(crate) body: String,
 }
 
@@ -175,14 +177,23 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
     let mut rows = Vec::with_capacity(commit.events.len());
     let mut previous = commit.previous_record_root;
     for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
-        let hash = event_hash(previous, event).map_err(|error| {
+        let salt = fresh_salt()?;
+        let hash = redact(event, &salt).and_then(|redacted| event_hash(previous, &redacted.event));
+        let hash = hash.map_err(|error| {
             failed(format_args!("an event of operation `{id}` can not be hashed"), &error)
         })?;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
-        rows.push(EventRow { seq, hash, body });
+        rows.push(EventRow { seq, hash, salt, body });
         previous = hash;
     }
     Ok(rows)
+}
+
+fn fresh_salt() -> Result<Salt, Unavailable> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)
+        .map_err(|error| failed("the operating system gave no randomness for an event", &error))?;
+    Ok(Salt::new(random))
 }
 
 fn operation_row(

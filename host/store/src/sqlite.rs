@@ -53,6 +53,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "decision_inputs",
         sql: include_str!("../migrations/sqlite/0005_decision_inputs.sql"),
     },
+    Migration {
+        version: 6,
+        name: "event_salts",
+        sql: include_str!("../migrations/sqlite/0006_event_salts.sql"),
+    },
 ];
 
 #[derive(Debug)]

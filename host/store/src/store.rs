@@ -3,10 +3,10 @@
 use crate::error::OpenError;
 use crate::sqlite::Sqlite;
 use async_trait::async_trait;
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::Event;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
@@ -139,7 +139,7 @@ impl ReadOperations for Store {
         }
     }
 
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.operation_events(id).await,
         }

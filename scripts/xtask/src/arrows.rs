@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-sqlite", &[]),
     ("gateway-engine", &["gateway-domain"]),
     ("gateway-auth", &["gateway-domain"]),
+    ("gateway-evidence", &["gateway-domain"]),
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
     ("gateway-policy", &["gateway-domain", "gateway-engine"]),
     ("gateway-bundler", &["gateway-domain", "gateway-policy", "gateway-seal"]),
@@ -23,7 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "gateway-runtime",
         &["gateway-domain", "gateway-engine", "gateway-node", "gateway-seal", "gateway-threshold"],
     ),
-    ("gateway-api", &["gateway-auth", "gateway-domain", "gateway-engine"]),
+    ("gateway-api", &["gateway-auth", "gateway-domain", "gateway-engine", "gateway-evidence"]),
     (
         "operation-gateway",
         &[
@@ -33,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-bundler",
             "gateway-domain",
             "gateway-engine",
+            "gateway-evidence",
             "gateway-node",
             "gateway-policy",
             "gateway-runtime",
@@ -47,7 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const UNRESTRICTED: &[&str] = &["gateway-tests"];
 
 /// These have no executor below them, in all their dependencies: what they do needs no time and no thread.
-const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-threshold", "gateway-seal"];
+const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-evidence", "gateway-threshold", "gateway-seal"];
 
 const RUNTIMES: &[&str] = &["async-executor", "async-std", "futures-executor", "smol", "tokio"];
 

@@ -1,10 +1,10 @@
 //! A store whose reader can be held up: what it read is old by the time it goes on.
 
 use async_trait::async_trait;
-use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::Event;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
@@ -40,7 +40,7 @@ impl ReadOperations for Overtaken {
         self.store.operation_load(id).await
     }
 
-    async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
         self.store.operation_events(id).await
     }
 

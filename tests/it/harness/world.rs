@@ -7,10 +7,11 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use gateway_api::state::App;
-use gateway_authority::{EmbeddedAuthority, LogSigner};
+use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports};
+use gateway_evidence::roots::RootsFile;
 use gateway_store::Store;
 use operation_gateway::settings::{Settings, resolve};
 use operation_gateway::{SystemClock, compose};
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
-use zeroize::Zeroizing;
 
 pub(crate) struct World {
     pub(crate) router: Router,
@@ -31,7 +31,8 @@ pub(crate) struct World {
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
     /// What the policy was asked; only where there are faults.
     pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
-    folder: TempDir,
+    pub(crate) settings: Settings,
+    _folder: TempDir,
 }
 
 /// An answer, read to its end.
@@ -110,7 +111,7 @@ impl World {
         let settings = parsed(folder.path(), given);
         let policy = compose::open_policy(&settings).unwrap();
         let gateway = compose::open(&settings, policy).await.unwrap();
-        Self::of(gateway.app, gateway.store, Arc::default(), Arc::default(), folder)
+        Self::of(gateway.app, gateway.store, Default::default(), settings, folder)
     }
 
     /// Everything real; the instant of every event differs.
@@ -129,9 +130,10 @@ impl World {
         let policy = compose::open_policy(&settings).unwrap();
         let policies =
             compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&Zeroizing::new([7; 32]));
+        let authority = EmbeddedAuthority::new(&keys::load_or_create(&settings.authority_key).unwrap());
         let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
-        let log_signer = LogSigner::new(settings.log_origin.clone(), &Zeroizing::new([8; 32]));
+        let log_seed = keys::load_or_create(&settings.log_key).unwrap();
+        let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
         let ports = Ports {
             commits: store.clone(),
             reads: Arc::new(Overtaken { store: store.clone(), next: held_up.clone() }),
@@ -143,14 +145,14 @@ impl World {
             nodes: Arc::new(FaultyNodes { faults, real }),
             clock,
         };
-        Self::of(compose::app(&settings, ports), store, held_up, asked, folder)
+        Self::of(compose::app(&settings, ports), store, (held_up, asked), settings, folder)
     }
 
     fn of(
         app: App,
         store: Arc<Store>,
-        held_up: Arc<Mutex<Option<HeldUp>>>,
-        asked: Arc<Mutex<Vec<Asked>>>,
+        (held_up, asked): (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>),
+        settings: Settings,
         folder: TempDir,
     ) -> Self {
         Self {
@@ -159,13 +161,14 @@ impl World {
             store,
             held_up,
             asked,
-            folder,
+            settings,
+            _folder: folder,
         }
     }
 
-    /// What the gateway was told, as a tool that runs beside it is told.
-    pub(crate) fn settings(&self) -> Settings {
-        parsed(self.folder.path(), &[])
+    /// What a reader of its evidence believes beforehand.
+    pub(crate) async fn roots(&self) -> RootsFile {
+        operation_gateway::evidence::roots::roots(&self.settings).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

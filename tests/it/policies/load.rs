@@ -33,12 +33,12 @@ fn operate(address: &str, name: &str) -> (String, String) {
 fn admitted_under(address: &str, path: &str) -> [String; 2] {
     let (_, audit) = request(address, "GET", &format!("{path}/audit-replay"), None).unwrap();
     let events: Vec<_> = audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]).collect();
-    let signed = events.iter().find(|event| event["type"] == "decision_signed").unwrap();
+    let signed = events.iter().find(|event| event["change"]["type"] == "decision_signed").unwrap();
     let found = |pointer: &str| {
         let value = signed.pointer(pointer).unwrap_or_else(|| panic!("no `{pointer}` in {signed:#}"));
         value.as_str().unwrap().to_owned()
     };
-    [found("/policy/bundle_hash"), found("/decision/bundle_hash")]
+    [found("/change/policy/bundle_hash"), found("/change/admission/decision/bundle_hash")]
 }
 
 #[test]

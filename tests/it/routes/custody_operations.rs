@@ -177,7 +177,9 @@ async fn evidence_has_what_anyone_needs_and_no_credential() {
     let body = with(body, "/client/cert_sha256", json!("cert-secret"));
     let executed = executed(&world, &on_key("cold", "/sign"), &body).await;
     let evidence = path(&executed, "/evidence");
-    assert!(!world.get(&evidence).await.ok().to_string().contains("signature_hex"));
+    let gated = world.get(&evidence).await.ok();
+    assert_eq!(gated["result"], json!({}));
+    assert!(!gated.to_string().contains("/change/signature/signature_hex"), "{gated}");
     let view = published(&world, &on_key("cold", "/sign"), &body).await;
     let shown = world.get(&evidence).await.ok();
     assert_eq!(shown["intent"]["request_digest"], "5a".repeat(32));
@@ -198,8 +200,12 @@ async fn evidence_has_what_anyone_needs_and_no_credential() {
     assert_eq!(fence, world.get(&on_key("cold", "")).await.ok()["active_epoch_root"]);
     let fenced = with(sign("fenced"), "/epoch_fence_token_hex", fence);
     assert_eq!(self::executed(&world, &on_key("cold", "/sign"), &fenced).await["state"], "executed");
-    for text in [shown.to_string(), world.get(&path(&view, "/audit-replay")).await.ok().to_string()] {
-        for hidden in ["jti-secret", "cert-secret", "vault move"] {
+    let audit = world.get(&path(&view, "/audit-replay")).await.ok().to_string();
+    for (text, hidden) in [
+        (shown.to_string(), &["jti-secret", "cert-secret"][..]),
+        (audit, &["jti-secret", "cert-secret", "vault move"]),
+    ] {
+        for hidden in hidden {
             assert!(!text.contains(hidden), "{hidden} in {text}");
         }
     }

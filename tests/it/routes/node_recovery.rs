@@ -8,11 +8,8 @@ async fn recovery_is_idempotent_by_effect() {
     let world = World::start().await;
     let operation = published(&world, &payment("recover")).await;
     let recover = path(&operation, "/node-recovery");
-    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
-    let settles =
-        audit["events"].as_array().unwrap().iter().find_map(|entry| entry["event"]["settles"].as_object());
-    let known =
-        json!({ "effect_id": settles.unwrap()["effect_id"], "result_root": settles.unwrap()["result_root"] });
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let known = evidence["effects"][0].clone();
     let first = world.post(&recover, &known).await.ok();
     assert_eq!(first["recovery"]["outcome"], "complete");
     assert_eq!(first["recovery"]["participants"], json!([0, 1, 2]));

@@ -49,7 +49,7 @@ async fn views_keep_their_shape() {
     insta::assert_json_snapshot!("published", steady(view.clone()));
     let audit = world.get(&path(&view, "/audit-replay")).await.ok();
     let types: Vec<_> =
-        audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["type"]).collect();
+        audit["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["change"]["type"]).collect();
     insta::assert_json_snapshot!("audit_event_types", types);
     let preview = world.post("/v1/policy/preview", &json!({ "intent": payment("d") })).await.ok();
     insta::assert_json_snapshot!("preview", steady(preview));
@@ -75,8 +75,12 @@ async fn custody_views_keep_their_shape() {
     let export = custody::export(receipt, "Settled");
     world.post(&custody::path(&signed, "/external-export"), &export).await.ok();
     let evidence = world.get(&custody::path(&signed, "/evidence")).await.ok();
-    let types: Vec<_> =
-        evidence["events"].as_array().unwrap().iter().map(|entry| &entry["event"]["type"]).collect();
+    let types: Vec<_> = evidence["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["event"]["change"]["type"])
+        .collect();
     insta::assert_json_snapshot!("custody_event_types", types);
     let mut evidence = evidence;
     evidence["events"] = json!("<events>");

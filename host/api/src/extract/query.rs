@@ -28,14 +28,23 @@ pub fn limit(query: &str, default: u32, max: u32) -> Result<u32, ApiError> {
     limit.ok_or_else(|| fault(format!("`limit` must be a whole number from 1 to {max}")))
 }
 
-/// A parameter that must be there: a whole number, in digits alone.
+/// A parameter that is a whole number, in digits alone; none when it is not there.
 ///
 /// # Errors
 /// `invalid_request` for anything else, and for what is above 2^64 - 1.
+pub fn number(query: &str, name: &str) -> Result<Option<u64>, ApiError> {
+    let Some(text) = once(query, name)? else { return Ok(None) };
+    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|digits| digits.parse().ok());
+    number.map(Some).ok_or_else(|| fault(format!("`{name}` must be a whole number")))
+}
+
+/// As [`number`], and it must be there.
+///
+/// # Errors
+/// As [`number`], and `invalid_request` when it is not there.
 pub fn whole_number(query: &str, name: &str) -> Result<u64, ApiError> {
-    let is_plain = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = once(query, name)?.filter(is_plain).and_then(|text| text.parse().ok());
-    number.ok_or_else(|| fault(format!("`{name}` must be given, as a whole number")))
+    number(query, name)?.ok_or_else(|| fault(format!("`{name}` must be given, as a whole number")))
 }
 
 /// A fault of a query.

@@ -9,7 +9,6 @@ use crate::extract::{
 use crate::state::App;
 use crate::wire::custody::CustodyExternalExportRequest;
 use crate::wire::custody_view::CustodyOperationView;
-use crate::wire::evidence;
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
@@ -18,7 +17,6 @@ use axum::extract::{Request, State};
 use gateway_domain::intent::Family;
 use gateway_engine::Export;
 use gateway_engine::ports::Record;
-use serde_json::Value;
 
 /// The operation with what its key tells.
 pub(super) async fn view(app: &App, record: &Record) -> Result<CustodyOperationView, ApiError> {
@@ -196,29 +194,4 @@ pub async fn external_export(
     let target = lifecycle::target(Family::Custody, &caller, id);
     let record = app.engine().export(target, export).await?;
     Ok((warn_unknown(&body.unknown), Json(view(&app, &record).await?)))
-}
-
-/// The evidence: what was asked, approved, decided, confirmed and signed, and the events that say so.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/evidence", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), responses(
-    (status = 200, body = Object),
-    (status = 400, description = "`invalid_operation_id`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
-))]
-pub async fn evidence(
-    PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyRead>,
-    State(app): State<App>,
-) -> Result<Json<Value>, ApiError> {
-    let (record, events) = app.engine().history(&lifecycle::target(Family::Custody, &caller, id)).await?;
-    let key = app.engine().key_of(&record.operation).await?;
-    Ok(Json(evidence::evidence(&record, &events, key.as_ref(), app.options().audit_bytes_max)))
 }

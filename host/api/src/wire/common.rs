@@ -2,11 +2,12 @@
 
 use crate::error::ApiError;
 use crate::strict::Fault;
-use gateway_domain::binding::ClientBinding as Binding;
+use gateway_domain::binding::{ClientBinding as Binding, CredentialDigest};
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::intent::{Intent, PublicationMode as Mode};
 use gateway_domain::roster::Roster;
+use gateway_engine::EngineError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -30,21 +31,27 @@ pub struct ClientBinding {
 }
 
 impl ClientBinding {
-    /// Checks what the shape cannot say.
+    /// Checks what the shape cannot say. What identifies a credential goes no further than here.
     ///
     /// # Errors
-    /// [`Fault`] for an empty name.
-    pub fn parse(self) -> Result<Binding, Fault> {
+    /// [`ApiError`] for an empty name, or when the operating system gives no randomness.
+    pub fn parse(self) -> Result<Binding, ApiError> {
         Ok(Binding {
             client_id: not_empty("/client/client_id", self.client_id)?,
             subject_id: not_empty("/client/subject_id", self.subject_id)?,
             roles: self.roles,
             scopes: self.scopes,
-            cert_sha256: self.cert_sha256,
-            token_jti: self.token_jti,
+            cert_sha256: self.cert_sha256.as_deref().map(salted).transpose()?,
+            token_jti: self.token_jti.as_deref().map(salted).transpose()?,
             tenant: self.tenant.map(|tenant| not_empty("/client/tenant", tenant)).transpose()?.map(Tenant),
         })
     }
+}
+
+fn salted(credential: &str) -> Result<CredentialDigest, ApiError> {
+    let mut salt = [0; 32];
+    getrandom::fill(&mut salt).map_err(|_| EngineError::Internal("no randomness for a salt".to_owned()))?;
+    Ok(CredentialDigest::of(Hex32::new(salt), credential))
 }
 
 /// Who publishes an executed operation.
@@ -89,5 +96,5 @@ pub fn roster(pointer: &str, indices: &[u16]) -> Result<Roster, Fault> {
 /// `internal_error`, which no parsed request gives.
 pub fn body_digest(intent: &Intent, client: &Binding) -> Result<Hex32, ApiError> {
     canonical::digest("svc/body/v1", &(intent, &client.client_id, &client.subject_id, &client.tenant))
-        .map_err(|error| gateway_engine::EngineError::from(error).into())
+        .map_err(|error| EngineError::from(error).into())
 }

@@ -3,9 +3,10 @@
 use super::policy::PolicyPreview;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
-use gateway_domain::operation::{Operation, Phase, State};
+use gateway_domain::operation::{Operation, State};
 use gateway_domain::roster::Roster;
 use gateway_engine::ports::Record;
+use gateway_evidence::summary::result;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -167,14 +168,6 @@ fn intent(operation: &Operation) -> Value {
 #[must_use]
 pub fn roster(roster: &Roster) -> Vec<u16> {
     roster.iter().map(|participant| participant.0).collect()
-}
-
-/// The signature leaves through the publication gate only.
-pub(super) fn result(operation: &Operation) -> Value {
-    match (&operation.phase, &operation.signature) {
-        (Phase::Published, Some(signature)) => json!(signature),
-        (_, Some(_) | None) => json!({}),
-    }
 }
 
 fn link(operation: &Operation, action: &str) -> Link {

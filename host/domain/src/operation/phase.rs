@@ -63,6 +63,23 @@ pub enum State {
 }
 
 impl State {
+    /// The state after a stored change of this `type`; none for those that leave it as it is. For readers of exports
+    /// that open too little to make the operation again.
+    #[must_use]
+    pub fn after(change_type: &str) -> Option<Self> {
+        match change_type {
+            "submitted" => Some(Self::Submitted),
+            "approval_requested" => Some(Self::PendingApproval),
+            "admission_applied" => Some(Self::Admitted),
+            "receipt_materialized" => Some(Self::ReceiptMaterialized),
+            "ceremony_started" => Some(Self::Executing),
+            "executed" => Some(Self::Executed),
+            "published" => Some(Self::Published),
+            "aborted" | "failed" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+
     /// The word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -26,7 +26,8 @@ impl Difference {
 /// decision can be re-run byte for byte.
 #[must_use]
 pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
-    let quorum = again.quorum.clone().at_least(recorded.quorum.required);
+    // The record is held to the deployment's minimum, which the bundle does not know: so is the re-run.
+    let again = &again.clone().held_to(recorded.quorum.required);
     let fault = |outcome: &Outcome| shown(outcome.fault.as_deref());
     let fields = [
         Difference::new("input_hash", recorded.input_hash, again.input_hash),
@@ -36,8 +37,7 @@ pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
         Difference::new("decision", recorded.decision.as_str(), again.decision.as_str()),
         Difference::new("reasons", texts(&recorded.reasons), texts(&again.reasons)),
         Difference::new("obligations", texts(&recorded.obligations), texts(&again.obligations)),
-        // The record is held to the deployment's minimum, which the bundle does not know: so is the re-run.
-        Difference::new("quorum", shown_quorum(&recorded.quorum), shown_quorum(&quorum)),
+        Difference::new("quorum", shown_quorum(&recorded.quorum), shown_quorum(&again.quorum)),
         Difference::new("fault", fault(recorded), fault(again)),
         Difference::new("output_hash", recorded.output_hash, again.output_hash),
         Difference::new("fuel_used", recorded.fuel_used, again.fuel_used),
@@ -195,7 +195,9 @@ mod tests {
     fn a_minimum_that_the_bundle_does_not_know_is_no_difference() {
         let again =
             Outcome { quorum: Quorum { required: 1, satisfied: true, ..outcome().quorum }, ..outcome() };
-        let recorded = Outcome { quorum: again.quorum.clone().at_least(2), ..outcome() };
+        let again = Outcome { output_hash: again.output_digest(), ..again };
+        let recorded = again.clone().held_to(2);
+        assert_ne!(recorded.output_hash, again.output_hash);
         assert_eq!(differences(&recorded, &again), []);
         let claims = Outcome { quorum: Quorum { satisfied: true, ..recorded.quorum.clone() }, ..recorded };
         assert_eq!(differences(&claims, &again).len(), 1);

@@ -3,7 +3,8 @@
 use crate::error::Unavailable;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::log::{SignedCheckpoint, VerifierKey};
+use gateway_domain::log::{SignedCheckpoint, SignedStatement, VerifierKey};
+use serde_json::Value;
 
 /// The log at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +57,14 @@ pub trait ReadLog: Send + Sync {
     async fn log_consistency(&self, first: u64, second: u64) -> Result<Option<LogConsistency>, Unavailable>;
 }
 
-/// Signs heads of the log.
+/// Signs for the log: its heads, and what its operator states besides.
 #[async_trait]
 pub trait SignCheckpoint: Send + Sync {
     /// The head as a signed checkpoint. What is signed can not be taken back: only a head that is on disk.
     async fn sign_checkpoint(&self, head: LogHead) -> Result<SignedCheckpoint, Unavailable>;
+
+    /// A statement of the log's operator besides its heads.
+    async fn sign_statement(&self, about: &str, value: &Value) -> Result<SignedStatement, Unavailable>;
 
     /// What the signatures are checked with.
     fn verifier_key(&self) -> &VerifierKey;

@@ -58,7 +58,7 @@ pub(crate) async fn measure() -> Measured<()> {
     let address = serve(gateway_api::router(gateway.app.clone())).await?;
     let id = flow(&mut Client::connect(address).await?, "warm-up").await?;
     let events = gateway.store.operation_events(id).await.map_err(|why| why.to_string())?;
-    let events: Arc<Vec<Event>> = Arc::new(events.into_iter().map(|(event, _)| event).collect());
+    let events: Arc<Vec<Event>> = Arc::new(events.into_iter().map(|chained| chained.event).collect());
     let before = Counted::of(&gateway);
     flow(&mut Client::connect(address).await?, "counted").await?;
     let one = Counted::of(&gateway).minus(&before);

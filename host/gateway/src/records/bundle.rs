@@ -37,7 +37,7 @@ pub(super) fn signed(
 }
 
 /// A bundle whoever signed it, and whether or not its vectors hold.
-pub(super) fn unsigned(engine: &PolicyEngine, folder: &Path) -> Result<Evaluator, BundleFault> {
+pub(crate) fn unsigned(engine: &PolicyEngine, folder: &Path) -> Result<Evaluator, BundleFault> {
     let trial = source::read(folder).and_then(|files| trial::load(engine, &files));
     let trial = trial.map_err(|source| BundleFault::Unusable { path: folder.to_owned(), source })?;
     Ok(trial.evaluator)

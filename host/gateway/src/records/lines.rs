@@ -1,13 +1,12 @@
 //! A decision record as a JSON line, and in words.
 
-use gateway_domain::redaction;
 use gateway_store::{Cursor, Place, Recorded};
 use serde_json::{Value, json};
 
 /// The form of a line. Another form is another name.
 const FORMAT: &str = "svc/decision-record/v1";
 
-/// Everything on record but credentials. `cursor` is where an export goes on after this line.
+/// Everything on record. `cursor` is where an export goes on after this line.
 pub(super) fn line(decision: &Recorded, cursor: Cursor) -> Value {
     let (place, index, seq) = match decision.place {
         Place::Event { ledger_index, seq } => ("operation", ledger_index, Some(seq)),
@@ -22,7 +21,7 @@ pub(super) fn line(decision: &Recorded, cursor: Cursor) -> Value {
         "operation_id": decision.operation_id,
         "seq": seq,
         "at_ms": decision.at_ms,
-        "input": redaction::policy_input(&decision.input),
+        "input": decision.input,
         "outcome": decision.outcome,
         "intact": decision.is_intact,
     })

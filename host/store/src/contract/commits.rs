@@ -20,7 +20,7 @@ pub(crate) async fn a_new_operation_is_read_back(deployment: &impl Deployment) {
     assert_eq!(record.operation, commit.operation);
     assert_eq!(store.operation_load(id(1)).await.unwrap(), Some(record));
     let events = store.operation_events(id(1)).await.unwrap();
-    assert_eq!(events.into_iter().map(|(event, _)| event).collect::<Vec<_>>(), commit.events);
+    assert_eq!(events.into_iter().map(|chained| chained.event).collect::<Vec<_>>(), commit.events);
 }
 
 pub(crate) async fn a_commit_follows_a_commit(deployment: &impl Deployment) {

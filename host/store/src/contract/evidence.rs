@@ -2,7 +2,6 @@
 
 use super::samples::{following, golden, id, note, opening_payment, written};
 use super::{Deployment, Ports};
-use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{leaf_hash, node_hash};
 use gateway_domain::operation::replay;
@@ -25,7 +24,7 @@ pub(crate) fn merkle_tree_hash(hashes: &[Hex32]) -> Hex32 {
 pub(crate) async fn assert_ledger(store: &impl Ports, in_order: &[OperationId], root: Hex32) {
     let mut hashes = Vec::new();
     for id in in_order {
-        hashes.extend(store.operation_events(*id).await.unwrap().into_iter().map(|(_, hash)| hash));
+        hashes.extend(store.operation_events(*id).await.unwrap().into_iter().map(|chained| chained.hash));
     }
     assert_eq!(root, merkle_tree_hash(&hashes));
 }
@@ -40,7 +39,7 @@ impl Log {
     /// Takes the events that a record has beyond `n_before`, and compares roots.
     async fn take(&mut self, store: &impl Ports, record: &Record, n_before: usize) {
         let events = store.operation_events(record.operation.id).await.unwrap();
-        self.hashes.extend(events[n_before..].iter().map(|(_, hash)| *hash));
+        self.hashes.extend(events[n_before..].iter().map(|chained| chained.hash));
         assert_eq!(record.ledger_root, merkle_tree_hash(&self.hashes), "{} events", self.hashes.len());
         assert_eq!(store.operation_load(record.operation.id).await.unwrap().as_ref(), Some(record));
     }
@@ -84,12 +83,12 @@ pub(crate) async fn events_chain_to_the_record_root(deployment: &impl Deployment
     let record = written(&*store, following(&opened, EpochMs(2), vec![note(1), note(2)])).await;
     let events = store.operation_events(id(1)).await.unwrap();
     let mut previous = Hex32::ZERO;
-    for (event, hash) in &events {
-        assert_eq!(event_hash(previous, event).unwrap(), *hash);
-        previous = *hash;
+    for chained in &events {
+        assert!(chained.follows(previous));
+        previous = chained.hash;
     }
     assert_eq!(previous, record.record_root);
-    let events: Vec<_> = events.into_iter().map(|(event, _)| event).collect();
+    let events: Vec<_> = events.into_iter().map(|chained| chained.event).collect();
     assert_eq!(replay(&events), Some(record.operation));
 }
 
@@ -98,7 +97,7 @@ pub(crate) async fn every_change_is_read_back(deployment: &impl Deployment) {
     let commit = golden();
     let record = written(&*store, commit.clone()).await;
     let events = store.operation_events(record.operation.id).await.unwrap();
-    assert_eq!(events.iter().map(|(event, _)| event.clone()).collect::<Vec<_>>(), commit.events);
+    assert_eq!(events.iter().map(|chained| chained.event.clone()).collect::<Vec<_>>(), commit.events);
     assert_ledger(&*store, &[record.operation.id], record.ledger_root).await;
     assert_eq!(store.operation_load(record.operation.id).await.unwrap(), Some(record));
 }

@@ -141,13 +141,14 @@ impl Script {
 
     fn events(&mut self, rows: &Rows, n_leaves: u64) {
         self.begin(
-            "INSERT INTO events (ledger_index, operation_id, seq, event_hash, format, body)
-             SELECT column1, column2, column3, column4, column5, column6 FROM (",
+            "INSERT INTO events (ledger_index, operation_id, seq, event_hash, salt, format, body)
+             SELECT column1, column2, column3, column4, column5, column6, column7 FROM (",
         );
         let first = i64::try_from(n_leaves).unwrap_or(i64::MAX);
         self.text.push_values((first..).zip(&rows.events), |mut values, (ledger_index, event)| {
             values.push_bind(ledger_index).push_bind(bytes(&rows.operation.id.0)).push_bind(event.seq);
-            values.push_bind(bytes(&event.hash)).push_bind(FORMAT).push_bind(event.body.as_str());
+            values.push_bind(bytes(&event.hash)).push_bind(&event.salt.as_bytes()[..]);
+            values.push_bind(FORMAT).push_bind(event.body.as_str());
         });
         self.text.push(") WHERE changes() > 0;\n");
     }

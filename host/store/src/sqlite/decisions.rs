@@ -4,7 +4,7 @@ use super::{MIGRATIONS, OURS, policies, read};
 use crate::decisions::{Place, Recorded};
 use crate::decode::{self, StoredDecision};
 use crate::error::failed;
-use gateway_domain::evidence::event_hash;
+use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
@@ -140,7 +140,7 @@ impl SqliteReader {
     async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, Recorded>, Unavailable> {
         let hashed = read::events(self.reader.pool(), id).await?;
         let n_intact = n_intact(&hashed);
-        let events: Vec<Event> = hashed.into_iter().map(|(event, _)| event).collect();
+        let events: Vec<Event> = hashed.into_iter().map(|chained| chained.event).collect();
         let recorded = evaluations(&events).into_iter().map(|evaluation| {
             let recorded = Recorded {
                 place: Place::Event { ledger_index: 0, seq: evaluation.seq },
@@ -171,12 +171,12 @@ impl SqliteReader {
 }
 
 /// How many events from the first on have the hash they were written with.
-fn n_intact(events: &[(Event, Hex32)]) -> u64 {
+fn n_intact(events: &[ChainedEvent]) -> u64 {
     let mut previous = Hex32::ZERO;
-    let intact = events.iter().take_while(|(event, hash)| {
-        let is_intact = event_hash(previous, event).is_ok_and(|expected| expected == *hash);
-        previous = *hash;
-        is_intact
+    let intact = events.iter().take_while(|event| {
+        let follows = event.follows(previous);
+        previous = event.hash;
+        follows
     });
     intact.count() as u64
 }

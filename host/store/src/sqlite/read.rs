@@ -1,12 +1,12 @@
 //! Reads, on the readers' connections. Each is one statement, and so one consistent view.
 
-use crate::decode::{self, Stored, StoredOperation};
+use crate::decode::{self, StoredEvent, StoredKey, StoredOperation};
 use crate::encode::instant;
 use crate::error::failed;
 use crate::sqlite::Sqlite;
-use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::Record;
@@ -14,7 +14,7 @@ use sqlx::SqlitePool;
 
 const OPERATION: &str =
     "SELECT format, record_root, ledger_root, body FROM operations WHERE operation_id = ?1";
-const EVENTS: &str = "SELECT format, event_hash, body FROM events WHERE operation_id = ?1 ORDER BY seq";
+const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE operation_id = ?1 ORDER BY seq";
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
@@ -41,7 +41,7 @@ impl Sqlite {
         Ok(record)
     }
 
-    pub(crate) async fn operation_events(&self, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
+    pub(crate) async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
         events(self.database.reader(), id).await
     }
 
@@ -86,7 +86,7 @@ impl Sqlite {
             Ok(key) => return Ok(key),
             Err(began) => began,
         };
-        let query = sqlx::query_as::<_, Stored<i64>>(KEY).bind(&id.0.as_bytes()[..]);
+        let query = sqlx::query_as::<_, StoredKey>(KEY).bind(&id.0.as_bytes()[..]);
         let row = query.fetch_optional(self.database.reader()).await;
         let row = row.map_err(|error| failed(format_args!("key `{id}` could not be read"), &error))?;
         let key = row.map(|row| decode::key(id, row)).transpose()?;
@@ -101,8 +101,8 @@ impl Sqlite {
 }
 
 /// The events of an operation with each one's hash, oldest first.
-pub(super) async fn events(pool: &SqlitePool, id: OperationId) -> Result<Vec<(Event, Hex32)>, Unavailable> {
-    let rows = sqlx::query_as::<_, Stored<Vec<u8>>>(EVENTS).bind(&id.0.as_bytes()[..]).fetch_all(pool).await;
+pub(super) async fn events(pool: &SqlitePool, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+    let rows = sqlx::query_as::<_, StoredEvent>(EVENTS).bind(&id.0.as_bytes()[..]).fetch_all(pool).await;
     let lost = |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
     rows.map_err(lost)?.into_iter().map(|row| decode::event(id, row)).collect()
 }

@@ -7,7 +7,6 @@ use crate::contract::samples::{
 };
 use crate::contract::{Deployment, evidence::merkle_tree_hash};
 use crate::{Counters, Cursor, Decisions, OpenError, Store};
-use gateway_domain::evidence::event_hash;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
@@ -362,10 +361,11 @@ async fn a_job_that_fails_leaves_the_log_in_step() {
     assert_eq!(store.operation_load(id(1)).await.unwrap().as_ref(), Some(&first));
     folder.tamper("UPDATE events SET ledger_index = 1 WHERE ledger_index = 2").await;
     let record = written(&*store, next.clone()).await;
-    let hash = event_hash(first.record_root, &next.events[0]).unwrap();
-    let hashes = store.operation_events(id(1)).await.unwrap().into_iter().map(|(_, hash)| hash);
-    let hashes: Vec<_> = hashes.collect();
-    assert_eq!(hashes.last(), Some(&hash));
+    let events = store.operation_events(id(1)).await.unwrap();
+    let last = events.last().unwrap();
+    assert_eq!(last.event, next.events[0]);
+    assert!(last.follows(first.record_root));
+    let hashes: Vec<_> = events.iter().map(|chained| chained.hash).collect();
     assert_eq!(record.ledger_root, merkle_tree_hash(&hashes));
 }
 

@@ -2,7 +2,9 @@
 
 use super::machine::Machine;
 use crate::intent::Intent;
-use crate::operation::{Change, Event, ExportState, NextAction, Operation, Phase, evaluations, replay};
+use crate::operation::{
+    Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, replay,
+};
 use crate::receipt::attested;
 use crate::receipt::tests::check_receipts;
 use std::collections::BTreeSet;
@@ -130,6 +132,17 @@ pub(crate) fn at_rest(machine: &Machine) {
     let owed: &[_] = if exports && !settled { &[NextAction::ExternalExport] } else { &[] };
     assert_eq!(machine.operation.next_actions(), owed);
     every_question_is_found_again(machine);
+    the_state_is_that_of_the_last_change_that_has_one(machine);
+}
+
+fn the_state_is_that_of_the_last_change_that_has_one(machine: &Machine) {
+    let mut expected = None;
+    for n_events in 1..=machine.log.len() {
+        let event = serde_json::to_value(&machine.log[n_events - 1]).unwrap();
+        expected = State::after(event["change"]["type"].as_str().unwrap()).or(expected);
+        let operation = replay(&machine.log[..n_events]).unwrap();
+        assert_eq!(Some(operation.state()), expected, "after {event}");
+    }
 }
 
 /// What was asked follows from the events: its digest is the one that was recorded when it was asked.

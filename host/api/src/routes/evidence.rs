@@ -1,0 +1,137 @@
+//! The evidence of an operation and its audit log: one form, of which the second opens less. Never larger than the cap.
+
+use super::lifecycle;
+use crate::error::{ApiError, ErrorBody};
+use crate::extract::{AuditRead, Caller, CustodyRead, OperationsRead, PathOperationId, query};
+use crate::state::App;
+use crate::wire::evidence::{key_evidence, log_section};
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use gateway_domain::intent::Family;
+use gateway_engine::{EngineError, Target};
+use gateway_evidence::{Document, KEY_STATE, Kind, Page, Source};
+use serde_json::{Value, json};
+
+/// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/operations/{operationId}/evidence", tag = "operations", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+), responses(
+    (status = 200, body = Object),
+    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn operation_evidence(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<OperationsRead>,
+    RawQuery(query): RawQuery,
+    State(app): State<App>,
+) -> Result<Json<Value>, ApiError> {
+    export(&app, Kind::Evidence, lifecycle::target(Family::Product, &caller, id), query).await
+}
+
+/// The audit log: the same events with accounts, free texts and operands closed.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/operations/{operationId}/audit-replay", tag = "operations", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+), responses(
+    (status = 200, body = Object),
+    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn operation_audit_replay(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<AuditRead>,
+    RawQuery(query): RawQuery,
+    State(app): State<App>,
+) -> Result<Json<Value>, ApiError> {
+    export(&app, Kind::Audit, lifecycle::target(Family::Product, &caller, id), query).await
+}
+
+/// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/evidence", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+), responses(
+    (status = 200, body = Object),
+    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn custody_evidence(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<CustodyRead>,
+    RawQuery(query): RawQuery,
+    State(app): State<App>,
+) -> Result<Json<Value>, ApiError> {
+    export(&app, Kind::Evidence, lifecycle::target(Family::Custody, &caller, id), query).await
+}
+
+/// The audit log: the same events with accounts, free texts and operands closed.
+///
+/// # Errors
+/// [`ApiError`] with the codes listed.
+#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/audit-replay", tag = "custody", params(
+    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+), responses(
+    (status = 200, body = Object),
+    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
+    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
+    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
+    (status = 404, description = "`operation_not_found`", body = ErrorBody),
+    (status = 500, description = "`internal_error`", body = ErrorBody),
+    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+))]
+pub async fn custody_audit_replay(
+    PathOperationId(id): PathOperationId,
+    caller: Caller<AuditRead>,
+    RawQuery(query): RawQuery,
+    State(app): State<App>,
+) -> Result<Json<Value>, ApiError> {
+    export(&app, Kind::Audit, lifecycle::target(Family::Custody, &caller, id), query).await
+}
+
+async fn export(
+    app: &App,
+    kind: Kind,
+    target: Target,
+    query: Option<String>,
+) -> Result<Json<Value>, ApiError> {
+    let after_seq = query::number(query.as_deref().unwrap_or_default(), "after_seq")?;
+    let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
+    let (record, events) = app.engine().history(&target).await?;
+    let key = app.engine().key_of(&record.operation).await?;
+    let log = app.engine().inclusion_evidence(target.id, record.operation.revision).await?;
+    let key = key.as_ref().map(key_evidence);
+    let key_note = app.engine().state(KEY_STATE, &json!(key)).await?;
+    let source = Source {
+        operation: &record.operation,
+        events: &events,
+        ledger_root: record.ledger_root,
+        log: &json!(log.map(log_section)),
+        key: &json!(key),
+        key_note: &key_note.to_string(),
+    };
+    Ok(Json(Document::write(kind, source, page).map_err(EngineError::from)?))
+}

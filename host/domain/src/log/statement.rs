@@ -1,0 +1,127 @@
+//! What the log's operator states besides its heads: a signed note whose first line is no log's origin, so that it is
+//! never taken for a checkpoint.
+//!
+//! ```text
+//! <origin>/<about>
+//! <canonical JSON>
+//!
+//! — <origin> <signature>
+//! ```
+
+use super::note::{NoteError, SignedNote, VerifierKey};
+use crate::canonical::{self, CanonicalError};
+use crate::ed25519::SIGNATURE_BYTES;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// A signed statement, which nobody has checked yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedStatement(SignedNote);
+
+/// Why a statement is not believed.
+#[derive(Debug, thiserror::Error)]
+pub enum StatementError {
+    /// It is no signed note, or is not signed by whoever is believed.
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    /// It states something else.
+    #[error("the signed statement is another")]
+    OtherStatement,
+    /// What it should state has no canonical form.
+    #[error("what is stated has no canonical form")]
+    NotCanonical(#[from] CanonicalError),
+}
+
+impl SignedStatement {
+    /// The statement, signed with `sign`, which is given the exact bytes.
+    ///
+    /// # Errors
+    /// [`CanonicalError`] for a value with a floating-point number in it.
+    pub fn sign<T: Serialize + ?Sized>(
+        key: &VerifierKey,
+        about: &str,
+        value: &T,
+        sign: impl FnOnce(&[u8]) -> [u8; SIGNATURE_BYTES],
+    ) -> Result<Self, CanonicalError> {
+        let text = text(key, about, value)?;
+        let signature = sign(text.as_bytes());
+        Ok(Self(SignedNote::signed(text, key, signature)))
+    }
+
+    /// Checks that one of these keys signed exactly this, and none of them wrongly.
+    ///
+    /// # Errors
+    /// [`StatementError`].
+    pub fn verify<T: Serialize + ?Sized>(
+        &self,
+        keys: &[VerifierKey],
+        about: &str,
+        value: &T,
+    ) -> Result<(), StatementError> {
+        let mut of_log = Vec::new();
+        for key in keys {
+            if text(key, about, value)? == self.0.text() {
+                of_log.push(key);
+            }
+        }
+        if of_log.is_empty() {
+            return Err(StatementError::OtherStatement);
+        }
+        Ok(self.0.verify(of_log)?)
+    }
+}
+
+fn text<T: Serialize + ?Sized>(key: &VerifierKey, about: &str, value: &T) -> Result<String, CanonicalError> {
+    let value = canonical::to_bytes(value)?;
+    Ok(format!("{}/{about}\n{}\n", key.name(), String::from_utf8_lossy(&value)))
+}
+
+impl fmt::Display for SignedStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for SignedStatement {
+    type Err = NoteError;
+
+    fn from_str(text: &str) -> Result<Self, NoteError> {
+        text.parse().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::SignedCheckpoint;
+    use ed25519_dalek::{Signer, SigningKey};
+    use serde_json::json;
+
+    fn key(byte: u8) -> (SigningKey, VerifierKey) {
+        let key = SigningKey::from_bytes(&[byte; 32]);
+        let verifier = VerifierKey::new("example.com/log".parse().unwrap(), key.verifying_key().into());
+        (key, verifier)
+    }
+
+    #[test]
+    fn only_what_was_stated_verifies() {
+        let (signing, verifier) = key(1);
+        let value = json!({ "state": "active", "name": "line\nfeed" });
+        let signed =
+            SignedStatement::sign(&verifier, "key-state", &value, |text| signing.sign(text).to_bytes())
+                .unwrap();
+        let read: SignedStatement = signed.to_string().parse().unwrap();
+        assert_eq!(read, signed);
+        let keys = [key(2).1, verifier];
+        assert!(read.verify(&keys, "key-state", &value).is_ok());
+        for (about, value) in [("key-state", json!({ "state": "active" })), ("other", value.clone())] {
+            let error = read.verify(&keys, about, &value).unwrap_err();
+            assert!(matches!(error, StatementError::OtherStatement), "{error}");
+        }
+        let error = read.verify(&keys[..1], "key-state", &value).unwrap_err();
+        assert!(matches!(error, StatementError::Note(NoteError::UnknownSigner)), "{error}");
+        let checkpoint: Result<SignedCheckpoint, _> = signed.to_string().parse();
+        assert!(!checkpoint.is_ok_and(|read| read.verify(&keys).is_ok()), "it is no head of the log");
+    }
+}

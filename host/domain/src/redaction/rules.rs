@@ -1,0 +1,211 @@
+//! What of an event is open: one line a member. A member without a line is sealed for everybody.
+//!
+//! These tables are part of the stored form: the chain is over what they leave. A change of them is another form
+//! (`svc/event/v2`), pinned by `golden/redacted.json`. Adding a line for a member that is new is not.
+
+use self::Rule::{Each, Masked, Members, Open, Parties, Published, Tagged};
+
+/// What becomes of a value.
+#[derive(Debug)]
+pub enum Rule {
+    /// It stands as it is, whatever it has in it.
+    Open,
+    /// A commitment, and the last four characters.
+    Masked,
+    /// A commitment that the operation's evidence opens.
+    Parties,
+    /// A commitment that is opened once the operation is published.
+    Published,
+    /// An object of these members.
+    Members(&'static Shape),
+    /// An object whose member of this name, open, says which members it has.
+    Tagged(&'static str, &'static [(&'static str, &'static Shape)]),
+    /// A list.
+    Each(&'static Rule),
+}
+
+/// The members of an object, in groups, so that one group may serve several.
+pub type Shape = [&'static [(&'static str, Rule)]];
+
+/// An event.
+pub const EVENT: &Shape = &[&[
+    ("at_ms", Open),
+    ("change", Tagged("type", CHANGES)),
+    ("asked_by", Members(&[&[("client", Members(CLIENT)), ("unknown_fields", Parties)]])),
+    ("settles", Members(&[&[("id", Open), ("result_root", Open)]])),
+]];
+
+const CHANGES: &[(&str, &Shape)] = &[
+    ("submitted", &[SUBMISSION]),
+    ("approval_requested", &[&[("required", Open)]]),
+    ("approval_recorded", &[&[("approval", Members(APPROVAL)), ("policy", Members(OUTCOME))]]),
+    ("late_approval_recorded", &[&[("approval", Members(APPROVAL))]]),
+    ("quorum_reached", &[]),
+    ("decision_signed", &[&[("policy", Members(OUTCOME)), ("admission", Members(ADMISSION))]]),
+    ("admission_applied", &[&[("receipts", Each(&Members(RECEIPT)))]]),
+    ("execution_requested", &[&[("requested_at_ms", Open)]]),
+    ("receipt_materialized", &[&[("receipts", Each(&Members(RECEIPT))), ("policy_receipt_id", Open)]]),
+    ("ceremony_started", &[&[("attempt", Open)]]),
+    ("attempt_lost", &[&[("attempt", Open), ("reason", Open)]]),
+    ("epoch_decided", &[&[("staged", Members(STAGED)), ("receipts", Each(&Members(RECEIPT)))]]),
+    ("epoch_acked", &[&[("receipts", Each(&Members(RECEIPT)))]]),
+    (
+        "executed",
+        &[&[("result_ref", Open), ("signature", Members(SIGNATURE)), ("receipts", Each(&Members(RECEIPT)))]],
+    ),
+    ("publication_requested", &[&[("scope", Open), ("requested_at_ms", Open)]]),
+    ("published", &[&[("receipts", Each(&Members(RECEIPT))), ("publication_receipt", Open)]]),
+    ("aborted", &[&[("failure", Members(FAILURE))]]),
+    (
+        "failed",
+        &[&[
+            ("failure", Members(FAILURE)),
+            ("policy", Members(OUTCOME)),
+            ("receipts", Each(&Members(RECEIPT))),
+        ]],
+    ),
+    ("replay_noted", &[&[("body_digest", Parties)]]),
+    ("recovery_recorded", &[RECOVERY]),
+    ("externally_exported", &[EXPORT]),
+];
+
+type Group = [(&'static str, Rule)];
+
+const SUBMISSION: &Group = &[
+    ("operation_id", Open),
+    ("tenant", Open),
+    ("submitter", Members(CLIENT)),
+    ("intent", Tagged("kind", INTENTS)),
+    ("intent_hash", Open),
+    ("key", Members(KEY)),
+    ("successor", Members(KEY)),
+    ("body_digest", Parties),
+    ("unknown_fields", Parties),
+    ("policy", Members(OUTCOME)),
+];
+
+const KEY: &Shape = &[&[("key_ref", Open), ("key_id", Open)]];
+
+/// Of credentials, an event has nothing but salted digests.
+const CLIENT: &Shape = &[&[
+    ("client_id", Open),
+    ("subject_id", Open),
+    ("roles", Open),
+    ("scopes", Open),
+    ("tenant", Open),
+    ("cert_sha256", Members(CREDENTIAL)),
+    ("token_jti", Members(CREDENTIAL)),
+]];
+
+const CREDENTIAL: &Shape = &[&[("salt", Open), ("sha256", Open)]];
+
+const APPROVAL: &Shape =
+    &[&[("subject_id", Open), ("roles", Open), ("claimed_at_ms", Open), ("approved_at_ms", Open)]];
+
+const INTENTS: &[(&str, &Shape)] = &[
+    ("payment", &[PAYMENT, SIGNING_TERMS]),
+    ("asset_action", &[ASSET_ACTION, SIGNING_TERMS]),
+    ("key_create", &[KEY_CREATE]),
+    ("refresh", &[LIFECYCLE]),
+    ("reshare", &[LIFECYCLE, &[("new_participants", Open), ("threshold", Open)]]),
+    ("rotate", &[LIFECYCLE, &[("new_key_ref", Open), ("participants", Open), ("threshold", Open)]]),
+    ("recover", &[LIFECYCLE, RECOVER]),
+];
+
+const PAYMENT: &Group = &[
+    ("key_ref", Open),
+    ("from_account", Masked),
+    ("to_account", Masked),
+    ("amount_minor", Open),
+    ("currency", Open),
+    ("reference", Parties),
+    ("bip32", Members(&[&[("network", Open), ("path", Open)]])),
+];
+
+const SIGNING_TERMS: &Group = &[
+    ("requested_participants", Open),
+    ("threshold", Open),
+    ("epoch_fence_token_hex", Open),
+    ("publication_mode", Open),
+];
+
+const ASSET_ACTION: &Group = &[
+    ("asset_id", Open),
+    ("action", Open),
+    ("chain_id", Open),
+    ("request_digest", Open),
+    ("typed_data_root", Open),
+    ("public_fields", Parties),
+];
+
+const KEY_CREATE: &Group = &[
+    ("asset_id", Open),
+    ("purpose", Open),
+    ("participants", Open),
+    ("threshold", Open),
+    ("signature_profile", Open),
+    ("requested_signature_profile", Open),
+    ("chains", Open),
+];
+
+const LIFECYCLE: &Group =
+    &[("target_epoch", Open), ("publication_mode", Open), ("reason", Parties), ("metadata", Parties)];
+
+const RECOVER: &Group = &[
+    ("recovery_case_ref", Open),
+    ("recovering_participant", Open),
+    ("helper_participants", Open),
+    ("helper_share_cids", Parties),
+    ("expected_helper_admission_root", Parties),
+];
+
+/// Codes and names; the operands and values are the parties'.
+const OUTCOME: &Shape = &[&[
+    ("decision", Open),
+    ("bundle_id", Open),
+    ("bundle_hash", Open),
+    ("reasons", Each(&Members(STATEMENT))),
+    ("obligations", Each(&Members(STATEMENT))),
+    ("facts", Each(&Members(&[&[("name", Open), ("value", Parties)]]))),
+    ("quorum", Members(&[&[("subjects", Open), ("required", Open), ("satisfied", Open)]])),
+    ("input_hash", Open),
+    ("output_hash", Open),
+    ("fuel_used", Open),
+    ("fault", Open),
+]];
+
+const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
+
+/// What the authority signed has hashes of what is hidden, and nothing of it.
+const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
+
+const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("node_signature", Open)]];
+
+const STAGED: &Shape = &[&[("epoch", Open), ("participants", Open), ("threshold", Open), ("public", Open)]];
+
+const SIGNATURE: &Shape = &[&[
+    ("signature_profile", Open),
+    ("public_key_hex", Open),
+    ("signed_digest", Open),
+    ("signature_hex", Published),
+    ("signers", Open),
+    ("package_hash", Open),
+]];
+
+const FAILURE: &Shape = &[&[("code", Open), ("detail", Parties), ("culprits", Open)]];
+
+const RECOVERY: &Group = &[
+    ("effect_id", Open),
+    ("outcome", Open),
+    ("result_root", Open),
+    ("recovered_at_ms", Open),
+    ("participants", Open),
+];
+
+const EXPORT: &Group = &[
+    ("rail", Open),
+    ("export_ref", Open),
+    ("state", Open),
+    ("external_id", Masked),
+    ("exported_at_ms", Open),
+];

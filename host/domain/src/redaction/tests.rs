@@ -1,0 +1,181 @@
+use super::*;
+use crate::intent::{Intent, PublicationMode};
+use crate::operation::Change;
+use crate::operation::samples::{Kind, intent, submission};
+use crate::time::EpochMs;
+use proptest::prelude::*;
+
+const SALT: Salt = Salt::new([7; 32]);
+
+fn submitted(intent: Intent) -> Event {
+    let change = Change::Submitted(Box::new(submission(intent, 2)));
+    Event { at_ms: EpochMs(1), change, asked_by: None, settles: None }
+}
+
+/// Every stored change there is, and a submission of every kind with everything in it that is optional.
+fn events() -> Vec<Event> {
+    let mut events: Vec<Event> = serde_json::from_str(include_str!("../../golden/events.json")).unwrap();
+    events.extend(Kind::ALL.map(|kind| submitted(filled(intent(kind, PublicationMode::Manual)))));
+    events
+}
+
+fn filled(mut intent: Intent) -> Intent {
+    let free = || std::iter::once(("note".to_owned(), "free text".to_owned())).collect();
+    match &mut intent {
+        Intent::Payment(payment) => payment.reference = Some("invoice 7".into()),
+        Intent::AssetAction(action) => action.public_fields = free(),
+        Intent::KeyCreate(create) => create.requested_signature_profile = Some("ed25519".into()),
+        Intent::Refresh(refresh) => refresh.change.metadata = free(),
+        Intent::Reshare(reshare) => reshare.change.metadata = free(),
+        Intent::Rotate(rotate) => rotate.change.metadata = free(),
+        Intent::Recover(recover) => {
+            recover.helper_share_cids = vec!["cid-1".into()];
+            recover.expected_helper_admission_root = Some("root".into());
+        }
+    }
+    intent
+}
+
+fn sees_all(_: Visibility) -> bool {
+    true
+}
+
+/// The form the chain is over. Whatever changes this file is another form.
+#[test]
+fn the_form_is_pinned() {
+    let redacted: Vec<Value> = events().iter().map(|event| redact(event, &SALT).unwrap().event).collect();
+    let golden: Vec<Value> =
+        serde_json::from_str(include_str!("../../golden/redacted.json")).unwrap_or_default();
+    if redacted != golden {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/redacted.json.new");
+        std::fs::write(path, serde_json::to_string_pretty(&redacted).unwrap() + "\n").unwrap();
+        panic!("another form: {path}");
+    }
+}
+
+/// A member that is new is sealed until somebody lists it: this fails, so that somebody decides.
+#[test]
+fn every_member_is_listed() {
+    for event in events() {
+        for (visibility, field) in redact(&event, &SALT).unwrap().hidden {
+            assert_ne!(
+                visibility,
+                Visibility::Sealed,
+                "`{}` of {:?} is not listed",
+                field.path,
+                event.change
+            );
+        }
+    }
+}
+
+#[test]
+fn a_member_nobody_listed_is_sealed() {
+    let mut walk = Walk { salt: &SALT, path: String::new(), hidden: Vec::new() };
+    let event = json!({
+        "at_ms": 1, "new": "secret-1",
+        "change": { "type": "executed", "result_ref": "r", "signature": "secret-2", "more": ["secret-3"] },
+        "asked_by": ["secret-4"],
+    });
+    let shown = walk.shape(event, EVENT).unwrap();
+    assert!(!shown.to_string().contains("secret"), "{shown}");
+    assert_eq!(walk.hidden.len(), 4);
+    let unknown = json!({ "at_ms": 1, "change": { "type": "unheard_of", "secret": "secret-5" } });
+    let mut walk = Walk { salt: &SALT, path: String::new(), hidden: Vec::new() };
+    assert!(!walk.shape(unknown, EVENT).unwrap().to_string().contains("secret"));
+    assert!(walk.hidden.iter().all(|(visibility, _)| *visibility == Visibility::Sealed));
+}
+
+#[test]
+fn what_is_opened_is_the_event_again() {
+    for event in events() {
+        let redacted = redact(&event, &SALT).unwrap();
+        let form = redacted.event.clone();
+        let opened = open(form.clone(), &redacted.disclosures(sees_all)).unwrap();
+        assert_eq!(opened.closed, Vec::<String>::new());
+        assert_eq!(opened.event, serde_json::to_value(&event).unwrap());
+        assert_eq!(serde_json::from_value::<Event>(opened.event).unwrap(), event);
+        let unopened = open(form, &[]).unwrap();
+        let n_hidden = redact(&event, &SALT).unwrap().hidden.len();
+        assert_eq!(unopened.closed.len(), n_hidden);
+    }
+}
+
+#[test]
+fn accounts_and_free_texts_are_not_in_the_form() {
+    for event in events() {
+        let form = redact(&event, &SALT).unwrap().event.to_string();
+        for hidden in ["acct-1", "free text", "drill", "invoice", "ext-77", "cid-1", "12500 <="] {
+            assert!(!form.contains(hidden), "`{hidden}` in {form}");
+        }
+    }
+}
+
+/// Two fields with one value look different, and so do two events with the same fields.
+#[test]
+fn equal_values_have_unequal_commitments() {
+    let payment =
+        |salt: &Salt| redact(&submitted(intent(Kind::Payment, PublicationMode::Manual)), salt).unwrap();
+    let at =
+        |redacted: &Redacted, pointer: &str| redacted.event.pointer(pointer).unwrap()["commitment"].clone();
+    let (first, second) = (payment(&SALT), payment(&Salt::new([8; 32])));
+    assert_ne!(at(&first, "/change/intent/from_account"), at(&second, "/change/intent/from_account"));
+    let salts: std::collections::BTreeSet<Hex32> = first.hidden.iter().map(|(_, field)| field.salt).collect();
+    assert_eq!(salts.len(), first.hidden.len());
+}
+
+#[test]
+fn a_disclosure_that_was_altered_is_named() {
+    let event = submitted(intent(Kind::Payment, PublicationMode::Manual));
+    let redacted = redact(&event, &SALT).unwrap();
+    let form = redacted.event.clone();
+    let fields = redacted.disclosures(sees_all);
+    for (index, field) in fields.iter().enumerate() {
+        let with = |altered: Disclosure| {
+            let mut fields = fields.clone();
+            fields[index] = altered;
+            open(form.clone(), &fields).unwrap_err()
+        };
+        let mismatch = DisclosureError::Mismatch(field.path.clone());
+        assert_eq!(with(Disclosure { value: json!("another"), ..field.clone() }), mismatch);
+        assert_eq!(with(Disclosure { salt: Hex32::ZERO, ..field.clone() }), mismatch);
+        let elsewhere = "/at_ms".to_owned();
+        let error = with(Disclosure { path: elsewhere.clone(), ..field.clone() });
+        assert_eq!(error, DisclosureError::NoCommitment(elsewhere));
+    }
+    let mut masked = form;
+    *masked.pointer_mut("/change/intent/to_account/shown").unwrap() = json!("…9999");
+    let error = open(masked, &fields).unwrap_err();
+    assert_eq!(error, DisclosureError::Mask("/change/intent/to_account".into()));
+}
+
+/// What a caller wrote may look like anything.
+#[test]
+fn a_value_that_looks_like_a_commitment_is_kept() {
+    let mut action = intent(Kind::AssetAction, PublicationMode::Manual);
+    if let Intent::AssetAction(action) = &mut action {
+        action.public_fields = std::iter::once(("commitment".to_owned(), "ab".repeat(32))).collect();
+    }
+    let event = submitted(action);
+    let redacted = redact(&event, &SALT).unwrap();
+    let form = redacted.event.clone();
+    let opened = open(form, &redacted.disclosures(sees_all)).unwrap();
+    assert_eq!(serde_json::from_value::<Event>(opened.event).unwrap(), event);
+}
+
+proptest! {
+    #[test]
+    fn masks_show_at_most_four_characters(name in "\\PC{0,12}") {
+        let shown = last_four(&name);
+        prop_assert!(shown.chars().count() <= 5);
+        if name.chars().count() <= 4 {
+            prop_assert_eq!(shown, "…");
+        }
+    }
+
+    #[test]
+    fn any_json_is_opened_or_refused(value in "\\PC{0,64}", path in "(/[a-z~0-9]{0,4}){0,4}") {
+        let event = serde_json::from_str(&value).unwrap_or(json!({ "a": { "commitment": "x" }, "b": [value] }));
+        let _ = open(event, &[Disclosure { path, salt: Hex32::ZERO, value: Value::Null }]);
+    }
+}

@@ -1,0 +1,103 @@
+//! What a reader believes before reading: `roots.json`, which must reach it by another way than the evidence.
+//!
+//! ```json
+//! {
+//!   "format": "svc/evidence-roots/v1",
+//!   "authorities": ["<64 hexadecimal: Ed25519 public key>"],
+//!   "nodes": { "0": "<64 hexadecimal: Ed25519 public key>" },
+//!   "logs": ["<origin>+<key id>+<key>: a verifier key as C2SP's signed-note has it"],
+//!   "keys": { "<key_id>": "<profile>:<public key>" },
+//!   "bundles": ["<bundle_hash>"]
+//! }
+//! ```
+//!
+//! `keys` and `bundles` may be left out: then a document's own word for a public key is believed as far as the nodes' and the
+//! log's signatures vouch for it, and any bundle that the authority named.
+
+use gateway_domain::dsse::{EnvelopeError, KeySet};
+use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::log::VerifierKey;
+use gateway_domain::log::note::VerifierKeyError;
+use gateway_domain::roster::ParticipantIndex;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The file's `format`.
+pub const FORMAT: &str = "svc/evidence-roots/v1";
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RootsFile {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Ed25519 public keys of admission authorities.
+    pub authorities: Vec<Hex32>,
+    /// Ed25519 public keys of the runtime nodes, by participant.
+    pub nodes: BTreeMap<ParticipantIndex, Hex32>,
+    /// Verifier keys of the log.
+    pub logs: Vec<String>,
+    /// The public keys of custody keys, where they are known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub keys: BTreeMap<KeyId, String>,
+    /// The policy bundles that may decide; any when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub bundles: Vec<Hex32>,
+}
+
+/// The file, checked.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    pub(crate) authorities: KeySet,
+    pub(crate) nodes: BTreeMap<ParticipantIndex, [u8; 32]>,
+    pub(crate) logs: Vec<VerifierKey>,
+    pub(crate) keys: BTreeMap<KeyId, String>,
+    pub(crate) bundles: Vec<Hex32>,
+}
+
+/// Why a roots file is of no use. Each displays as one line.
+#[derive(Debug, thiserror::Error)]
+pub enum RootsError {
+    /// Not JSON, or a name stands twice.
+    #[error(transparent)]
+    NotJson(#[from] crate::NotJson),
+    /// Not these members.
+    #[error("not a roots file: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// Another form.
+    #[error("the roots file has format `{0}`; `{FORMAT}` is known here")]
+    Format(String),
+    /// Not a key.
+    #[error("the authority's key is not one: {0}")]
+    Authority(#[from] EnvelopeError),
+    /// Not a verifier key.
+    #[error("a key of the log is not one: {0}")]
+    Log(#[from] VerifierKeyError),
+}
+
+impl Roots {
+    /// Reads a roots file.
+    ///
+    /// # Errors
+    /// [`RootsError`].
+    pub fn parse(text: &[u8]) -> Result<Self, RootsError> {
+        Self::new(serde_json::from_value(crate::parse(text)?)?)
+    }
+
+    /// As [`Self::parse`].
+    ///
+    /// # Errors
+    /// [`RootsError::Format`], [`RootsError::Authority`], [`RootsError::Log`].
+    pub fn new(file: RootsFile) -> Result<Self, RootsError> {
+        if file.format != FORMAT {
+            return Err(RootsError::Format(file.format));
+        }
+        Ok(Self {
+            authorities: KeySet::new(file.authorities.iter().map(|key| *key.as_bytes()))?,
+            nodes: file.nodes.iter().map(|(node, key)| (*node, *key.as_bytes())).collect(),
+            logs: file.logs.iter().map(|key| key.parse()).collect::<Result<_, _>>()?,
+            keys: file.keys,
+            bundles: file.bundles,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether a threshold signature is one, by libraries that know nothing of thresholds.
+
+use gateway_domain::operation::SignatureResult;
+
+/// Why a signature is not believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// No profile of this name is known here.
+    #[error("the signature profile `{0}` is not known")]
+    Profile(String),
+    /// Not the bytes of a public key or a signature.
+    #[error("`{0}` is not well formed")]
+    Encoding(&'static str),
+    /// It does not verify.
+    #[error("the signature does not verify under `{0}`")]
+    Wrong(String),
+}
+
+/// Checks the signature over its digest: RFC 8032 (strictly) or BIP-340.
+///
+/// # Errors
+/// [`SignatureError`].
+pub fn verify(signature: &SignatureResult) -> Result<(), SignatureError> {
+    let SignatureResult { signature_profile, public_key_hex, signed_digest, signature_hex, .. } = signature;
+    let key: [u8; 32] = bytes(public_key_hex).ok_or(SignatureError::Encoding("public_key_hex"))?;
+    let sig: [u8; 64] = bytes(signature_hex).ok_or(SignatureError::Encoding("signature_hex"))?;
+    let message = signed_digest.as_bytes();
+    let holds = match signature_profile.as_str() {
+        "frost-ed25519-sha512" => ed25519(&key, message, &sig),
+        "frost-secp256k1-sha256-tr" => bip340(&key, message, &sig),
+        other => return Err(SignatureError::Profile(other.to_owned())),
+    };
+    match holds {
+        None => Err(SignatureError::Encoding("public_key_hex")),
+        Some(false) => Err(SignatureError::Wrong(public_key_hex.clone())),
+        Some(true) => Ok(()),
+    }
+}
+
+fn ed25519(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
+    let key = ed25519_dalek::VerifyingKey::from_bytes(key).ok()?;
+    Some(key.verify_strict(message, &ed25519_dalek::Signature::from_bytes(sig)).is_ok())
+}
+
+fn bip340(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
+    let key = k256::schnorr::VerifyingKey::from_bytes(key).ok()?;
+    let sig = k256::schnorr::Signature::try_from(sig.as_slice());
+    Some(sig.is_ok_and(|sig| key.verify_raw(message, &sig).is_ok()))
+}
+
+/// Lowercase, so that one key has one spelling.
+fn bytes<const N: usize>(hexadecimal: &str) -> Option<[u8; N]> {
+    let bytes: [u8; N] = hex::decode(hexadecimal).ok()?.try_into().ok()?;
+    (hex::encode(bytes) == hexadecimal).then_some(bytes)
+}

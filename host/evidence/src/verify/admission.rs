@@ -1,0 +1,134 @@
+//! The authority: what it signed is this operation, with these approvals, as this policy allowed it.
+
+use super::report::{Findings, Report};
+use super::story::Story;
+use crate::roots::Roots;
+use gateway_domain::admission::{self, Admission};
+use gateway_domain::approval::{approvals_root, n_distinct_subjects};
+use gateway_domain::operation::{Change, Event, Operation, replay};
+use gateway_domain::policy;
+
+const NAME: &str = "admission";
+
+pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
+    let decided = story.events.iter().enumerate().find_map(|(index, event)| match &event.change {
+        Change::DecisionSigned { policy, admission } => Some((index, event, policy, admission)),
+        _ => None,
+    });
+    let Some((index, event, policy, admission)) = decided else {
+        report.open(NAME, "nothing was admitted");
+        return;
+    };
+    let at = format!("/events/{index}/event/change");
+    let mut findings = Findings::default();
+    signed(event, admission, roots, &format!("{at}/admission"), &mut findings);
+    let then = story.events.get(..=index).and_then(replay);
+    if let Some(operation) = then {
+        bound(&operation, policy, admission, &format!("{at}/admission/decision"), &mut findings);
+        quorum(&operation, policy, &at, &mut findings);
+    }
+    let seen =
+        format!("signed over {} of {} approvals", policy.quorum.subjects.len(), policy.quorum.required);
+    report.add(NAME, findings, seen);
+}
+
+/// The envelope is the authority's, and is what stands beside it.
+fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, findings: &mut Findings) {
+    match admission::verify(&admission.envelope, &roots.authorities, event.at_ms) {
+        Err(error) => findings.add(format!("{at}/envelope"), words(&error)),
+        Ok(signed) => {
+            if signed.decision != admission.decision {
+                findings.add(format!("{at}/decision"), "is not what the authority signed");
+            }
+            let hash_at = format!("{at}/admission_hash");
+            findings.same(
+                &hash_at,
+                "the hash of what was signed",
+                &admission.admission_hash,
+                &signed.admission_hash,
+            );
+        }
+    }
+}
+
+/// An error with what is behind it.
+fn words(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", words(source)))
+}
+
+fn bound(
+    operation: &Operation,
+    policy: &policy::Outcome,
+    admission: &Admission,
+    at: &str,
+    findings: &mut Findings,
+) {
+    let decision = &admission.decision;
+    let mut same = |name: &str, what: &str, stands: String, is: String| {
+        findings.same(&format!("{at}/{name}"), what, &stands, &is);
+    };
+    same("operation_id", "the operation", decision.operation_id.to_string(), operation.id.to_string());
+    let kind = operation.intent.operation_type();
+    same(
+        "operation_type",
+        "what is done",
+        decision.operation_type.as_str().to_owned(),
+        kind.as_str().to_owned(),
+    );
+    same(
+        "intent_hash",
+        "the hash of the intent",
+        decision.intent_hash.to_string(),
+        operation.intent_hash.to_string(),
+    );
+    same("key_id", "the key", decision.key_id.to_string(), operation.key.key_id.to_string());
+    same(
+        "bundle_hash",
+        "the deciding bundle",
+        decision.bundle_hash.to_string(),
+        policy.bundle_hash.to_string(),
+    );
+    same(
+        "policy_input_hash",
+        "the question",
+        decision.policy_input_hash.to_string(),
+        policy.input_hash.to_string(),
+    );
+    same(
+        "policy_output_hash",
+        "the answer",
+        decision.policy_output_hash.to_string(),
+        policy.output_hash.to_string(),
+    );
+    if let Ok(digest) = operation.intent.request_digest() {
+        same(
+            "request_digest",
+            "what is to be signed",
+            decision.request_digest.to_string(),
+            digest.to_string(),
+        );
+    }
+    if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
+        same(
+            "approvals_root",
+            "the root of the approvals",
+            decision.approvals_root.to_string(),
+            root.to_string(),
+        );
+    }
+}
+
+/// Enough different people, each of whom really approved.
+fn quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
+    let policy::Quorum { subjects, required, satisfied } = &policy.quorum;
+    let approved = |subject: &String| operation.approvals.iter().any(|one| one.subject_id == *subject);
+    let counted: Vec<_> =
+        operation.approvals.iter().filter(|one| subjects.contains(&one.subject_id)).cloned().collect();
+    let enough = u32::try_from(n_distinct_subjects(&counted)).unwrap_or(u32::MAX) >= *required;
+    if !(policy.is_allowed() && *satisfied && enough && subjects.iter().all(approved)) {
+        findings.add(
+            format!("{at}/policy/quorum"),
+            "the quorum is not of people who approved, or not enough of them",
+        );
+    }
+}

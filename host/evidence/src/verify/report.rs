@@ -1,0 +1,97 @@
+//! What a verification found.
+
+use serde::Serialize;
+use std::fmt;
+
+/// Something that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Where, as a JSON pointer into the document.
+    pub at: String,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = if self.at.is_empty() { "/" } else { &self.at };
+        write!(f, "{at}: {}", self.what)
+    }
+}
+
+/// How a check ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It holds; what was seen, in words.
+    Holds(String),
+    /// It does not.
+    Fails(Vec<Finding>),
+    /// It could not be made, or there is nothing to check; why.
+    Open(String),
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was checked.
+    pub name: &'static str,
+    /// How it ended.
+    pub status: Status,
+}
+
+/// All checks, in the order they were made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The checks.
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    /// Everything that does not hold.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.checks.iter().flat_map(|check| match &check.status {
+            Status::Fails(findings) => findings.as_slice(),
+            Status::Holds(_) | Status::Open(_) => &[],
+        })
+    }
+
+    /// Whether nothing was found that does not hold.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.findings().next().is_none()
+    }
+
+    pub(crate) fn add(&mut self, name: &'static str, findings: Findings, seen: impl Into<String>) {
+        let status =
+            if findings.0.is_empty() { Status::Holds(seen.into()) } else { Status::Fails(findings.0) };
+        self.checks.push(Check { name, status });
+    }
+
+    pub(crate) fn open(&mut self, name: &'static str, why: impl Into<String>) {
+        self.checks.push(Check { name, status: Status::Open(why.into()) });
+    }
+}
+
+/// What one check found so far.
+#[derive(Default)]
+pub(crate) struct Findings(Vec<Finding>);
+
+impl Findings {
+    pub(crate) fn of(at: impl Into<String>, what: impl Into<String>) -> Self {
+        let mut findings = Self::default();
+        findings.add(at, what);
+        findings
+    }
+
+    pub(crate) fn add(&mut self, at: impl Into<String>, what: impl Into<String>) {
+        self.0.push(Finding { at: at.into(), what: what.into() });
+    }
+
+    /// A value that is to be the same as another.
+    pub(crate) fn same<T: PartialEq + fmt::Display>(&mut self, at: &str, what: &str, stands: &T, is: &T) {
+        if stands != is {
+            self.add(at, format!("{what} is `{is}`, and `{stands}` stands here"));
+        }
+    }
+}

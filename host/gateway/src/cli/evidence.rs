@@ -1,0 +1,64 @@
+//! `operation-gateway evidence …` as the command line has it.
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::path::PathBuf;
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) enum Evidence {
+    /// Check documents against roots; settings have no part in it.
+    Verify { files: Vec<PathBuf>, trust: PathBuf, bundle: Option<PathBuf>, json: bool },
+    /// Print this deployment's roots.
+    Roots,
+}
+
+pub(crate) fn command(with_settings: fn(Command) -> Command) -> Command {
+    Command::new("evidence")
+        .about("Check an operation's evidence offline")
+        .subcommand_required(true)
+        .subcommand(verify())
+        .subcommand(with_settings(
+            Command::new("roots")
+                .about("Print what readers of this deployment's evidence must believe beforehand"),
+        ))
+}
+
+fn verify() -> Command {
+    let path = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf));
+    Command::new("verify")
+        .about("Check everything that an evidence file or an audit log says")
+        .after_help(
+            "Exit code 0: everything that can be checked holds. 1: something does not; each is named with its place in the file. \
+             2: nothing can be said: the file or the roots cannot be read.",
+        )
+        .arg(
+            path("files")
+                .value_name("FILE")
+                .help("The document; of one in pages all of them, oldest events first")
+                .required(true)
+                .num_args(1..),
+        )
+        .arg(path("trust").long("trust").value_name("ROOTS").help("The roots, got another way").required(true))
+        .arg(
+            path("bundle")
+                .long("bundle")
+                .value_name("DIRECTORY")
+                .help("Run the policy's component again, from this bundle"),
+        )
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object"))
+}
+
+/// The command that these matches name, if it is one of these.
+pub(crate) fn parsed(matches: &ArgMatches) -> Option<Evidence> {
+    let ("evidence", inner) = matches.subcommand()? else { return None };
+    let (name, leaf) = inner.subcommand()?;
+    if name == "roots" {
+        return Some(Evidence::Roots);
+    }
+    Some(Evidence::Verify {
+        files: leaf.get_many("files")?.cloned().collect(),
+        trust: leaf.get_one::<PathBuf>("trust")?.clone(),
+        bundle: leaf.get_one("bundle").cloned(),
+        json: leaf.get_flag("json"),
+    })
+}

@@ -1,0 +1,50 @@
+//! What readers of this deployment's evidence must believe beforehand, from its keys. Nothing is made here: a deployment
+//! that was never started has none.
+
+use crate::compose::{StartError, node_identities};
+use crate::settings::Settings;
+use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
+use gateway_domain::ids::Hex32;
+use gateway_domain::log::VerifierKey;
+use gateway_engine::ports::SignCheckpoint;
+use gateway_evidence::roots::{FORMAT, RootsFile};
+use std::collections::BTreeMap;
+use std::error::Error;
+
+/// The roots of a deployment that may be serving.
+///
+/// # Errors
+/// [`StartError`] naming the key that could not be read.
+pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
+    let seed = |what: &str, path| keys::load(path).map_err(|error| StartError::new(what, error));
+    let authority = EmbeddedAuthority::new(&seed("authority", &settings.authority_key)?);
+    let log = LogSigner::new(settings.log_origin.clone(), &seed("log key", &settings.log_key)?);
+    of_keys(settings, authority.public_key(), log.verifier_key()).await
+}
+
+/// As [`roots`], of an authority and a log whose public keys are known.
+///
+/// # Errors
+/// [`StartError`] when the nodes' identities cannot be read.
+pub async fn of_keys(
+    settings: &Settings,
+    authority: [u8; 32],
+    log: &VerifierKey,
+) -> Result<RootsFile, StartError> {
+    let nodes = node_identities(settings).await?;
+    Ok(RootsFile {
+        format: FORMAT.to_owned(),
+        authorities: vec![Hex32::new(authority)],
+        nodes: nodes.into_iter().map(|(node, key)| (node, Hex32::new(key))).collect(),
+        logs: vec![log.to_string()],
+        keys: BTreeMap::new(),
+        bundles: Vec::new(),
+    })
+}
+
+/// The file's text.
+pub(super) fn print(settings: &Settings) -> Result<String, Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let file = runtime.block_on(roots(settings))?;
+    Ok(serde_json::to_string_pretty(&file)? + "\n")
+}

@@ -1,0 +1,125 @@
+//! Any single value, and any single byte, that is altered is found; and named, as far as it has a place.
+
+use super::{roots, verify};
+use crate::harness::samples::{path, payment, published, with};
+use crate::harness::world::World;
+use gateway_evidence::{Report, Roots};
+use serde_json::{Value, json};
+
+async fn evidence() -> (Value, Roots) {
+    let world = World::start().await;
+    let body = with(payment("tampered"), "/client/token_jti", json!("jti-1"));
+    let operation = published(&world, &body).await;
+    published(&world, &payment("after")).await;
+    (world.get(&path(&operation, "/evidence")).await.ok(), roots(&world).await)
+}
+
+/// The pointers of all values that have no values in them.
+fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (name, member) in members {
+                leaves(member, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), found);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                leaves(item, &format!("{at}/{index}"), found);
+            }
+        }
+        _ => found.push(at.to_owned()),
+    }
+}
+
+fn altered(value: &Value) -> Value {
+    match value {
+        Value::Null => json!("was null"),
+        Value::Bool(is) => json!(!is),
+        Value::Number(number) => json!(number.as_i64().unwrap() + 1),
+        Value::String(text) => {
+            // Another character of the same kind, in the middle: what is a hash stays one.
+            let mut characters: Vec<char> = text.chars().collect();
+            let middle = characters.len() / 2;
+            match characters.get_mut(middle) {
+                Some(character) => *character = if *character == 'a' { 'b' } else { 'a' },
+                None => characters.push('a'),
+            }
+            json!(characters.into_iter().collect::<String>())
+        }
+        Value::Array(_) => json!([0]),
+        Value::Object(_) => json!({ "more": 0 }),
+    }
+}
+
+/// The finding names the place, or the event that it is in, or a member that it is part of.
+fn names(report: &Report, pointer: &str) -> bool {
+    let event = pointer
+        .strip_prefix("/events/")
+        .and_then(|rest| rest.split('/').next())
+        .map(|index| format!("/events/{index}/"));
+    report.findings().any(|finding| {
+        pointer.starts_with(&finding.at)
+            || finding.at.starts_with(pointer)
+            || event.as_ref().is_some_and(|event| finding.at.starts_with(event))
+    })
+}
+
+#[tokio::test]
+async fn every_value_that_is_altered_is_named() {
+    let (evidence, roots) = evidence().await;
+    let mut pointers = Vec::new();
+    leaves(&evidence, "", &mut pointers);
+    assert!(pointers.len() > 400, "{}", pointers.len());
+    for pointer in &pointers {
+        let mut tampered = evidence.clone();
+        let place = tampered.pointer_mut(pointer).unwrap();
+        *place = altered(place);
+        let report = verify(&tampered, &roots);
+        assert!(!report.holds(), "{pointer}: {} is not found", tampered.pointer(pointer).unwrap());
+        assert!(names(&report, pointer), "{pointer}: {:#?}", report.findings().collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn every_member_that_is_missing_or_more_is_found() {
+    let (evidence, roots) = evidence().await;
+    for name in evidence.as_object().unwrap().keys() {
+        let mut tampered = evidence.clone();
+        tampered.as_object_mut().unwrap().remove(name);
+        assert!(!verify(&tampered, &roots).holds(), "without {name}");
+    }
+    let more = with(evidence.clone(), "/more", json!(1));
+    assert!(!verify(&more, &roots).holds());
+    let events = evidence["events"].as_array().unwrap().len();
+    for index in 0..events {
+        let mut tampered = evidence.clone();
+        tampered["events"].as_array_mut().unwrap().remove(index);
+        assert!(!verify(&tampered, &roots).holds(), "without event {index}");
+        let mut tampered = evidence.clone();
+        let disclosures = tampered["events"][index]["disclosures"].as_array_mut().unwrap();
+        if disclosures.pop().is_some() {
+            assert!(!verify(&tampered, &roots).holds(), "with a closed field in event {index}");
+        }
+    }
+}
+
+/// One bit of one byte, all over the file. What still reads the same was no alteration.
+#[tokio::test]
+async fn a_flipped_byte_is_found() {
+    let (evidence, roots) = evidence().await;
+    let text = evidence.to_string().into_bytes();
+    let (mut n_unread, mut n_found) = (0_u32, 0_u32);
+    for at in (0..text.len()).step_by(text.len() / 1500) {
+        let mut flipped = text.clone();
+        flipped[at] ^= 1 << (at % 7);
+        let Ok(document) = gateway_evidence::parse(&flipped) else {
+            n_unread += 1;
+            continue;
+        };
+        assert_ne!(document, evidence, "byte {at}");
+        let report = gateway_evidence::verify(vec![document], &roots, None);
+        assert!(!report.holds(), "byte {at}: {:?}", String::from_utf8_lossy(&flipped[at - 40..at + 40]));
+        n_found += 1;
+    }
+    assert!(n_found > 500 && n_unread > 10, "{n_found} found, {n_unread} no JSON");
+}

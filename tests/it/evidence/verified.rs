@@ -1,0 +1,120 @@
+use super::{assert_holds, roots, verify};
+use crate::harness::custody;
+use crate::harness::samples::{path, payment, published, submitted, with};
+use crate::harness::world::World;
+use serde_json::json;
+
+/// Every check that a published signature passes.
+const ALL: [&str; 10] = [
+    "form",
+    "chain",
+    "opened fields",
+    "operation",
+    "policy decisions",
+    "admission",
+    "receipts",
+    "signature",
+    "key",
+    "log",
+];
+
+#[tokio::test]
+async fn a_published_payment_holds() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("holds")).await;
+    // Others come after it: its event is not the log's last.
+    published(&world, &payment("another")).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    assert_eq!(evidence["intent"]["to_account"], "acct-supplier-0042");
+    assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
+}
+
+#[tokio::test]
+async fn a_child_key_and_a_bip32_path_hold() {
+    let world = World::start().await;
+    let body = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
+    let operation = published(&world, &body).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
+}
+
+/// At each state on its way, with what there is to check by then.
+#[tokio::test]
+async fn what_is_not_finished_holds_as_far_as_it_is() {
+    let world = World::start().await;
+    let operation = submitted(&world, &payment("way")).await;
+    let roots = roots(&world).await;
+    let steps = [
+        ("/approve", crate::harness::samples::approval("alice"), &ALL[..5]),
+        ("/approve", crate::harness::samples::approval("bob"), &ALL[..7]),
+        ("/execute", json!({}), &ALL[..7]),
+        ("/publish", crate::harness::samples::publication(), &ALL[..]),
+    ];
+    for (action, body, names) in steps {
+        world.post(&path(&operation, action), &body).await.ok();
+        let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+        assert_holds(&verify(&evidence, &roots), names);
+    }
+}
+
+#[tokio::test]
+async fn every_change_of_a_key_holds() {
+    let world = World::ticking().await;
+    let on_key = |action| custody::on_key("cold", action);
+    let mut operations = vec![custody::made(&world, "cold").await];
+    for (path, body) in [
+        (on_key("/sign"), custody::sign("one")),
+        (on_key("/refresh"), custody::refresh("2")),
+        (on_key("/recover"), custody::recover("3")),
+        (on_key("/reshare"), custody::reshare("4")),
+        (on_key("/rotate"), custody::rotate("cold-2")),
+    ] {
+        operations.push(custody::published(&world, &path, &body).await);
+    }
+    let roots = roots(&world).await;
+    for operation in operations {
+        for (export, names) in [
+            ("/evidence", &["chain", "operation", "admission", "receipts", "key", "log"][..]),
+            ("/audit-replay", &["chain", "operation", "log"]),
+        ] {
+            let Some(id) = operation["operation_id"].as_str() else { continue };
+            let document = world.get(&format!("/v1/custody/operations/{id}{export}")).await.ok();
+            assert_holds(&verify(&document, &roots), names);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_audit_log_holds_and_opens_nothing_but_the_signature() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("audit")).await;
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
+    assert_holds(
+        &verify(&audit, &roots(&world).await),
+        &["form", "chain", "opened fields", "operation", "log"],
+    );
+    let opened: Vec<_> = audit["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|entry| entry["disclosures"].as_array().unwrap())
+        .map(|opened| opened["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(opened, ["/change/signature/signature_hex"]);
+}
+
+#[tokio::test]
+async fn another_deployments_roots_do_not_vouch_for_it() {
+    let (world, other) = (World::start().await, World::start().await);
+    let operation = published(&world, &payment("roots")).await;
+    published(&other, &payment("roots")).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let report = verify(&evidence, &roots(&other).await);
+    let failed: Vec<_> = report
+        .checks
+        .iter()
+        .filter(|check| matches!(check.status, gateway_evidence::verify::Status::Fails(_)))
+        .map(|check| check.name)
+        .collect();
+    assert_eq!(failed, ["admission", "receipts", "key", "log"]);
+}
