@@ -16,7 +16,7 @@ async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
     let pinned = node_identities(&world.settings).await.unwrap();
     let id: OperationId = view["operation_id"].as_str().unwrap().parse().unwrap();
     let events = world.store.operation_events(id).await.unwrap();
-    let events: Vec<_> = events.into_iter().map(|(event, _)| event).collect();
+    let events: Vec<_> = events.into_iter().map(|chained| chained.event).collect();
     let mut n_receipts = vec![];
     for n_before in 1..events.len() {
         let before = replay(&events[..n_before]).unwrap();
