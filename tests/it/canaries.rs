@@ -1,13 +1,18 @@
-//! Secrets of execute and recovery bodies appear in no log, view, export or stored byte.
+//! Secrets of execute and recovery bodies, and what identifies a credential, appear in no log, view, export or stored byte.
 
-use crate::harness::process::{Process, request};
-use crate::harness::samples::{approval, payment, publication};
+use crate::harness::process::{Process, request, tool};
+use crate::harness::samples::{approval, payment, publication, with};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-const CANARIES: [&str; 3] =
-    ["canary-share-mul-8f1d", "canary-helper-share-77aa", "canary-kernel-payload-c0de"];
+const CANARIES: [&str; 5] = [
+    "canary-share-mul-8f1d",
+    "canary-helper-share-77aa",
+    "canary-kernel-payload-c0de",
+    "canary-token-51ab",
+    "canary-certificate-9e42",
+];
 
 /// Every file below a folder.
 fn stored(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
@@ -70,7 +75,15 @@ fn secrets_go_to_the_nodes_and_nowhere_else() {
         answers.push(answer.to_string());
         (status, answer)
     };
-    let (_, submitted) = call("POST", "/v1/operations/sign", Some(&payment("canary")));
+    let credentials = |body: Value| {
+        let body = with(body, "/client/token_jti", json!(CANARIES[3]));
+        with(body, "/client/cert_sha256", json!(CANARIES[4]))
+    };
+    let (_, submitted) = call("POST", "/v1/operations/sign", Some(&credentials(payment("canary"))));
+    let preview = credentials(with(payment("canary"), "/idempotency_key", Value::Null));
+    call("POST", "/v1/policy/preview", Some(&preview));
+    let refused = credentials(with(payment("refused"), "/payment/amount_minor", json!(-1)));
+    assert_eq!(call("POST", "/v1/operations/sign", Some(&refused)).0, 403);
     let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
     call("POST", &format!("{path}/approve"), Some(&approval("alice")));
     call("POST", &format!("{path}/approve"), Some(&approval("bob")));
@@ -89,7 +102,12 @@ fn secrets_go_to_the_nodes_and_nowhere_else() {
     let wrong = json!({ "effect_id": 7, "secret_kernel_payload": { "secret": CANARIES[2] } });
     assert_eq!(call("POST", &format!("{path}/node-recovery"), Some(&wrong)).0, 400);
     assert_eq!(call("POST", &format!("{path}/publish"), Some(&publication())).0, 200);
-    assert_eq!(call("GET", &format!("{path}/audit-replay"), None).0, 200);
+    for export in ["audit-replay", "evidence"] {
+        assert_eq!(call("GET", &format!("{path}/{export}"), None).0, 200);
+    }
+    let (code, decisions, _) = tool(folder.path(), &[], &["decisions", "export"]);
+    assert!(code == 0 && decisions.lines().count() >= 4, "{decisions}");
+    answers.push(decisions);
 
     let (_, log) = process.terminate();
     assert!(

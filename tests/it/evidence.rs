@@ -1,5 +1,6 @@
 //! Evidence that anyone can verify offline: documents of a real gateway, read with nothing but its roots.
 
+mod command;
 mod pages;
 mod tampered;
 mod verified;

@@ -1,0 +1,100 @@
+//! `operation-gateway evidence`: the real binary, beside a gateway that serves and after it is gone.
+
+use crate::harness::process::{Process, request, tool};
+use crate::harness::samples::{approval, payment, publication};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn published(address: &str) -> String {
+    let call = |method: &str, path: &str, body: &Value| {
+        let (status, answer) = request(address, method, path, Some(body)).unwrap();
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    let submitted = call("POST", "/v1/operations/sign", &payment("command"));
+    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    for subject in ["alice", "bob"] {
+        call("POST", &format!("{path}/approve"), &approval(subject));
+    }
+    call("POST", &format!("{path}/execute"), &json!({}));
+    call("POST", &format!("{path}/publish"), &publication());
+    path
+}
+
+/// A reader's folder: nothing of the gateway is in it.
+fn verify(reader: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let path = |name: &str| reader.join(name).display().to_string();
+    let (file, roots) = (path("evidence.json"), path("roots.json"));
+    let all = [&["evidence", "verify", &file, "--trust", &roots], arguments].concat();
+    tool(&reader.join("nothing"), &[], &all)
+}
+
+#[test]
+fn a_reader_without_the_gateway_checks_everything() {
+    let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let process = Process::start(folder.path(), None, &[]);
+    let path = published(&process.address);
+    let (_, evidence) = request(&process.address, "GET", &format!("{path}/evidence"), None).unwrap();
+    let (code, roots, err) = tool(folder.path(), &[], &["evidence", "roots"]);
+    assert_eq!(code, 0, "{err}");
+    drop(process);
+    std::fs::write(reader.path().join("evidence.json"), evidence.to_string()).unwrap();
+    std::fs::write(reader.path().join("roots.json"), &roots).unwrap();
+
+    let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard");
+    let (code, out, err) = verify(reader.path(), &["--bundle", bundle]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        out.lines().all(|line| line.starts_with("ok  ") || line == "everything that was checked holds"),
+        "{out}"
+    );
+    assert!(out.contains("policy run again: 4 gave the same answer with the same fuel"), "{out}");
+
+    let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
+    let (code, out, _) = verify(reader.path(), &["--bundle", strict]);
+    assert!(code == 0 && out.contains("--    policy not run again: event 1: bundle"), "{out}");
+
+    let (code, out, _) = verify(reader.path(), &["--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &report["checks"][0]["name"]), (0, &json!("form")));
+
+    let mut tampered = evidence.clone();
+    tampered["intent"]["amount_minor"] = json!(1);
+    std::fs::write(reader.path().join("evidence.json"), tampered.to_string()).unwrap();
+    let (code, out, _) = verify(reader.path(), &[]);
+    assert_eq!(code, 1);
+    assert!(
+        out.contains("FAIL  operation: /intent/amount_minor: is not what follows from the events"),
+        "{out}"
+    );
+    assert!(out.ends_with("this does not hold\n"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_read_is_one_line() {
+    let reader = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(reader.path().join(name), text).unwrap();
+    let roots = json!({ "format": "svc/evidence-roots/v1", "authorities": [], "nodes": {}, "logs": [] });
+    let cases = [
+        (None, Some(roots.to_string()), "evidence.json"),
+        (Some("{}"), None, "roots.json"),
+        (Some("{"), Some(roots.to_string()), "not JSON"),
+        (Some("{}"), Some("{}".to_owned()), "not a roots file"),
+        (Some("{}"), Some(roots.to_string().replace("/v1", "/v9")), "format `svc/evidence-roots/v9`"),
+        (Some("{}"), Some(roots.to_string().replace("\"logs\":[]", "\"logs\":[\"x\"]")), "a key of the log"),
+    ];
+    for (evidence, roots, part) in cases {
+        for name in ["evidence.json", "roots.json"] {
+            let _ = std::fs::remove_file(reader.path().join(name));
+        }
+        evidence.inspect(|text| write("evidence.json", text));
+        roots.inspect(|text| write("roots.json", text));
+        let (code, out, err) = verify(reader.path(), &[]);
+        assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{part}: {err}");
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    // A gateway that was never started has no roots, and asking for them makes none.
+    let (code, _, err) = tool(reader.path(), &[], &["evidence", "roots"]);
+    assert!(code == 2 && err.lines().count() == 1, "{err}");
+    assert!(!reader.path().join("authority.key").exists());
+}
