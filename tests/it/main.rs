@@ -12,6 +12,7 @@ mod evidence;
 mod flows;
 mod harness;
 mod hostile;
+mod ledger;
 mod moments;
 mod policies;
 mod race;

@@ -28,6 +28,9 @@ pub use opened::{DisclosureError, Opened, open};
 pub struct Salt([u8; 32]);
 
 impl Salt {
+    /// Of an event that hides nothing, so that the hash of the event says what its salt is.
+    pub const UNUSED: Self = Self([0; 32]);
+
     /// Wraps bytes that must come from the operating system's randomness.
     #[must_use]
     pub const fn new(random: [u8; 32]) -> Self {
@@ -92,6 +95,12 @@ pub struct Redacted {
 }
 
 impl Redacted {
+    /// Whether everything in the event is open: then its salt is in no commitment.
+    #[must_use]
+    pub const fn hides_nothing(&self) -> bool {
+        self.hidden.is_empty()
+    }
+
     /// What this visibility opens.
     pub fn disclosures(self, sees: impl Fn(Visibility) -> bool) -> Vec<Disclosure> {
         self.hidden.into_iter().filter(|(visibility, _)| sees(*visibility)).map(|(_, field)| field).collect()

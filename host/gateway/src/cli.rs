@@ -2,6 +2,7 @@
 
 pub(crate) mod bundle;
 pub(crate) mod evidence;
+pub(crate) mod ledger;
 
 use crate::records::{self, Records};
 use crate::settings::{Resolved, SETTINGS, resolve};
@@ -21,6 +22,8 @@ pub(crate) enum Invocation {
     Bundle(ArgMatches),
     /// Check evidence; with settings, print what it is checked against.
     Evidence(Evidence, Option<Resolved>),
+    /// Check the store.
+    Fsck(ledger::Fsck, Resolved),
 }
 
 /// Why nothing can be done with the command line; each line for a person.
@@ -61,6 +64,9 @@ pub(crate) fn invocation(
     if let Some(roots) = evidence {
         return Ok(Invocation::Evidence(roots, Some(resolved)));
     }
+    if let Some(fsck) = ledger::parsed(&matches) {
+        return Ok(Invocation::Fsck(fsck, resolved));
+    }
     Ok(if prints { Invocation::PrintSettings(resolved) } else { Invocation::Serve(resolved) })
 }
 
@@ -96,6 +102,7 @@ fn command() -> Command {
         )
         .subcommands(records::commands(with_settings))
         .subcommand(evidence::command(with_settings))
+        .subcommand(ledger::command(with_settings))
         .subcommand(bundle::command())
 }
 

@@ -7,6 +7,7 @@ mod clock;
 pub mod compose;
 mod counting;
 pub mod evidence;
+mod ledger;
 mod node_key;
 mod records;
 pub mod serve;
@@ -44,6 +45,10 @@ pub fn main() -> ExitCode {
                 Err(faults) => complain(&faults, EXIT_SETTINGS),
             }
         }
+        Ok(Invocation::Fsck(asked, resolved)) => match Settings::parse(&resolved) {
+            Ok(settings) => ledger::main(asked, &settings),
+            Err(faults) => complain(&faults, EXIT_SETTINGS),
+        },
         Err(CliError::Clap(error)) => error.exit(),
         Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),
     }

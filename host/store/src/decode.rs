@@ -10,7 +10,7 @@ use gateway_domain::operation::Operation;
 use gateway_domain::redaction::Salt;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::Record;
+use gateway_engine::ports::{Activation, ActivationKind, Record};
 use std::fmt::Display;
 
 /// An operation's row, in the order of its columns.
@@ -67,7 +67,7 @@ pub(crate) fn decision(place: fn(u64) -> Place, row: StoredDecision) -> Result<R
         Place::Preview(_) => format!("policy preview {index}"),
     };
     let operation_id = id.as_deref().map(operation_id).transpose()?;
-    let expected = encode::row_hash(at_ms, operation_id, &input, &outcome);
+    let expected = encode::row_hash(index, encode::contents(at_ms, operation_id, &input, &outcome));
     Ok(Recorded {
         place,
         operation_id,
@@ -75,6 +75,25 @@ pub(crate) fn decision(place: fn(u64) -> Place, row: StoredDecision) -> Result<R
         is_intact: hex32(&what, &row_hash)? == expected,
         input: parsed(&what, format, || serde_json::from_str(&input))?,
         outcome: parsed(&what, format, || serde_json::from_str(&outcome))?,
+    })
+}
+
+/// An activation's row: instant, sequence, bundle, kind, signers, reason.
+pub(crate) type StoredActivation = (i64, i64, Vec<u8>, String, String, String);
+
+pub(crate) fn activation(
+    (at_ms, sequence, bundle_hash, kind, signers, reason): StoredActivation,
+) -> Result<Activation, Unavailable> {
+    let kinds = [ActivationKind::Activate, ActivationKind::Rollback];
+    let kind = kinds.into_iter().find(|known| known.as_str() == kind);
+    let unreadable = |error| failed("an activation's signers can not be read", &error);
+    Ok(Activation {
+        at_ms: EpochMs(at_ms.unsigned_abs()),
+        sequence: sequence.unsigned_abs(),
+        bundle_hash: hex32("an activation", &bundle_hash)?,
+        kind: kind.ok_or_else(|| unavailable("an activation is of a kind that is not known here"))?,
+        signers: serde_json::from_str(&signers).map_err(unreadable)?,
+        reason,
     })
 }
 

@@ -1,6 +1,8 @@
 //! From a commit to rows. Everything that needs no database is done here, in the caller's task: the one writer only
 //! writes.
 
+pub(crate) mod policies;
+
 use crate::error::{failed, unavailable};
 use gateway_domain::canonical;
 use gateway_domain::evidence::event_hash;
@@ -102,7 +104,8 @@ pub(crate) struct DecisionRow {
 #[derive(Debug)]
 pub(crate) struct AskedRow {
     pub(crate) at_ms: i64,
-    pub(crate) row_hash: Hex32,
+    /// What [`row_hash`] is made of, once the row has its index.
+    pub(crate) contents: Hex32,
     pub(crate) input: String,
     pub(crate) outcome: String,
 }
@@ -152,19 +155,26 @@ fn asked(
     let at_ms = instant(at_ms);
     let input = serde_json::to_string(input).map_err(|error| lost(&error))?;
     let outcome = serde_json::to_string(outcome).map_err(|error| lost(&error))?;
-    Ok(AskedRow { at_ms, row_hash: row_hash(at_ms, operation_id, &input, &outcome), input, outcome })
+    Ok(AskedRow { at_ms, contents: contents(at_ms, operation_id, &input, &outcome), input, outcome })
 }
 
 fn lost(error: &serde_json::Error) -> Unavailable {
     failed("a policy decision can not be written as JSON", error)
 }
 
-/// Tells a row that was damaged. Whoever can write the database can write this too: it proves nothing against them.
-pub(crate) fn row_hash(at_ms: i64, operation_id: Option<OperationId>, input: &str, outcome: &str) -> Hex32 {
+/// Digest of a decision record's contents.
+pub(crate) fn contents(at_ms: i64, operation_id: Option<OperationId>, input: &str, outcome: &str) -> Hex32 {
     let id = operation_id.map_or(Hex32::ZERO, |id| id.0);
     let (at_ms, n_bytes) = (at_ms.to_be_bytes(), (input.len() as u64).to_be_bytes());
     let parts = [&at_ms[..], &id.as_bytes()[..], &n_bytes[..], input.as_bytes(), outcome.as_bytes()];
     canonical::digest_bytes("svc/decision-row/v1", &parts.concat())
+}
+
+/// Tells a decision record that was damaged, copied or put elsewhere. Whoever can write the database can write this too:
+/// it proves nothing against them.
+pub(crate) fn row_hash(index: i64, contents: Hex32) -> Hex32 {
+    let parts = [&index.to_be_bytes()[..], &contents.as_bytes()[..]];
+    canonical::digest_bytes("svc/decision-place/v1", &parts.concat())
 }
 
 /// An instant as a column: for searching only, so one beyond a database's integers may be the last of them.
@@ -177,11 +187,11 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
     let mut rows = Vec::with_capacity(commit.events.len());
     let mut previous = commit.previous_record_root;
     for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
-        let salt = fresh_salt()?;
-        let hash = redact(event, &salt).and_then(|redacted| event_hash(previous, &redacted.event));
-        let hash = hash.map_err(|error| {
-            failed(format_args!("an event of operation `{id}` can not be hashed"), &error)
-        })?;
+        let fresh = fresh_salt()?;
+        let lost = |error| failed(format_args!("an event of operation `{id}` can not be hashed"), &error);
+        let redacted = redact(event, &fresh).map_err(lost)?;
+        let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
+        let hash = event_hash(previous, &redacted.event).map_err(lost)?;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
         rows.push(EventRow { seq, hash, salt, body });
         previous = hash;
@@ -196,7 +206,7 @@ fn fresh_salt() -> Result<Salt, Unavailable> {
     Ok(Salt::new(random))
 }
 
-fn operation_row(
+pub(crate) fn operation_row(
     commit: &Commit,
     revision_before: i64,
     record_root: Hex32,
@@ -220,7 +230,7 @@ fn operation_row(
     })
 }
 
-fn key_row(change: &KeyChange) -> Result<KeyRow, Unavailable> {
+pub(crate) fn key_row(change: &KeyChange) -> Result<KeyRow, Unavailable> {
     let KeyChange { key, revision_before } = change;
     let id = key.key_id;
     let unwritable = |error| failed(format_args!("key `{id}` can not be written as JSON"), &error);
@@ -236,7 +246,7 @@ fn key_row(change: &KeyChange) -> Result<KeyRow, Unavailable> {
     })
 }
 
-fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
+pub(crate) fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
     let key_ref = match commit.operation.intent.family() {
         Family::Product => String::new(),
         Family::Custody => commit.operation.key.key_ref.0.clone(),
@@ -245,7 +255,7 @@ fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
 }
 
 /// Only payments spend. One that is decided and fails in the same commit has spent nothing.
-fn spending(commit: &Commit) -> Option<Spending> {
+pub(crate) fn spending(commit: &Commit) -> Option<Spending> {
     let Intent::Payment(payment) = &commit.operation.intent else { return None };
     let last = |is_it: fn(&Change) -> bool| commit.events.iter().rfind(|event| is_it(&event.change));
     if commit.operation.admission.is_some() && last(|it| matches!(it, Change::Failed { .. })).is_some() {
@@ -262,7 +272,7 @@ fn spending(commit: &Commit) -> Option<Spending> {
 }
 
 /// The keys whose list of operations an operation is in: custody keeps one, and a rotation is in two.
-fn operation_of(operation: &Operation) -> Vec<KeyId> {
+pub(crate) fn operation_of(operation: &Operation) -> Vec<KeyId> {
     match operation.intent.family() {
         Family::Product => Vec::new(),
         Family::Custody => [Some(&operation.key), operation.successor.as_ref()]
@@ -273,7 +283,7 @@ fn operation_of(operation: &Operation) -> Vec<KeyId> {
     }
 }
 
-const fn family(operation: &Operation) -> &'static str {
+pub(crate) const fn family(operation: &Operation) -> &'static str {
     match operation.intent.family() {
         Family::Product => "product",
         Family::Custody => "custody",

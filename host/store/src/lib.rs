@@ -5,7 +5,8 @@
 //! events to the log of all events, and writes everything or nothing. It looks into an operation only for the columns
 //! that are searched.
 //!
-//! Start at [`Store::open`]; tools beside a gateway read what was decided with [`Decisions::open`]. `encode` makes rows and `decode` reads them, the same for every backend; `ledger` is the
+//! Start at [`Store::open`]; tools beside a gateway read what was decided with [`Decisions::open`],
+//! and check that everything agrees with [`Fsck::open`]. `encode` makes rows and `decode` reads them, the same for every backend; `ledger` is the
 //! arithmetic of the log. A backend is one module (`sqlite`), one folder of migrations, one arm of each match in
 //! `store`, and one line that runs the contract suite (`contract`).
 //!
@@ -20,6 +21,7 @@ mod decisions;
 mod decode;
 mod encode;
 mod error;
+mod fsck;
 mod ledger;
 mod recent;
 mod sqlite;
@@ -27,4 +29,5 @@ mod store;
 
 pub use decisions::{Cursor, Decisions, InvalidCursor, Place, Recorded};
 pub use error::OpenError;
+pub use fsck::{Checked, Finding, Fsck, Head};
 pub use store::{Counters, Store};

@@ -8,6 +8,7 @@ mod policies;
 mod previews;
 mod read;
 mod right_edge;
+pub(crate) mod snapshot;
 mod spending;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, Previe
 use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
 use previews::Previews;
 use right_edge::RightEdge;
+use sqlx::SqliteConnection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,7 +60,19 @@ const MIGRATIONS: &[Migration] = &[
         name: "event_salts",
         sql: include_str!("../migrations/sqlite/0006_event_salts.sql"),
     },
+    Migration {
+        version: 7,
+        name: "row_hashes",
+        sql: include_str!("../migrations/sqlite/0007_row_hashes.sql"),
+    },
 ];
+
+/// The index of a table's next row. Of two jobs the later sees what the earlier wrote: there is one writer.
+async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
+    let last: Option<i64> = sqlx::query_scalar(sql).bind(table).fetch_optional(conn).await?;
+    Ok(last.unwrap_or_default().saturating_add(1))
+}
 
 #[derive(Debug)]
 pub(crate) struct Sqlite {

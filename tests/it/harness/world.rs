@@ -23,6 +23,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
+/// Who is held up, and what was asked.
+type Watched = (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>);
+
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
@@ -32,7 +35,7 @@ pub(crate) struct World {
     /// What the policy was asked; only where there are faults.
     pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
     pub(crate) settings: Settings,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// An answer, read to its end.
@@ -151,7 +154,7 @@ impl World {
     fn of(
         app: App,
         store: Arc<Store>,
-        (held_up, asked): (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>),
+        (held_up, asked): Watched,
         settings: Settings,
         folder: TempDir,
     ) -> Self {
@@ -162,13 +165,18 @@ impl World {
             held_up,
             asked,
             settings,
-            _folder: folder,
+            folder,
         }
     }
 
     /// What a reader of its evidence believes beforehand.
     pub(crate) async fn roots(&self) -> RootsFile {
         operation_gateway::evidence::roots::roots(&self.settings).await.unwrap()
+    }
+
+    /// Where all its data are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

@@ -100,6 +100,14 @@ impl BundleFiles {
         Manifest::parse(self.get(MANIFEST_FILE)?)?.hash()
     }
 
+    /// Whether the manifest lists exactly the files that are there, each with its hash.
+    ///
+    /// # Errors
+    /// [`BundleError`] naming the first that differs, or when there is no valid manifest.
+    pub fn check_listed(&self) -> Result<(), BundleError> {
+        self.check_against(&Manifest::parse(self.get(MANIFEST_FILE)?)?.files)
+    }
+
     /// Tells two sets of files apart, signatures included.
     #[must_use]
     pub fn fingerprint(&self) -> Hex32 {

@@ -10,7 +10,7 @@ CREATE TABLE salted_events (
     -- From 1: the operation's revision after the event.
     seq          INTEGER NOT NULL,
     event_hash   BLOB    NOT NULL,
-    -- 32 random bytes. Whoever has them can guess at what an export hides.
+    -- 32 random bytes, zero where the event hides nothing. Whoever has them can guess at what an export hides.
     salt         BLOB    NOT NULL,
     format       INTEGER NOT NULL,
     body         TEXT    NOT NULL,

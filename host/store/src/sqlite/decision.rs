@@ -1,6 +1,7 @@
 //! A policy decision that moved no operation, and was no preview.
 
-use crate::encode::{DecisionRow, FORMAT};
+use crate::encode::{DecisionRow, FORMAT, row_hash};
+use crate::sqlite::next_index;
 use crate::sqlite::right_edge::RightEdge;
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
@@ -9,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What repeats is left out when the same question to the same bundle was given the same answer before.
 const INSERT: &str = "INSERT INTO policy_decisions
-    (at_ms, tenant, operation_id, intent_hash, format, submitter, row_hash, input, outcome)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT (?10 AND EXISTS (
+    (decision_index, at_ms, tenant, operation_id, intent_hash, format, submitter, row_hash, input, outcome)
+    SELECT ?11, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT (?10 AND EXISTS (
         SELECT 1 FROM policy_decisions WHERE operation_id = ?3 AND input = ?8
         AND outcome ->> 'bundle_hash' = ?9 ->> 'bundle_hash' AND outcome ->> 'output_hash' = ?9 ->> 'output_hash'))";
 
@@ -25,13 +26,16 @@ impl Job for DecisionJob {
 
     async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
         let DecisionRow { operation_id, tenant, intent_hash, submitter, repeats, asked } = &self.row;
+        let index = next_index(&mut *conn, "policy_decisions").await?;
+        let row_hash = row_hash(index, asked.contents);
         let insert = sqlx::query(INSERT).bind(asked.at_ms).bind(tenant.as_str());
         let insert =
             insert.bind(&operation_id.0.as_bytes()[..]).bind(&intent_hash.as_bytes()[..]).bind(FORMAT);
-        let insert = insert.bind(submitter.as_str()).bind(&asked.row_hash.as_bytes()[..]);
-        let insert = insert.bind(asked.input.as_str()).bind(asked.outcome.as_str()).bind(*repeats);
+        let insert = insert.bind(submitter.as_str()).bind(&row_hash.as_bytes()[..]);
+        let insert =
+            insert.bind(asked.input.as_str()).bind(asked.outcome.as_str()).bind(*repeats).bind(index);
         insert.execute(conn).await?;
-        self.n_statements.fetch_add(1, Ordering::Relaxed);
+        self.n_statements.fetch_add(2, Ordering::Relaxed);
         Ok(())
     }
 }

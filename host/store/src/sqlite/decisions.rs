@@ -22,9 +22,9 @@ const EVENTS_BEFORE: &str = "SELECT ledger_index, operation_id, seq FROM events
 const EVENTS_OF: &str = "SELECT ledger_index, operation_id, seq FROM events
     WHERE operation_id = ?1 ORDER BY ledger_index LIMIT ?2";
 const REFUSALS_AFTER: &str = "SELECT decision_index, at_ms, operation_id, format, row_hash, input, outcome
-    FROM policy_decisions WHERE decision_index > ?1 AND input IS NOT NULL ORDER BY decision_index LIMIT ?2";
+    FROM policy_decisions WHERE decision_index > ?1 ORDER BY decision_index LIMIT ?2";
 const REFUSALS_LATEST: &str = "SELECT decision_index, at_ms, operation_id, format, row_hash, input, outcome
-    FROM policy_decisions WHERE input IS NOT NULL AND ?1 = 0 ORDER BY decision_index DESC LIMIT ?2";
+    FROM policy_decisions WHERE ?1 = 0 ORDER BY decision_index DESC LIMIT ?2";
 const PREVIEWS_AFTER: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
     FROM policy_previews WHERE preview_index > ?1 ORDER BY preview_index LIMIT ?2";
 const PREVIEWS_LATEST: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome

@@ -1,19 +1,22 @@
 //! Bundles that were active, and the activations: the comparison with the high-water mark is in the transaction that
 //! moves it.
 
-use crate::error::{failed, unavailable};
+use crate::decode::{self, StoredActivation};
+use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
+use crate::error::failed;
 use crate::sqlite::Sqlite;
 use crate::sqlite::right_edge::RightEdge;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, ActivationKind, KeptBundle};
+use gateway_engine::ports::{Activated, Activation, KeptBundle};
 use gateway_sqlite::Job;
 use sqlx::{SqliteConnection, SqlitePool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const MARK: &str = "SELECT sequence, bundle_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
+const MARK: &str =
+    "SELECT sequence, bundle_hash, row_hash FROM policy_activations ORDER BY sequence DESC LIMIT 1";
 const ACTIVATIONS: &str = "SELECT at_ms, sequence, bundle_hash, kind, signers, reason FROM policy_activations
     ORDER BY sequence DESC LIMIT ?1";
 const FILES: &str =
@@ -21,13 +24,9 @@ const FILES: &str =
     WHERE bundle_hash = ?1 ORDER BY name";
 const FILE: &str = "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = ?2";
 
-type Row = (i64, i64, Vec<u8>, String, String, String);
-
 struct ActivationJob {
-    activation: Activation,
-    sequence: i64,
-    signers: String,
-    bundle: KeptBundle,
+    activation: ActivationRow,
+    bundle: BundleRows,
     n_statements: Arc<AtomicU64>,
 }
 
@@ -40,11 +39,13 @@ impl Job for ActivationJob {
         conn: &mut SqliteConnection,
         _edge: &mut RightEdge,
     ) -> Result<Activated, sqlx::Error> {
-        let mark: Option<(i64, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
+        let mark: Option<(i64, Vec<u8>, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
-        let Some((reached, hash)) = mark.filter(|(reached, _)| *reached >= self.sequence) else {
+        let previous = mark.as_ref().map_or(Ok(Hex32::ZERO), |(.., row_hash)| hex32(row_hash))?;
+        let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
+        else {
             self.keep_bundle(conn).await?;
-            self.append(conn).await?;
+            self.append(conn, previous).await?;
             return Ok(Activated::Recorded);
         };
         if hash == self.bundle.bundle_hash.as_bytes() {
@@ -59,33 +60,42 @@ impl ActivationJob {
     /// Every file but the signatures is pinned by the hash; signatures may have been added or taken away.
     async fn keep_bundle(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let hash = &self.bundle.bundle_hash.as_bytes()[..];
-        let bundle =
-            "INSERT INTO policy_bundles (bundle_hash, bundle_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        sqlx::query(bundle).bind(hash).bind(self.bundle.bundle_id.as_str()).execute(&mut *conn).await?;
+        let bundle = "INSERT INTO policy_bundles (bundle_hash, bundle_id, row_hash) VALUES (?1, ?2, ?3)
+             ON CONFLICT (bundle_hash) DO UPDATE SET row_hash = excluded.row_hash";
+        let insert = sqlx::query(bundle).bind(hash).bind(self.bundle.bundle_id.as_str());
+        insert.bind(&self.bundle.row_hash.as_bytes()[..]).execute(&mut *conn).await?;
         sqlx::query("DELETE FROM policy_bundle_files WHERE bundle_hash = ?1")
             .bind(hash)
             .execute(&mut *conn)
             .await?;
-        for (name, bytes) in &self.bundle.files {
-            let file = "INSERT INTO policy_bundle_files (bundle_hash, name, bytes) VALUES (?1, ?2, ?3)";
+        for FileRow { name, bytes, row_hash } in &self.bundle.files {
+            let file = "INSERT INTO policy_bundle_files (bundle_hash, name, bytes, row_hash) VALUES (?1, ?2, ?3, ?4)";
             let insert = sqlx::query(file).bind(hash).bind(name.as_str()).bind(bytes.as_slice());
-            insert.execute(&mut *conn).await?;
+            insert.bind(&row_hash.as_bytes()[..]).execute(&mut *conn).await?;
         }
         let n_statements = u64::try_from(self.bundle.files.len()).unwrap_or(u64::MAX).saturating_add(2);
         self.n_statements.fetch_add(n_statements, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn append(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        let Activation { at_ms, bundle_hash, kind, reason, .. } = &self.activation;
-        let sql = "INSERT INTO policy_activations (sequence, at_ms, bundle_hash, kind, signers, reason)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let insert = sqlx::query(sql).bind(self.sequence).bind(crate::encode::instant(*at_ms));
-        let insert = insert.bind(&bundle_hash.as_bytes()[..]).bind(kind.as_str());
-        insert.bind(self.signers.as_str()).bind(reason.as_str()).execute(conn).await?;
+    async fn append(&self, conn: &mut SqliteConnection, previous: Hex32) -> Result<(), sqlx::Error> {
+        let row = &self.activation;
+        let row_hash = row.hash(previous).map_err(|error| sqlx::Error::Encode(error.into()))?;
+        let sql =
+            "INSERT INTO policy_activations (sequence, at_ms, bundle_hash, kind, signers, reason, row_hash)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let insert = sqlx::query(sql).bind(row.sequence).bind(row.at_ms);
+        let insert = insert.bind(&row.bundle_hash.as_bytes()[..]).bind(row.kind);
+        let insert = insert.bind(row.signers.as_str()).bind(row.reason.as_str());
+        insert.bind(&row_hash.as_bytes()[..]).execute(conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
+}
+
+fn hex32(row_hash: &[u8]) -> Result<Hex32, sqlx::Error> {
+    let hash = row_hash.try_into().map(Hex32::new);
+    hash.map_err(|_| sqlx::Error::Decode("an activation's hash is not 32 bytes".into()))
 }
 
 struct ProbeJob(EpochMs);
@@ -108,21 +118,19 @@ impl Sqlite {
         activation: Activation,
         bundle: KeptBundle,
     ) -> Result<Activated, Unavailable> {
-        // A sequence that the column cannot hold could not be compared either.
-        let sequence = i64::try_from(activation.sequence)
-            .map_err(|_| unavailable("an activation's sequence is beyond the store's integers"))?;
-        let lost = |error| failed("an activation's signers can not be written as JSON", &error);
-        let signers = serde_json::to_string(&activation.signers).map_err(lost)?;
-        let n_statements = Arc::clone(&self.n_statements);
-        let job = ActivationJob { activation, sequence, signers, bundle, n_statements };
+        let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
+        let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
         let lost = |error| failed("a policy activation could not be written", &error);
         self.database.write(job).await.map_err(lost)
     }
 
     pub(crate) async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
-        let rows = sqlx::query_as::<_, Row>(ACTIVATIONS).bind(n_max).fetch_all(self.database.reader()).await;
+        let rows = sqlx::query_as::<_, StoredActivation>(ACTIVATIONS)
+            .bind(n_max)
+            .fetch_all(self.database.reader())
+            .await;
         let rows = rows.map_err(|error| failed("the policy activations could not be read", &error))?;
-        rows.into_iter().map(activation).collect()
+        rows.into_iter().map(decode::activation).collect()
     }
 
     pub(crate) async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
@@ -154,18 +162,4 @@ pub(super) async fn bundle(pool: &SqlitePool, bundle_hash: Hex32) -> Result<Opti
     let Some(bundle_id) = rows.first().map(|(bundle_id, ..)| bundle_id.clone()) else { return Ok(None) };
     let files = rows.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
     Ok(Some(KeptBundle { bundle_hash, bundle_id, files }))
-}
-
-fn activation((at_ms, sequence, bundle_hash, kind, signers, reason): Row) -> Result<Activation, Unavailable> {
-    let kinds = [ActivationKind::Activate, ActivationKind::Rollback];
-    let kind = kinds.into_iter().find(|known| known.as_str() == kind);
-    let unreadable = |error| failed("an activation's signers can not be read", &error);
-    Ok(Activation {
-        at_ms: EpochMs(at_ms.unsigned_abs()),
-        sequence: sequence.unsigned_abs(),
-        bundle_hash: crate::decode::hex32("an activation", &bundle_hash)?,
-        kind: kind.ok_or_else(|| unavailable("an activation is of a kind that is not known here"))?,
-        signers: serde_json::from_str(&signers).map_err(unreadable)?,
-        reason,
-    })
 }

@@ -3,8 +3,9 @@
 //! One job for each would cost a way to SQLite's thread and back for each. Those that come while a job is being written
 //! wait, and go together in the next: one text of SQL for all of them.
 
-use crate::encode::{AskedRow, FORMAT};
+use crate::encode::{AskedRow, FORMAT, row_hash};
 use crate::error::{failed, unavailable};
+use crate::sqlite::next_index;
 use crate::sqlite::right_edge::RightEdge;
 use gateway_engine::Unavailable;
 use gateway_sqlite::{Database, Job};
@@ -104,19 +105,29 @@ impl Job for PreviewJob {
     type Output = ();
 
     async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
-        let mut script: QueryBuilder<Sqlite> =
-            QueryBuilder::new("INSERT INTO policy_previews (at_ms, format, row_hash, input, outcome) ");
-        script.push_values(&self.rows, |mut values, row| {
-            values.push_bind(row.at_ms).push_bind(FORMAT).push_bind(&row.row_hash.as_bytes()[..]);
+        let first = next_index(&mut *conn, "policy_previews").await?;
+        let n_rows = i64::try_from(self.rows.len()).unwrap_or(i64::MAX);
+        let mut script: QueryBuilder<Sqlite> = QueryBuilder::new(
+            "INSERT INTO policy_previews (preview_index, at_ms, format, row_hash, input, outcome) ",
+        );
+        script.push_values((first..).zip(&self.rows), |mut values, (index, row)| {
+            values.push_bind(index).push_bind(row.at_ms).push_bind(FORMAT);
+            values.push_bind(row_hash(index, row.contents).as_bytes().to_vec());
             values.push_bind(row.input.as_str()).push_bind(row.outcome.as_str());
         });
-        script.push(
-            ";\nDELETE FROM policy_previews
-             WHERE preview_index <= (SELECT max(preview_index) FROM policy_previews) - ",
-        );
-        script.push_bind(i64::from(self.n_kept)).push(";\n");
+        script.push(";\n");
+        let dropped = first.saturating_add(n_rows).saturating_sub(1).saturating_sub(i64::from(self.n_kept));
+        if dropped > 0 {
+            script.push("DELETE FROM policy_previews WHERE preview_index <= ").push_bind(dropped);
+            script
+                .push(";\nINSERT INTO policy_previews_dropped (id, through_index) VALUES (1, ")
+                .push_bind(dropped);
+            script.push(
+                ") ON CONFLICT (id) DO UPDATE SET through_index = max(through_index, excluded.through_index);\n",
+            );
+        }
         script.build().execute(conn).await?;
-        self.n_statements.fetch_add(2, Ordering::Relaxed);
+        self.n_statements.fetch_add(if dropped > 0 { 4 } else { 2 }, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -1,0 +1,90 @@
+//! Rows of bundles and activations. None follows from an event, so each carries a hash of itself: it tells damage, and
+//! proves nothing against whoever can write the database.
+
+use super::instant;
+use crate::error::{failed, unavailable};
+use gateway_domain::canonical::{self, CanonicalError};
+use gateway_domain::ids::Hex32;
+use gateway_engine::Unavailable;
+use gateway_engine::ports::{Activation, KeptBundle};
+
+/// An activation, as a row but for the hash.
+pub(crate) struct ActivationRow {
+    pub(crate) sequence: i64,
+    pub(crate) at_ms: i64,
+    pub(crate) bundle_hash: Hex32,
+    pub(crate) kind: &'static str,
+    pub(crate) signers: String,
+    pub(crate) reason: String,
+}
+
+impl ActivationRow {
+    /// The row's hash after a row of this one, zero for the first. Chained, because sequences have gaps.
+    pub(crate) fn hash(&self, previous: Hex32) -> Result<Hex32, CanonicalError> {
+        let Self { sequence, at_ms, bundle_hash, kind, signers, reason } = self;
+        canonical::digest(
+            "svc/activation-row/v1",
+            &(previous, sequence, at_ms, bundle_hash, kind, signers, reason),
+        )
+    }
+}
+
+/// A bundle with its files, as rows.
+pub(crate) struct BundleRows {
+    pub(crate) bundle_hash: Hex32,
+    pub(crate) bundle_id: String,
+    pub(crate) row_hash: Hex32,
+    /// By name.
+    pub(crate) files: Vec<FileRow>,
+}
+
+pub(crate) struct FileRow {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) row_hash: Hex32,
+}
+
+/// The row of an activation.
+pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unavailable> {
+    let lost = |error| failed("an activation's signers can not be written as JSON", &error);
+    // A sequence that the column cannot hold could not be compared either.
+    let sequence = i64::try_from(activation.sequence)
+        .map_err(|_| unavailable("an activation's sequence is beyond the store's integers"))?;
+    Ok(ActivationRow {
+        sequence,
+        at_ms: instant(activation.at_ms),
+        bundle_hash: activation.bundle_hash,
+        kind: activation.kind.as_str(),
+        signers: serde_json::to_string(&activation.signers).map_err(lost)?,
+        reason: activation.reason.clone(),
+    })
+}
+
+/// The rows of a bundle.
+pub(crate) fn bundle(bundle: KeptBundle) -> Result<BundleRows, Unavailable> {
+    let KeptBundle { bundle_hash, bundle_id, files } = bundle;
+    let lost = |error| failed(format_args!("bundle `{bundle_hash}` can not be hashed"), &error);
+    let row = |(name, bytes): (String, Vec<u8>)| {
+        let row_hash = file_hash(bundle_hash, &name, &bytes)?;
+        Ok(FileRow { name, bytes, row_hash })
+    };
+    let mut files: Vec<_> = files.into_iter().map(row).collect::<Result<_, _>>().map_err(lost)?;
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    let listed: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.row_hash)).collect();
+    let row_hash = rows_hash(bundle_hash, &bundle_id, &listed).map_err(lost)?;
+    Ok(BundleRows { bundle_hash, bundle_id, row_hash, files })
+}
+
+/// The hash of one file's row.
+pub(crate) fn file_hash(bundle_hash: Hex32, name: &str, bytes: &[u8]) -> Result<Hex32, CanonicalError> {
+    canonical::digest("svc/bundle-file-row/v1", &(bundle_hash, name, canonical::digest_bytes("", bytes)))
+}
+
+/// The hash of a bundle's row, from the names and hashes of its files' rows, by name.
+pub(crate) fn rows_hash(
+    bundle_hash: Hex32,
+    bundle_id: &str,
+    files: &[(&str, Hex32)],
+) -> Result<Hex32, CanonicalError> {
+    canonical::digest("svc/bundle-row/v1", &(bundle_hash, bundle_id, files))
+}

@@ -1,0 +1,123 @@
+//! Idempotency claims and the keys' lists of operations, row by row: each must follow from an operation that is there.
+
+use super::row::{Expected, is};
+use super::{Cell, Check, Row, Stop};
+use crate::encode::{claim_row, family, operation_of};
+use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{self, Family};
+use gateway_domain::operation::Operation;
+use gateway_engine::ports::Commit;
+
+/// Texts are bound as bytes: what is stored may be no text.
+const CLAIMS: &str = "SELECT * FROM idempotency_claims
+    WHERE (tenant, family, key_ref, idempotency_key)
+        > (CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS TEXT), CAST(?4 AS TEXT))
+    ORDER BY tenant, family, key_ref, idempotency_key LIMIT ?5";
+const UNCLAIMED: &str = "SELECT operation_id FROM operations
+    WHERE operation_id NOT IN (SELECT operation_id FROM idempotency_claims) AND operation_id > ?1
+    ORDER BY operation_id LIMIT ?2";
+const LISTS: &str = "SELECT key_operations.*, events.ledger_index AS begins FROM key_operations
+    LEFT JOIN events ON events.operation_id = key_operations.operation_id AND events.seq = 1
+    WHERE (key_id, key_operations.ledger_index) > (?1, ?2)
+    ORDER BY key_id, key_operations.ledger_index LIMIT ?3";
+
+const CLAIM: [&str; 4] = ["tenant", "family", "key_ref", "idempotency_key"];
+
+impl Check<'_> {
+    pub(super) async fn claims(&mut self) -> Result<(), Stop> {
+        let mut after = [const { Cell::Text(Vec::new()) }; 4].to_vec();
+        loop {
+            let bound = [after.as_slice(), &[super::PAGE.into()]].concat();
+            let rows = self.rows(CLAIMS, &bound).await?;
+            let Some(last) = rows.last() else { break };
+            after = CLAIM.iter().map(|name| last.cell(name).clone()).collect();
+            for row in &rows {
+                self.claim(row).await?;
+            }
+        }
+        self.unclaimed().await
+    }
+
+    async fn claim(&mut self, row: &Row) -> Result<(), Stop> {
+        let named = row.named(&CLAIM);
+        let id = row.hash("operation_id").filter(|id| claimed(row) == Some(OperationId(*id)));
+        let Some(id) = id else {
+            self.finding("idempotency_claims", named, "`operation_id` is not the one that it makes");
+            return Ok(());
+        };
+        match self.submission(id).await? {
+            None => self.finding("idempotency_claims", named, "there is no such operation"),
+            Some(operation) => {
+                let columns = columns(operation, row.text("idempotency_key").unwrap_or_default());
+                self.differs("idempotency_claims", row, &CLAIM, &columns);
+            }
+        }
+        Ok(())
+    }
+
+    /// Without its claim an operation could be submitted again.
+    async fn unclaimed(&mut self) -> Result<(), Stop> {
+        let mut after = Cell::Blob(Vec::new());
+        loop {
+            let rows = self.rows(UNCLAIMED, &[after, super::PAGE.into()]).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = last.cell("operation_id").clone();
+            for row in &rows {
+                self.finding("idempotency_claims", row.named(&["operation_id"]), "missing");
+            }
+        }
+    }
+
+    /// Those that are missing were found with their operations.
+    pub(super) async fn key_operations(&mut self) -> Result<(), Stop> {
+        let mut after = [Cell::Blob(Vec::new()), Cell::Integer(i64::MIN)];
+        loop {
+            let [key, place] = after;
+            let rows = self.rows(LISTS, &[key, place, super::PAGE.into()]).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = [last.cell("key_id").clone(), last.cell("ledger_index").clone()];
+            for row in &rows {
+                self.list_entry(row).await?;
+            }
+        }
+    }
+
+    async fn list_entry(&mut self, row: &Row) -> Result<(), Stop> {
+        let operation = match row.hash("operation_id") {
+            Some(id) => self.submission(id).await?,
+            None => None,
+        };
+        let is_of = |operation: Operation| {
+            operation_of(&operation).iter().any(|key| row.hash("key_id") == Some(key.0))
+        };
+        if row.cell("begins") != row.cell("ledger_index") || !operation.is_some_and(is_of) {
+            let name = row.named(&["key_id", "ledger_index"]);
+            self.finding("key_operations", name, "no operation of this key begins there");
+        }
+        Ok(())
+    }
+}
+
+/// The operation that a claim makes (decisions.md 3).
+fn claimed(row: &Row) -> Option<OperationId> {
+    let family = match row.text("family")? {
+        "product" => Family::Product,
+        "custody" => Family::Custody,
+        _ => return None,
+    };
+    let (tenant, key_ref) = (Tenant(row.text("tenant")?.to_owned()), KeyRef(row.text("key_ref")?.to_owned()));
+    intent::operation_id(&tenant, family, Some(&key_ref), row.text("idempotency_key")?).ok()
+}
+
+fn columns(operation: Operation, idempotency_key: &str) -> [(&'static str, Expected); 5] {
+    let (tenant, family, id) = (operation.tenant.0.clone(), family(&operation), operation.id.0);
+    let (events, previous_record_root, keys, claim) = (Vec::new(), Hex32::ZERO, Vec::new(), None);
+    let row = claim_row(&Commit { operation, events, previous_record_root, keys, claim }, idempotency_key);
+    [
+        ("tenant", is(tenant.as_str())),
+        ("family", is(family)),
+        ("key_ref", is(row.key_ref.as_str())),
+        ("idempotency_key", is(row.idempotency_key.as_str())),
+        ("operation_id", is(id)),
+    ]
+}

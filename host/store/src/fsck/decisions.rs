@@ -1,0 +1,148 @@
+//! Policy decisions that follow from no event: each row has a hash of itself, and `sqlite_sequence` counts them.
+
+use super::row::{Columns, is};
+use super::{Cell, Check, Row, Stop};
+use crate::encode::{AskedRow, FORMAT, decision, preview, row_hash};
+use gateway_domain::ids::OperationId;
+use gateway_domain::policy::{Input, Outcome};
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{DecisionRecord, PreviewRecord};
+
+const DECISIONS: &str =
+    "SELECT * FROM policy_decisions WHERE decision_index > ?1 ORDER BY decision_index LIMIT ?2";
+const PREVIEWS: &str =
+    "SELECT * FROM policy_previews WHERE preview_index > ?1 ORDER BY preview_index LIMIT ?2";
+const DROPPED: &str = "SELECT * FROM policy_previews_dropped ORDER BY id";
+pub(super) const COUNTED: &str = "SELECT * FROM sqlite_sequence WHERE name = ?1";
+
+/// A table whose rows are numbered without gaps.
+struct Numbered {
+    table: &'static str,
+    index: &'static str,
+    sql: &'static str,
+    /// What the columns should be, from the row's own instant, input and outcome.
+    columns: fn(&Row) -> Option<Columns>,
+}
+
+impl Check<'_> {
+    pub(super) async fn decisions(&mut self) -> Result<(), Stop> {
+        let numbered = Numbered {
+            table: "policy_decisions",
+            index: "decision_index",
+            sql: DECISIONS,
+            columns: decision_columns,
+        };
+        self.checked.n_decisions = self.numbered(&numbered, 0).await?;
+        Ok(())
+    }
+
+    pub(super) async fn previews(&mut self) -> Result<(), Stop> {
+        let numbered = Numbered {
+            table: "policy_previews",
+            index: "preview_index",
+            sql: PREVIEWS,
+            columns: preview_columns,
+        };
+        let mut dropped = 0;
+        for row in self.rows(DROPPED, &[]).await? {
+            if row.integer("id") == Some(1) {
+                dropped = row.integer("through_index").unwrap_or_default();
+            } else {
+                self.finding("policy_previews_dropped", row.named(&["id"]), "its one row is 1");
+            }
+        }
+        self.checked.n_previews = self.numbered(&numbered, dropped).await?;
+        Ok(())
+    }
+
+    /// How many rows there are.
+    async fn numbered(&mut self, numbered: &Numbered, dropped: i64) -> Result<u64, Stop> {
+        let Numbered { table, index, sql, columns } = *numbered;
+        let (mut last, mut from, mut n_rows) = (dropped, i64::MIN, 0_u64);
+        loop {
+            let rows = self.rows(sql, &[from.into(), super::PAGE.into()]).await?;
+            let Some(end) = rows.last().and_then(|row| row.integer(index)) else { break };
+            from = end;
+            n_rows = n_rows.saturating_add(rows.len() as u64);
+            for row in &rows {
+                let number = row.integer(index).unwrap_or_default();
+                if number <= dropped {
+                    self.finding(table, row.named(&[index]), format!("rows up to {dropped} were dropped"));
+                } else {
+                    self.absent(table, index, last, number);
+                    last = number;
+                }
+                self.record(table, index, row, columns(row));
+            }
+        }
+        let counted = self.rows(COUNTED, &[Cell::from(table)]).await?;
+        let counted = counted.first().and_then(|row| row.integer("seq")).unwrap_or_default();
+        self.absent(table, index, last, counted.saturating_add(1));
+        if counted < last {
+            let what = format!("`sqlite_sequence` counts to {counted} only");
+            self.finding(table, format!("{index} {last}"), what);
+        }
+        Ok(n_rows)
+    }
+
+    /// Finds the rows between two.
+    fn absent(&mut self, table: &str, index: &str, before: i64, after: i64) {
+        let (first, last) = (before.saturating_add(1), after.saturating_sub(1));
+        if first < last {
+            self.finding(table, format!("{index} {first} to {last}"), "missing");
+        } else if first == last {
+            self.finding(table, format!("{index} {first}"), "missing");
+        }
+    }
+
+    fn record(&mut self, table: &str, index: &str, row: &Row, columns: Option<Columns>) {
+        let Some(columns) = columns else {
+            self.finding(table, row.named(&[index]), "it can not be read");
+            return;
+        };
+        let differing = row.differences(&columns);
+        if !differing.is_empty() {
+            let what = format!("{} not as the rest of the row makes it", differing.join(", "));
+            self.finding(table, row.named(&[index]), what);
+        }
+    }
+}
+
+/// What was asked and answered, and when.
+fn asked(row: &Row) -> Option<(EpochMs, Input, Outcome)> {
+    let at_ms = u64::try_from(row.integer("at_ms")?).ok()?;
+    let input = serde_json::from_str(row.text("input")?).ok()?;
+    let outcome = serde_json::from_str(row.text("outcome")?).ok()?;
+    Some((EpochMs(at_ms), input, outcome))
+}
+
+fn decision_columns(row: &Row) -> Option<Columns> {
+    let (at_ms, input, outcome) = asked(row)?;
+    let operation_id = OperationId(row.hash("operation_id")?);
+    let expected = decision(&DecisionRecord { at_ms, operation_id, input, outcome }).ok()?;
+    let mut columns = asked_columns("decision_index", row, &expected.asked)?;
+    columns.extend([
+        ("tenant", is(expected.tenant.as_str())),
+        ("operation_id", is(expected.operation_id.0)),
+        ("intent_hash", is(expected.intent_hash)),
+        ("submitter", is(expected.submitter.as_str())),
+    ]);
+    Some(columns)
+}
+
+fn preview_columns(row: &Row) -> Option<Columns> {
+    let (at_ms, input, outcome) = asked(row)?;
+    asked_columns("preview_index", row, &preview(&PreviewRecord { at_ms, input, outcome }).ok()?)
+}
+
+fn asked_columns(index: &'static str, row: &Row, asked: &AskedRow) -> Option<Columns> {
+    let number = row.integer(index)?;
+    Some(vec![
+        (index, is(number)),
+        ("at_ms", is(asked.at_ms)),
+        ("format", is(FORMAT)),
+        ("row_hash", is(row_hash(number, asked.contents))),
+        ("input", is(asked.input.as_str())),
+        ("outcome", is(asked.outcome.as_str())),
+    ])
+}

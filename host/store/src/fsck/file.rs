@@ -1,0 +1,81 @@
+//! The file itself, its schema, and the references that SQLite can follow by itself.
+
+use super::{Cell, Check, Object, Stop};
+use crate::sqlite::snapshot::{migrations, schema_expected};
+use std::collections::BTreeMap;
+
+const STRAY_COUNTERS: &str = "SELECT rowid, name FROM sqlite_sequence AS counter
+    WHERE name IS NULL OR name NOT IN ('policy_decisions', 'policy_previews', 'policy_activations')
+    OR rowid > (SELECT min(rowid) FROM sqlite_sequence AS first WHERE first.name = counter.name)";
+const MIGRATIONS: &str = "SELECT * FROM _sqlx_migrations ORDER BY version";
+
+impl Check<'_> {
+    pub(super) async fn file(&mut self) -> Result<(), Stop> {
+        for row in self.rows("PRAGMA integrity_check", &[]).await? {
+            let problem = row.text("integrity_check").unwrap_or("it can not say what").to_owned();
+            if problem != "ok" {
+                self.finding(FILE, "", format!("SQLite's integrity check: {problem}"));
+            }
+        }
+        for row in self.rows("PRAGMA foreign_key_check", &[]).await? {
+            let name = row.integer("rowid").map(|rowid| format!("rowid {rowid}")).unwrap_or_default();
+            let parent = row.text("parent").unwrap_or_default();
+            let what = format!("names a row of `{parent}` that is not there");
+            self.finding(row.text("table").unwrap_or_default(), name, what);
+        }
+        self.schema().await?;
+        self.counters().await?;
+        self.migrations().await
+    }
+
+    /// Each counter is compared with its table; here, that there is no other.
+    async fn counters(&mut self) -> Result<(), Stop> {
+        for row in self.rows(STRAY_COUNTERS, &[]).await? {
+            self.finding(
+                "sqlite_sequence",
+                row.named(&["rowid", "name"]),
+                "it counts nothing of ours, or twice",
+            );
+        }
+        Ok(())
+    }
+
+    /// Tables, indexes and triggers are those that the migrations make: without one, other programs may write what the
+    /// gateway never would.
+    async fn schema(&mut self) -> Result<(), Stop> {
+        let by_name = |objects: Vec<Object>| -> BTreeMap<String, Object> {
+            objects.into_iter().map(|object| (object.name.clone(), object)).collect()
+        };
+        let mut stored = by_name(self.snapshot.schema().await?);
+        for (name, expected) in by_name(schema_expected().await?) {
+            let row = format!("{} {name}", expected.kind);
+            match stored.remove(&name) {
+                None => self.finding("sqlite_schema", row, "missing"),
+                Some(found) if found != expected => {
+                    self.finding("sqlite_schema", row, "not as the migrations make it");
+                }
+                Some(_) => {}
+            }
+        }
+        for (name, object) in stored {
+            self.finding("sqlite_schema", format!("{} {name}", object.kind), "no migration makes it");
+        }
+        Ok(())
+    }
+
+    /// Numbers and checksums were compared when the database was opened; instant and duration are the migrator's own.
+    async fn migrations(&mut self) -> Result<(), Stop> {
+        for (row, name) in self.rows(MIGRATIONS, &[]).await?.iter().zip(migrations()) {
+            for (column, expected) in [("description", Cell::from(name)), ("success", Cell::from(true))] {
+                if *row.cell(column) != expected {
+                    let what = format!("`{column}` is not what the migrator writes");
+                    self.finding("_sqlx_migrations", row.named(&["version"]), what);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with the file as such is in no table.
+pub(super) const FILE: &str = "database";

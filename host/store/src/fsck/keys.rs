@@ -1,0 +1,118 @@
+//! Custody keys: every event that may change one, in the order of the log, and what they leave.
+
+use super::operations::Moves;
+use super::row::{Expected, is};
+use super::{Cell, Check, Row, Stop};
+use crate::encode::{FORMAT, KeyRow, key_row};
+use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::key::{self, CustodyKey, Keys};
+use gateway_domain::operation::{Change, Event, Operation, replay};
+use gateway_engine::ports::KeyChange;
+use std::collections::BTreeMap;
+
+/// Events by their places, as a JSON array: one statement for many that are not beside each other.
+const EVENTS: &str = "SELECT operation_id, body FROM events
+    WHERE ledger_index IN (SELECT value FROM json_each(?1)) ORDER BY ledger_index";
+const FIRST: &str = "SELECT body FROM events WHERE operation_id = ?1 AND seq = 1";
+const KEYS: &str = "SELECT * FROM custody_keys WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
+const PLACES_PER_READ: usize = 256;
+
+#[derive(Default)]
+struct Fold {
+    keys: BTreeMap<KeyId, CustodyKey>,
+    /// Operations that may still change a key, as they were submitted: what a key takes from one never changes.
+    open: BTreeMap<Hex32, Operation>,
+}
+
+impl Check<'_> {
+    pub(super) async fn keys(&mut self, Moves(places): Moves) -> Result<(), Stop> {
+        let mut fold = Fold::default();
+        for places in places.chunks(PLACES_PER_READ) {
+            let listed: Vec<_> = places.iter().map(ToString::to_string).collect();
+            let listed = format!("[{}]", listed.join(","));
+            for row in self.rows(EVENTS, &[Cell::from(listed.as_str())]).await? {
+                self.fold(&row, &mut fold).await?;
+            }
+        }
+        self.checked.n_keys = fold.keys.len() as u64;
+        self.compare_keys(fold.keys).await
+    }
+
+    async fn fold(&mut self, row: &Row, fold: &mut Fold) -> Result<(), Stop> {
+        // What can not be read was found in its chain, whose operation has no moves then.
+        let Some((event, id)) = event(row).zip(row.hash("operation_id")) else { return Ok(()) };
+        let Some(operation) = self.submitted(id, &event, fold).await? else { return Ok(()) };
+        let key_of = |id| fold.keys.get(&id).cloned();
+        let subject = key_of(operation.key.key_id);
+        let successor = operation.successor.as_ref().and_then(|slot| key_of(slot.key_id));
+        let after = key::after(Keys { subject, successor }, &operation, &event.change);
+        for key in [after.subject, after.successor].into_iter().flatten() {
+            fold.keys.insert(key.key_id, key);
+        }
+        if matches!(event.change, Change::Executed { .. } | Change::Failed { .. }) {
+            fold.open.remove(&id);
+        } else {
+            fold.open.insert(id, operation);
+        }
+        Ok(())
+    }
+
+    async fn submitted(&mut self, id: Hex32, event: &Event, fold: &Fold) -> Result<Option<Operation>, Stop> {
+        if let Some(operation) = fold.open.get(&id) {
+            return Ok(Some(operation.clone()));
+        }
+        if matches!(event.change, Change::Submitted(_)) {
+            return Ok(replay(std::slice::from_ref(event)));
+        }
+        self.submission(id).await
+    }
+
+    /// An operation as its first event opens it, when that can be read.
+    pub(super) async fn submission(&mut self, id: Hex32) -> Result<Option<Operation>, Stop> {
+        let first = self.rows(FIRST, &[id.into()]).await?;
+        Ok(first.first().and_then(event).and_then(|event| replay(&[event])))
+    }
+
+    async fn compare_keys(&mut self, mut expected: BTreeMap<KeyId, CustodyKey>) -> Result<(), Stop> {
+        let mut after = Cell::Blob(Vec::new());
+        loop {
+            let stored = self.rows(KEYS, &[after, super::PAGE.into()]).await?;
+            let Some(last) = stored.last() else { break };
+            after = last.cell("key_id").clone();
+            for row in &stored {
+                match row.hash("key_id").and_then(|id| expected.remove(&KeyId(id))) {
+                    None => self.finding("custody_keys", row.named(&["key_id"]), "no events make it"),
+                    Some(key) => self.compare_key(row, key),
+                }
+            }
+        }
+        for id in expected.into_keys() {
+            self.finding("custody_keys", format!("key_id {id}"), "missing: events make it");
+        }
+        Ok(())
+    }
+
+    fn compare_key(&mut self, row: &Row, key: CustodyKey) {
+        match key_row(&KeyChange { key, revision_before: None }) {
+            Ok(expected) => self.differs("custody_keys", row, &["key_id"], &columns(&expected)),
+            Err(error) => self.finding("custody_keys", row.named(&["key_id"]), error.detail),
+        }
+    }
+}
+
+fn event(row: &Row) -> Option<Event> {
+    row.text("body").and_then(|body| serde_json::from_str(body).ok())
+}
+
+fn columns(row: &KeyRow) -> [(&'static str, Expected); 8] {
+    [
+        ("key_id", is(row.id.0)),
+        ("tenant", is(row.tenant.as_str())),
+        ("key_ref", is(row.key_ref.as_str())),
+        ("state", is(row.state)),
+        ("busy_with", row.busy_with.map_or(Expected::Is(Cell::Null), |id| is(id.0))),
+        ("revision", is(row.revision)),
+        ("format", is(FORMAT)),
+        ("body", is(row.body.as_str())),
+    ]
+}

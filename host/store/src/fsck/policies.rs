@@ -1,0 +1,134 @@
+//! Bundles that were active, and the activations: rows that carry hashes of themselves.
+
+use super::decisions::COUNTED;
+use super::row::{Columns, Expected, is};
+use super::{Cell, Check, Row, Stop};
+use crate::decode;
+use crate::encode::policies::{activation, file_hash, rows_hash};
+use crate::sqlite::snapshot::Snapshot;
+use gateway_domain::ids::Hex32;
+use gateway_engine::ports::KeptBundle;
+
+pub(super) const BUNDLES: &str = "SELECT * FROM policy_bundles ORDER BY bundle_hash";
+const NEVER_ACTIVE: &str = "SELECT bundle_hash FROM policy_bundles
+    WHERE bundle_hash NOT IN (SELECT bundle_hash FROM policy_activations) ORDER BY bundle_hash";
+const NOT_KEPT: &str =
+    "SELECT bundle_hash FROM policy_activations UNION SELECT bundle_hash FROM policy_bundle_files
+    EXCEPT SELECT bundle_hash FROM policy_bundles ORDER BY bundle_hash";
+/// Without the bytes: of all files together they may be many.
+const FILES: &str = "SELECT bundle_hash, name, row_hash FROM policy_bundle_files ORDER BY bundle_hash, name";
+const FILES_OF: &str = "SELECT name, row_hash FROM policy_bundle_files WHERE bundle_hash = ?1 ORDER BY name";
+const BYTES: &str =
+    "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = CAST(?2 AS TEXT)";
+const KEPT: &str =
+    "SELECT bundle_id, name, bytes FROM policy_bundles JOIN policy_bundle_files USING (bundle_hash)
+    WHERE bundle_hash = ?1 ORDER BY name";
+const ACTIVATIONS: &str = "SELECT * FROM policy_activations WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
+
+impl Check<'_> {
+    pub(super) async fn bundles(&mut self) -> Result<(), Stop> {
+        for bundle in self.rows(BUNDLES, &[]).await? {
+            let files = self.rows(FILES_OF, &[bundle.cell("bundle_hash").clone()]).await?;
+            if bundle_row_hash(&bundle, &files).is_none_or(|hash| bundle.hash("row_hash") != Some(hash)) {
+                let name = bundle.named(&["bundle_hash"]);
+                self.finding("policy_bundles", name.clone(), "`row_hash` is not of this row and its files");
+                self.finding("policy_bundle_files", name, "not the files that were kept");
+            }
+        }
+        for bundle in self.rows(NEVER_ACTIVE, &[]).await? {
+            self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "it was never active");
+        }
+        for bundle in self.rows(NOT_KEPT, &[]).await? {
+            self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "missing");
+        }
+        for file in self.rows(FILES, &[]).await? {
+            let place = [file.cell("bundle_hash").clone(), file.cell("name").clone()];
+            let bytes = self.rows(BYTES, &place).await?;
+            let bytes = bytes.first().and_then(|row| row.bytes("bytes"));
+            if file_row_hash(&file, bytes).is_none_or(|hash| file.hash("row_hash") != Some(hash)) {
+                let name = file.named(&["bundle_hash", "name"]);
+                self.finding("policy_bundle_files", name, "`row_hash` is not of this row");
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn activations(&mut self) -> Result<(), Stop> {
+        let (mut last, mut previous) = (i64::MIN, Some(Hex32::ZERO));
+        loop {
+            let rows = self.rows(ACTIVATIONS, &[last.into(), super::PAGE.into()]).await?;
+            let Some(end) = rows.last().and_then(|row| row.integer("sequence")) else { break };
+            last = end;
+            self.checked.n_activations = self.checked.n_activations.saturating_add(rows.len() as u64);
+            for row in &rows {
+                self.activation(row, previous);
+                previous = row.hash("row_hash");
+            }
+        }
+        let counted = self.rows(COUNTED, &[Cell::from("policy_activations")]).await?;
+        let counted = counted.first().and_then(|row| row.integer("seq"));
+        if counted.unwrap_or(i64::MIN) != last {
+            let counted = counted.unwrap_or_default();
+            let what = format!("`sqlite_sequence` says that this is the last, the table ends with {last}");
+            self.finding("policy_activations", format!("sequence {counted}"), what);
+        }
+        Ok(())
+    }
+
+    fn activation(&mut self, row: &Row, previous: Option<Hex32>) {
+        let name = row.named(&["sequence"]);
+        let Some(columns) = activation_columns(row, previous) else {
+            return self.finding("policy_activations", name, "it can not be read");
+        };
+        let differing = row.differences(&columns);
+        if !differing.is_empty() {
+            let what =
+                format!("{} not as the rest of the row and the one before make it", differing.join(", "));
+            self.finding("policy_activations", name, what);
+        }
+    }
+}
+
+/// A bundle as the store has it; files whose names are no text are left out.
+pub(super) async fn kept(snapshot: &mut Snapshot, bundle_hash: Hex32) -> Result<KeptBundle, Stop> {
+    let rows = snapshot.rows(KEPT, &[bundle_hash.into()]).await?;
+    let bundle_id = rows.first().and_then(|row| row.text("bundle_id")).unwrap_or_default().to_owned();
+    let file = |row: &Row| Some((row.text("name")?.to_owned(), row.bytes("bytes")?.to_owned()));
+    Ok(KeptBundle { bundle_hash, bundle_id, files: rows.iter().filter_map(file).collect() })
+}
+
+fn bundle_row_hash(bundle: &Row, files: &[Row]) -> Option<Hex32> {
+    let listed = files.iter().map(|file| Some((file.text("name")?, file.hash("row_hash")?)));
+    let listed: Vec<_> = listed.collect::<Option<_>>()?;
+    rows_hash(bundle.hash("bundle_hash")?, bundle.text("bundle_id")?, &listed).ok()
+}
+
+fn file_row_hash(file: &Row, bytes: Option<&[u8]>) -> Option<Hex32> {
+    file_hash(file.hash("bundle_hash")?, file.text("name")?, bytes?).ok()
+}
+
+fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
+    let stored = (
+        row.integer("at_ms")?,
+        row.integer("sequence")?,
+        row.bytes("bundle_hash")?.to_owned(),
+        row.text("kind")?.to_owned(),
+        row.text("signers")?.to_owned(),
+        row.text("reason")?.to_owned(),
+    );
+    let expected = activation(&decode::activation(stored).ok()?).ok()?;
+    // After a row without one, none can be compared.
+    let row_hash = match previous {
+        Some(previous) => is(expected.hash(previous).ok()?),
+        None => Expected::CheckedElsewhere,
+    };
+    Some(vec![
+        ("sequence", is(expected.sequence)),
+        ("at_ms", is(expected.at_ms)),
+        ("bundle_hash", is(expected.bundle_hash)),
+        ("kind", is(expected.kind)),
+        ("signers", is(expected.signers.as_str())),
+        ("reason", is(expected.reason.as_str())),
+        ("row_hash", row_hash),
+    ])
+}

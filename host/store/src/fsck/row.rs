@@ -1,0 +1,131 @@
+//! Rows as they are stored, whatever is in them, and what they should be.
+
+use gateway_domain::ids::Hex32;
+use std::fmt;
+use std::sync::Arc;
+
+/// A value as SQLite has it. Text may be no text: only its bytes are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Null,
+    Integer(i64),
+    /// No column of ours has one.
+    Real,
+    Text(Vec<u8>),
+    Blob(Vec<u8>),
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(is: bool) -> Self {
+        Self::Integer(i64::from(is))
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.as_bytes().to_vec())
+    }
+}
+
+impl From<Hex32> for Cell {
+    fn from(hash: Hex32) -> Self {
+        Self::Blob(hash.as_bytes().to_vec())
+    }
+}
+
+/// For naming rows: numbers, hashes and the words of keys, never a body.
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("NULL"),
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Real => f.write_str("a fraction"),
+            Self::Text(bytes) => write!(f, "{:?}", String::from_utf8_lossy(bytes)),
+            Self::Blob(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+/// A row by the names of its columns.
+#[derive(Debug)]
+pub(crate) struct Row {
+    names: Arc<[String]>,
+    cells: Vec<Cell>,
+}
+
+impl Row {
+    pub(crate) const fn new(names: Arc<[String]>, cells: Vec<Cell>) -> Self {
+        Self { names, cells }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &Cell)> {
+        self.names.iter().map(String::as_str).zip(&self.cells)
+    }
+
+    /// A column; NULL where there is none.
+    pub(crate) fn cell(&self, name: &str) -> &Cell {
+        self.iter().find(|(found, _)| *found == name).map_or(&Cell::Null, |(_, cell)| cell)
+    }
+
+    pub(crate) fn integer(&self, name: &str) -> Option<i64> {
+        match self.cell(name) {
+            Cell::Integer(number) => Some(*number),
+            Cell::Null | Cell::Real | Cell::Text(_) | Cell::Blob(_) => None,
+        }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.cell(name) {
+            Cell::Text(bytes) => str::from_utf8(bytes).ok(),
+            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Blob(_) => None,
+        }
+    }
+
+    pub(crate) fn bytes(&self, name: &str) -> Option<&[u8]> {
+        match self.cell(name) {
+            Cell::Blob(bytes) => Some(bytes),
+            Cell::Null | Cell::Real | Cell::Integer(_) | Cell::Text(_) => None,
+        }
+    }
+
+    pub(crate) fn hash(&self, name: &str) -> Option<Hex32> {
+        self.bytes(name).and_then(|bytes| bytes.try_into().ok()).map(Hex32::new)
+    }
+
+    /// `name value` of these columns: how a person finds the row.
+    pub(crate) fn named(&self, names: &[&str]) -> String {
+        let named: Vec<_> = names.iter().map(|name| format!("{name} {}", self.cell(name))).collect();
+        named.join(", ")
+    }
+
+    /// The columns that differ from what they should be; one that nobody expected differs.
+    pub(crate) fn differences(&self, expected: &[(&str, Expected)]) -> Vec<String> {
+        let expected = |name: &str| expected.iter().find(|(listed, _)| *listed == name).map(|(_, cell)| cell);
+        let differing = self.iter().filter(|(name, cell)| match expected(name) {
+            Some(Expected::Is(expected)) => *cell != expected,
+            Some(Expected::CheckedElsewhere) => false,
+            None => true,
+        });
+        differing.map(|(name, _)| format!("`{name}`")).collect()
+    }
+}
+
+/// What a column should be.
+pub(crate) enum Expected {
+    Is(Cell),
+    /// Another check compares it.
+    CheckedElsewhere,
+}
+
+/// Columns by name.
+pub(crate) type Columns = Vec<(&'static str, Expected)>;
+
+pub(crate) fn is(cell: impl Into<Cell>) -> Expected {
+    Expected::Is(cell.into())
+}

@@ -1,0 +1,175 @@
+//! The log of all events: its leaves without gaps, every inner node, and the root that each operation has of it.
+//!
+//! A node is compared with what its stored children make, so that one wrong hash is not told again for everything above
+//! it; where none differs, each is what the leaves make.
+
+use super::{Cell, Check, Head, Row, Stop};
+use gateway_domain::ids::Hex32;
+use gateway_domain::log::{Frontier, leaf_hash, node_hash};
+use std::collections::BTreeMap;
+
+/// The `ledger_root` of an operation stands beside its last event.
+const LEAVES: &str =
+    "SELECT ledger_index, event_hash, operations.operation_id AS last_of, ledger_root FROM events
+    LEFT JOIN operations ON operations.operation_id = events.operation_id AND NOT EXISTS (
+        SELECT 1 FROM events AS later
+        WHERE later.operation_id = events.operation_id AND later.seq > events.seq)
+    WHERE ledger_index >= ?1 ORDER BY ledger_index LIMIT ?2";
+const NODES: &str =
+    "SELECT level, position, hash FROM ledger_nodes WHERE level = ?1 AND position >= ?2 AND position < ?3";
+/// What no log of so many leaves has; numbers beyond 62 bits are no positions.
+const EXTRA: &str = "SELECT level, position FROM ledger_nodes
+    WHERE (level < 1 OR level > 62 OR position < 0 OR position >= (?1 >> level)) AND (level, position) > (?2, ?3)
+    ORDER BY level, position LIMIT ?4";
+
+/// Missing leaves that are stepped over one by one. Beyond it the log is not followed.
+const GAP_MAX: i64 = 4096;
+
+/// The log as far as it was read.
+#[derive(Default)]
+struct Log {
+    n_leaves: i64,
+    /// As in [`Frontier`]; None for what can not be known, because a leaf is missing.
+    peaks: Vec<Option<Hex32>>,
+    /// The inner nodes that the leaves of this page complete.
+    nodes: BTreeMap<(i64, i64), Row>,
+}
+
+impl Log {
+    fn root(&self) -> Option<Hex32> {
+        let peaks: Option<Vec<_>> = self.peaks.iter().copied().collect();
+        Frontier::from_parts(self.n_leaves.unsigned_abs(), peaks?).map(|frontier| frontier.root())
+    }
+}
+
+impl Check<'_> {
+    pub(super) async fn tree(&mut self) -> Result<(), Stop> {
+        let mut log = Log::default();
+        let mut from = i64::MIN;
+        loop {
+            let leaves = self.rows(LEAVES, &[from.into(), super::PAGE.into()]).await?;
+            let Some(last) = leaves.last().and_then(|row| row.integer("ledger_index")) else { break };
+            from = last.saturating_add(1);
+            self.checked.n_events = self.checked.n_events.saturating_add(leaves.len() as u64);
+            if !self.page(&mut log, &leaves, last).await? {
+                return Ok(());
+            }
+        }
+        self.extra(log.n_leaves).await?;
+        let n_leaves = log.n_leaves.unsigned_abs();
+        self.checked.head = log.root().map(|root| Head { n_leaves, root });
+        Ok(())
+    }
+
+    /// False when the log can not be followed any further.
+    async fn page(&mut self, log: &mut Log, leaves: &[Row], last: i64) -> Result<bool, Stop> {
+        self.load(log, last).await?;
+        for leaf in leaves {
+            let index = leaf.integer("ledger_index").unwrap_or_default();
+            if index < 0 {
+                self.finding("events", leaf.named(&["ledger_index"]), "places begin at 0");
+                continue;
+            }
+            if !self.gap(log, index) {
+                return Ok(false);
+            }
+            self.append(log, leaf.hash("event_hash").map(leaf_hash));
+            self.compare_root(log, leaf);
+        }
+        Ok(true)
+    }
+
+    /// Reads what the leaves up to this one complete.
+    async fn load(&mut self, log: &mut Log, last: i64) -> Result<(), Stop> {
+        log.nodes.clear();
+        let n_after = last.saturating_add(1).min(log.n_leaves.saturating_add(GAP_MAX + super::PAGE));
+        for level in 1..63 {
+            // Complete before, complete after.
+            let (first, end) = (log.n_leaves >> level, n_after >> level);
+            if end == 0 {
+                break;
+            }
+            for row in self.rows(NODES, &[level.into(), first.into(), end.into()]).await? {
+                log.nodes.insert((level, row.integer("position").unwrap_or(-1)), row);
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps over leaves that are not there; false when they are too many.
+    fn gap(&mut self, log: &mut Log, index: i64) -> bool {
+        let n_missing = index.saturating_sub(log.n_leaves);
+        if n_missing == 0 {
+            return true;
+        }
+        let last = index.saturating_sub(1);
+        let which = match n_missing {
+            1 => format!("ledger_index {last}"),
+            _ => format!("ledger_index {} to {last}", log.n_leaves),
+        };
+        self.finding("events", which, "missing");
+        if n_missing > GAP_MAX {
+            self.finding("ledger_nodes", "", format!("not checked from leaf {} on", log.n_leaves));
+            return false;
+        }
+        for _ in 0..n_missing {
+            self.append(log, None);
+        }
+        true
+    }
+
+    /// Adds a leaf and compares the nodes that it completes.
+    fn append(&mut self, log: &mut Log, leaf: Option<Hex32>) {
+        let (mut hash, mut position, mut level) = (leaf, log.n_leaves, 0_i64);
+        while position & 1 == 1 {
+            let left = log.peaks.pop().flatten();
+            position >>= 1;
+            level = level.saturating_add(1);
+            let made = left.zip(hash).map(|(left, right)| node_hash(left, right));
+            hash = self.node(log.nodes.get(&(level, position)), level, position, made);
+        }
+        log.peaks.push(hash);
+        log.n_leaves = log.n_leaves.saturating_add(1);
+    }
+
+    /// The node as it is stored, or else as its children make it.
+    fn node(
+        &mut self,
+        stored: Option<&Row>,
+        level: i64,
+        position: i64,
+        made: Option<Hex32>,
+    ) -> Option<Hex32> {
+        let hash = stored.and_then(|row| row.hash("hash"));
+        let problem = match (stored, made) {
+            (None, _) => "missing",
+            (Some(_), _) if hash.is_none() => "`hash` is not 32 bytes",
+            (Some(_), Some(made)) if hash != Some(made) => "`hash` is not what the two below it make",
+            (Some(_), _) => return hash,
+        };
+        self.finding("ledger_nodes", format!("level {level}, position {position}"), problem);
+        hash.or(made)
+    }
+
+    fn compare_root(&mut self, log: &Log, leaf: &Row) {
+        let Some(root) = log.root() else { return };
+        let last_of = leaf.cell("last_of");
+        if *last_of != Cell::Null && leaf.hash("ledger_root") != Some(root) {
+            let what = "`ledger_root` is not the root right after its last event";
+            self.finding("operations", format!("operation_id {last_of}"), what);
+        }
+    }
+
+    async fn extra(&mut self, n_leaves: i64) -> Result<(), Stop> {
+        let mut after = [Cell::from(i64::MIN), Cell::from(i64::MIN)];
+        loop {
+            let [level, position] = after.clone();
+            let rows = self.rows(EXTRA, &[n_leaves.into(), level, position, super::PAGE.into()]).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = [last.cell("level").clone(), last.cell("position").clone()];
+            for row in &rows {
+                self.finding("ledger_nodes", row.named(&["level", "position"]), "no events complete it");
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One view of the whole database, for a check that reads all of it.
+
+use super::{MIGRATIONS, OURS};
+use crate::error::failed;
+use crate::fsck::{Cell, Object, Row, Stop};
+use gateway_sqlite::{OpenError, Options, Reader};
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{SqliteRow, SqliteValueRef};
+use sqlx::{
+    AssertSqlSafe, Column, Connection, Decode, Row as _, Sqlite, SqliteConnection, TypeInfo, ValueRef,
+};
+use std::sync::Arc;
+
+/// What SQLite's primary result code says of a file whose pages make no sense (sqlite.org/rescode.html).
+const CORRUPT: i32 = 11;
+
+const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
+
+/// A read transaction: whatever is written meanwhile is not in it.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    conn: PoolConnection<Sqlite>,
+    reader: Reader,
+}
+
+impl Snapshot {
+    /// The view as of the first read.
+    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
+        let options = Options::at(location, OURS, MIGRATIONS)?;
+        let reader = Reader::open(options).await?;
+        let begun = async {
+            let mut conn = reader.pool().acquire().await?;
+            sqlx::query("BEGIN").execute(&mut *conn).await?;
+            Ok(conn)
+        };
+        let failed = |source| OpenError::Failed { path: location.into(), source };
+        let conn = begun.await.map_err(failed)?;
+        Ok(Self { conn, reader })
+    }
+
+    /// The rows of a statement, each column by its name and as it is stored, whatever it is.
+    pub(crate) async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Stop> {
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for cell in bound {
+            query = match cell {
+                Cell::Null | Cell::Real => query.bind(None::<i64>),
+                Cell::Integer(number) => query.bind(*number),
+                Cell::Text(bytes) => match str::from_utf8(bytes) {
+                    Ok(text) => query.bind(text),
+                    // What is stored may be no text; statements cast it back.
+                    Err(_) => query.bind(bytes.as_slice()),
+                },
+                Cell::Blob(bytes) => query.bind(bytes.as_slice()),
+            };
+        }
+        let rows = query.fetch_all(&mut *self.conn).await.map_err(stop)?;
+        let Some(first) = rows.first() else { return Ok(Vec::new()) };
+        let names: Arc<[String]> = first.columns().iter().map(|column| column.name().to_owned()).collect();
+        rows.iter().map(|row| Ok(Row::new(Arc::clone(&names), cells(row).map_err(stop)?))).collect()
+    }
+
+    /// What the schema has, by name, but for what SQLite and the migrator have of their own.
+    pub(crate) async fn schema(&mut self) -> Result<Vec<Object>, Stop> {
+        objects(&mut self.conn).await.map_err(stop)
+    }
+
+    pub(crate) async fn close(self) {
+        drop(self.conn);
+        self.reader.close().await;
+    }
+}
+
+/// As [`Snapshot::schema`], of a database that nobody touched.
+pub(crate) async fn schema_expected() -> Result<Vec<Object>, Stop> {
+    let made = async {
+        let mut conn = SqliteConnection::connect("sqlite::memory:").await?;
+        for migration in MIGRATIONS {
+            sqlx::raw_sql(migration.sql).execute(&mut conn).await?;
+        }
+        objects(&mut conn).await
+    };
+    made.await.map_err(stop)
+}
+
+/// Names of the migrations, in order.
+pub(crate) fn migrations() -> impl Iterator<Item = &'static str> {
+    MIGRATIONS.iter().map(|migration| migration.name)
+}
+
+async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::Error> {
+    let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(SCHEMA).fetch_all(conn).await?;
+    let is_ours = |name: &str| !name.starts_with("sqlite_") && name != "_sqlx_migrations";
+    let ours = rows.into_iter().filter(|(_, name, table, _)| is_ours(name) && is_ours(table));
+    Ok(ours.map(|(kind, name, table, sql)| Object { kind, name, table, sql }).collect())
+}
+
+fn cells(row: &SqliteRow) -> Result<Vec<Cell>, sqlx::Error> {
+    (0..row.len()).map(|index| cell(row.try_get_raw(index)?)).collect()
+}
+
+fn cell(value: SqliteValueRef<'_>) -> Result<Cell, sqlx::Error> {
+    if value.is_null() {
+        return Ok(Cell::Null);
+    }
+    let kind = value.type_info().into_owned();
+    let cell = match kind.name() {
+        "INTEGER" => <i64 as Decode<Sqlite>>::decode(value).map(Cell::Integer),
+        "TEXT" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Text),
+        "BLOB" => <Vec<u8> as Decode<Sqlite>>::decode(value).map(Cell::Blob),
+        _ => Ok(Cell::Real),
+    };
+    cell.map_err(sqlx::Error::Decode)
+}
+
+fn stop(error: sqlx::Error) -> Stop {
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    match code {
+        Some(code) if code & 0xff == CORRUPT => Stop::Damaged,
+        _ => Stop::Failed(failed("the database could not be read", &error)),
+    }
+}

@@ -1,0 +1,36 @@
+//! What the command checks beside the store: the files of kept bundles.
+
+use super::history::{History, open};
+use crate::harness::process::tool;
+use sqlx::{AssertSqlSafe, Connection};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_do_not_make_their_bundle_are_found() {
+    let history = History::lived().await;
+    let whole = std::fs::read(history.database()).unwrap();
+    let damages = [
+        (
+            "UPDATE policy_bundle_files SET bytes = CAST(bytes || 'x' AS BLOB) WHERE name = 'policy.wasm'",
+            "`policy.wasm` was changed",
+        ),
+        ("DELETE FROM policy_bundle_files WHERE name = 'policy.wasm'", "`policy.wasm`"),
+        (
+            "UPDATE policy_bundle_files SET bytes = CAST(replace(CAST(bytes AS TEXT), 'test-1000001', 'test-1000009') AS BLOB) WHERE name = 'manifest.json'",
+            "its files have another hash",
+        ),
+        ("UPDATE policy_bundles SET bundle_id = 'another'", "`bundle_id` is not the manifest's"),
+        ("UPDATE policy_bundle_files SET name = '../x' WHERE name = 'policy.wasm'", "../x"),
+    ];
+    for (damage, expected) in damages {
+        std::fs::write(history.database(), &whole).unwrap();
+        let mut conn = open(&history.database()).await;
+        sqlx::query(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+        let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
+        assert_eq!((code, err.as_str()), (1, ""), "{damage}");
+        let says = |line: &str| line.starts_with("policy_bundle") && line.contains(expected);
+        assert!(out.lines().any(says), "{damage}: {out}");
+        let (json_code, json, _) = tool(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
+        assert_eq!((json_code, json.lines().count()), (1, out.lines().count() - 2), "{json}");
+    }
+}

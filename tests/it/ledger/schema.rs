@@ -1,0 +1,46 @@
+//! Tables, indexes and triggers that are not as the migrations make them.
+
+use super::checked;
+use super::history::{History, open};
+use sqlx::{AssertSqlSafe, Connection};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_was_altered_is_found() {
+    let history = History::lived().await;
+    let whole = std::fs::read(history.database()).unwrap();
+    let damages = [
+        ("DROP TRIGGER policy_activations_rise", "trigger policy_activations_rise"),
+        ("DROP INDEX operations_owing", "index operations_owing"),
+        ("DROP TABLE write_probe", "table write_probe"),
+        ("CREATE TABLE stray (id INTEGER)", "table stray"),
+        ("CREATE TRIGGER stray AFTER INSERT ON events BEGIN SELECT 1; END", "trigger stray"),
+        ("ALTER TABLE write_probe ADD COLUMN more TEXT", "table write_probe"),
+    ];
+    for (damage, row) in damages {
+        std::fs::write(history.database(), &whole).unwrap();
+        let mut conn = open(&history.database()).await;
+        sqlx::raw_sql(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+        let (findings, _) = checked(&history.database()).await.unwrap();
+        assert_eq!(findings.len(), 1, "{damage}: {findings:#?}");
+        assert_eq!((findings[0].table.as_str(), findings[0].row.as_str()), ("sqlite_schema", row));
+    }
+}
+
+/// A constraint that was not in force when something was written.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_sqlite_itself_finds_is_a_finding() {
+    let history = History::lived().await;
+    let mut conn = open(&history.database()).await;
+    sqlx::raw_sql("UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'")
+        .execute(&mut conn)
+        .await
+        .unwrap();
+    conn.close().await.unwrap();
+    let (findings, _) = checked(&history.database()).await.unwrap();
+    let refers = |what: &str| what.contains("names a row of `operations` that is not there");
+    assert!(
+        findings.iter().any(|finding| finding.table == "custody_keys" && refers(&finding.what)),
+        "{findings:#?}"
+    );
+}

@@ -1,0 +1,84 @@
+//! What the gateway writes is sound, whenever it is looked at.
+
+use super::checked;
+use super::history::History;
+use crate::harness::process::{Process, request, tool};
+use crate::harness::samples::{approval, path, payment};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rich_history_is_sound() {
+    let history = History::lived().await;
+    let (findings, checked) = checked(&history.database()).await.unwrap();
+    assert_eq!(findings, []);
+    let head = checked.head.unwrap();
+    assert_eq!(head.n_leaves, checked.n_events);
+    // Three payments, three keys created of which one for them, two refreshes, two rotations.
+    assert_eq!((checked.n_operations, checked.n_keys), (10, 4));
+    assert_eq!((checked.n_decisions, checked.n_previews, checked.n_activations), (2, 2, 3));
+
+    let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck", "--json"]);
+    assert_eq!((code, err.as_str(), out.lines().count()), (0, "", 1));
+    let summary: Value = serde_json::from_str(&out).unwrap();
+    let expected = json!({ "n_leaves": head.n_leaves, "root": head.root });
+    assert_eq!((&summary["n_findings"], &summary["head"]), (&json!(0), &expected));
+    let (code, out, _) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
+    assert_eq!((code, out.lines().last()), (0, Some("nothing is wrong")));
+    assert!(out.contains(&format!("root {}", head.root)), "{out}");
+}
+
+/// Submits, approves and executes payments until told to stop; how many.
+fn client(address: &str, lane: usize, stop: &AtomicBool) -> usize {
+    let post = |path: &str, body: &Value| request(address, "POST", path, Some(body)).unwrap().1;
+    let pays = |n: &usize| {
+        let submitted = post("/v1/operations/sign", &payment(&format!("{lane}-{n}")));
+        let operation = &submitted["operation"];
+        post(&path(operation, "/approve"), &approval("alice"));
+        post(&path(operation, "/approve"), &approval("bob"));
+        post(&path(operation, "/execute"), &json!({}));
+        post("/v1/policy/preview", &json!({ "intent": payment("preview") }));
+        !stop.load(Ordering::SeqCst)
+    };
+    (0..).take_while(pays).count()
+}
+
+type Answer = (i32, String, String);
+
+fn n_events((_, out, _): &Answer) -> Option<u64> {
+    serde_json::from_str::<Value>(out).ok()?["n_events"].as_u64()
+}
+
+/// Whether it was sound, and small yet.
+fn goes_on(answer: &Answer) -> bool {
+    answer.0 == 0 && n_events(answer).is_some_and(|n_events| n_events < 300)
+}
+
+#[test]
+fn a_gateway_under_load_is_sound_at_every_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[("preview_records_max", "5")]);
+    let stop = AtomicBool::new(false);
+    // Nothing is asserted while the clients run: they would never be told to stop.
+    let answers = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..2)
+            .map(|lane| {
+                let (address, stop) = (&process.address, &stop);
+                scope.spawn(move || client(address, lane, stop))
+            })
+            .collect();
+        let mut answers = Vec::new();
+        while answers.iter().all(goes_on) && answers.len() < 200 {
+            answers.push(tool(folder.path(), &[], &["ledger", "fsck", "--json"]));
+        }
+        stop.store(true, Ordering::SeqCst);
+        let n_paid: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
+        assert!(n_paid > 0);
+        answers
+    });
+    for (code, out, err) in &answers {
+        assert_eq!((*code, err.as_str()), (0, ""), "{out}");
+    }
+    let sizes: Vec<_> = answers.iter().filter_map(n_events).collect();
+    assert!(sizes.is_sorted() && sizes.first() < sizes.last(), "it was written meanwhile: {sizes:?}");
+}

@@ -1,0 +1,90 @@
+//! What one altered value of one row cannot show.
+
+use super::checked;
+use super::history::{History, open};
+use sqlx::{AssertSqlSafe, Connection};
+
+/// What is done, and the finding that says it.
+const DAMAGES: [(&str, &str, &str); 13] = [
+    (
+        "INSERT INTO spending SELECT operation_id, tenant, 'a', 'b', 'EUR', 1, 1 FROM operations WHERE family = 'custody' LIMIT 1",
+        "spending",
+        "its events spend nothing",
+    ),
+    (
+        "INSERT INTO custody_keys SELECT zeroblob(32), tenant, 'stray', state, NULL, revision, format, body
+         FROM custody_keys LIMIT 1",
+        "custody_keys",
+        "no events make it",
+    ),
+    (
+        "DROP TRIGGER policy_activations_are_not_removed; DELETE FROM policy_activations WHERE sequence < 1000",
+        "policy_bundles",
+        "it was never active",
+    ),
+    (
+        "UPDATE events SET operation_id = zeroblob(32)
+         WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = 0)",
+        "events",
+        "it is not the submission of its operation",
+    ),
+    ("UPDATE events SET ledger_index = -1 WHERE ledger_index = 0", "events", "places begin at 0"),
+    ("UPDATE events SET seq = 0 WHERE ledger_index = 0", "events", "`seq` is 0, and numbers begin at 1"),
+    ("UPDATE events SET salt = x'00' WHERE ledger_index = 0", "events", "`salt` is not 32 bytes"),
+    ("UPDATE events SET event_hash = x'00' WHERE ledger_index = 0", "events", "`event_hash` is not 32 bytes"),
+    (
+        "UPDATE ledger_nodes SET hash = x'00' WHERE level = 1 AND position = 0",
+        "ledger_nodes",
+        "`hash` is not 32 bytes",
+    ),
+    (
+        "UPDATE events SET ledger_index = 1000000000000 WHERE ledger_index = (SELECT max(ledger_index) FROM events)",
+        "ledger_nodes",
+        "not checked from leaf",
+    ),
+    // All of an operation but its claim.
+    (
+        "DELETE FROM operations WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = 0);
+         DELETE FROM events WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = 0)",
+        "idempotency_claims",
+        "there is no such operation",
+    ),
+    ("UPDATE policy_decisions SET operation_id = x'00'", "policy_decisions", "it can not be read"),
+    ("DELETE FROM policy_previews", "policy_previews", "missing"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_nowhere_is_found() {
+    let history = History::lived().await;
+    let whole = std::fs::read(history.database()).unwrap();
+    for (damage, table, what) in DAMAGES {
+        std::fs::write(history.database(), &whole).unwrap();
+        let mut conn = open(&history.database()).await;
+        sqlx::raw_sql(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+        let (findings, _) = checked(&history.database()).await.unwrap();
+        let says = findings.iter().any(|finding| finding.table == table && finding.what.starts_with(what));
+        assert!(says, "{damage}: {findings:#?}");
+    }
+}
+
+/// Missing leaves cost no more findings than there are rows around them.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_missing_event_is_not_told_for_the_whole_log() {
+    let history = History::lived().await;
+    let mut conn = open(&history.database()).await;
+    sqlx::raw_sql("DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5")
+        .execute(&mut conn)
+        .await
+        .unwrap();
+    conn.close().await.unwrap();
+    let (findings, checked) = checked(&history.database()).await.unwrap();
+    let rows: Vec<_> =
+        findings.iter().map(|finding| (finding.table.as_str(), finding.what.as_str())).collect();
+    assert_eq!(rows, [("events", "missing"); 2], "by its number, and by its place: {findings:#?}");
+    assert_eq!(
+        checked.head.map(|head| head.n_leaves),
+        Some(checked.n_events + 1),
+        "its parent is still there"
+    );
+}

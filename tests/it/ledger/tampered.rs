@@ -1,0 +1,348 @@
+//! Every row of every table, altered in turn: each value, the row gone, a row too many. Tables come from the schema, so that
+//! a new one cannot be forgotten.
+
+use super::checked;
+use super::history::{History, open};
+use gateway_store::Finding;
+use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Nothing follows from these, and nothing reads them.
+const MEANINGLESS: [(&str, &str); 4] = [
+    ("write_probe", "id"),
+    ("write_probe", "at_ms"),
+    // The migrator's own notes: when, and for how long.
+    ("_sqlx_migrations", "installed_on"),
+    ("_sqlx_migrations", "execution_time"),
+];
+const N_WORKERS: usize = 4;
+
+/// A table as the schema has it.
+#[derive(Debug)]
+struct Table {
+    name: String,
+    columns: Vec<Column>,
+    /// What names a row.
+    key: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Column {
+    name: String,
+    kind: String,
+    nullable: bool,
+}
+
+/// One thing done to one row.
+#[derive(Debug, Clone)]
+struct Tampering {
+    table: Arc<Table>,
+    /// As SQL.
+    sql: String,
+    what: String,
+    /// Any of these in a finding's row, or what it says of it, names it.
+    names: Vec<String>,
+}
+
+async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
+    sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(conn).await.unwrap()
+}
+
+async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
+    let names = texts(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").await;
+    let mut tables = Vec::new();
+    for name in names {
+        let sql = format!("SELECT name, type, \"notnull\", pk FROM pragma_table_info('{name}') ORDER BY cid");
+        let rows: Vec<(String, String, bool, i64)> =
+            sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut *conn).await.unwrap();
+        let mut key: Vec<_> =
+            rows.iter().filter(|(.., place)| *place > 0).map(|(name, ..)| name.clone()).collect();
+        if key.is_empty() {
+            key.push("rowid".to_owned());
+        }
+        let column = |(name, kind, notnull, place): (String, String, bool, i64)| Column {
+            name,
+            kind,
+            nullable: !notnull && place == 0,
+        };
+        let columns = rows.into_iter().map(column).collect();
+        tables.push(Arc::new(Table { name, columns, key }));
+    }
+    tables
+}
+
+/// A row: SQL literals of its columns, and of what names it.
+struct Literals {
+    columns: BTreeMap<String, String>,
+    wher: String,
+}
+
+async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Literals> {
+    let names: Vec<_> =
+        table.columns.iter().map(|column| column.name.clone()).chain(table.key.clone()).collect();
+    let quoted: Vec<_> = names.iter().map(|name| format!("quote({name})")).collect();
+    let sql = format!("SELECT {} FROM {} ORDER BY {}", quoted.join(", "), table.name, table.key.join(", "));
+    let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(conn).await.unwrap();
+    let literals = |row: sqlx::sqlite::SqliteRow| {
+        let columns: BTreeMap<_, _> = names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| (name.clone(), row.get::<String, _>(index)))
+            .collect();
+        let wher: Vec<_> = table.key.iter().map(|name| format!("{name} = {}", columns[name])).collect();
+        Literals { wher: wher.join(" AND "), columns }
+    };
+    rows.into_iter().map(literals).collect()
+}
+
+/// A literal with one bit of it turned, or one more.
+fn turned(literal: &str, kind: &str) -> String {
+    match kind {
+        "INTEGER" | "BIGINT" | "BOOLEAN" => format!("{literal} + 1"),
+        "BLOB" => {
+            let digits = literal.strip_prefix("X'").unwrap().strip_suffix('\'').unwrap();
+            let mut bytes = hex::decode(digits).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            format!("X'{}'", hex::encode(bytes))
+        }
+        _ if literal.parse::<i64>().is_ok() => format!("{literal} + 1"),
+        _ => {
+            let text = literal.strip_prefix('\'').unwrap().strip_suffix('\'').unwrap().replace("''", "'");
+            let mut bytes = text.into_bytes();
+            let middle = bytes.len() / 2;
+            match bytes.get_mut(middle) {
+                Some(byte) => *byte ^= 1,
+                None => bytes.push(b'x'),
+            }
+            format!("CAST(X'{}' AS TEXT)", hex::encode(bytes))
+        }
+    }
+}
+
+/// As findings name a value.
+fn shown(literal: &str) -> String {
+    match literal.strip_prefix("X'") {
+        Some(digits) => digits.trim_end_matches('\'').to_lowercase(),
+        None => literal.trim_matches('\'').to_owned(),
+    }
+}
+
+/// What names this row in a finding.
+fn names(table: &Table, row: &Literals) -> Vec<String> {
+    let value = |name: &str| shown(&row.columns[name]);
+    match table.name.as_str() {
+        "events" => vec![
+            format!("ledger_index {}", value("ledger_index")),
+            format!("seq {} of operation {}", value("seq"), value("operation_id")),
+        ],
+        "ledger_nodes" => vec![format!("level {}, position {}", value("level"), value("position"))],
+        "key_operations" => {
+            vec![format!("key_id {}, ledger_index {}", value("key_id"), value("ledger_index"))]
+        }
+        "idempotency_claims" => vec![format!("{:?}", value("idempotency_key")), value("operation_id")],
+        "policy_decisions" => vec![format!("decision_index {}", value("decision_index"))],
+        "policy_previews" => vec![format!("preview_index {}", value("preview_index"))],
+        "policy_activations" => vec![format!("sequence {}", value("sequence"))],
+        _ => table.key.iter().map(|name| value(name)).collect(),
+    }
+}
+
+fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
+    if table.columns.iter().all(|column| is_meaningless(table, &column.name)) {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let mut add = |what: String, sql: String, names: Vec<String>| {
+            let what = format!("{what}, {:.80}", row.wher);
+            all.push(Tampering { table: Arc::clone(table), sql, what, names });
+        };
+        for (column, how, value) in alterations(table, row) {
+            let sql = format!("UPDATE {} SET {column} = {value} WHERE {}", table.name, row.wher);
+            let names = [names(table, row), vec![new_name(table, row, column, &value)]].concat();
+            add(format!("{column} {how}"), sql, names);
+        }
+        // An activation that is gone shows in the next, which no longer follows from it.
+        let next = rows.get(index + 1).filter(|_| table.name == "policy_activations");
+        let neighbours = next.map(|next| names(table, next)).unwrap_or_default();
+        let names = [names(table, row), neighbours].concat();
+        add("deleted".to_owned(), format!("DELETE FROM {} WHERE {}", table.name, row.wher), names);
+        for (key, value) in free_keys(table, rows, row) {
+            let listed: Vec<_> = table.columns.iter().map(|column| column.name.as_str()).collect();
+            let value_of =
+                |name: &&str| if *name == key { value.clone() } else { row.columns[*name].clone() };
+            let values: Vec<_> = listed.iter().map(value_of).collect();
+            let sql =
+                format!("INSERT INTO {} ({}) VALUES ({})", table.name, listed.join(", "), values.join(", "));
+            add(format!("copied under another {key}"), sql, vec![new_name(table, row, key, &value)]);
+        }
+    }
+    all
+}
+
+fn is_meaningless(table: &Table, column: &str) -> bool {
+    MEANINGLESS.contains(&(table.name.as_str(), column))
+}
+
+/// Column, what is done to its value, and what it is then.
+fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static str, String)> {
+    let mut all = Vec::new();
+    for Column { name, kind, nullable } in &table.columns {
+        let literal = &row.columns[name];
+        if is_meaningless(table, name) {
+            continue;
+        }
+        if literal == "NULL" {
+            all.push((name.as_str(), "given", "zeroblob(32)".to_owned()));
+            continue;
+        }
+        all.push((name, "turned", turned(literal, kind)));
+        if *nullable {
+            all.push((name, "taken", "NULL".to_owned()));
+        }
+        // The same meaning in another spelling.
+        if literal.starts_with("'{") || literal.starts_with("'[") {
+            all.push((name, "spaced", format!("' ' || {literal}")));
+        }
+        if literal.starts_with("'{") && literal.contains("\"a") {
+            all.push((name, "escaped", literal.replacen("\"a", "\"\\u0061", 1)));
+        }
+    }
+    all
+}
+
+/// For each column of the key a value that no row has, or hardly.
+fn free_keys<'a>(table: &'a Table, rows: &[Literals], row: &Literals) -> Vec<(&'a str, String)> {
+    let free = |key: &'a String| {
+        let kind = table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
+        let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
+        let value = match numbers.max() {
+            Some(last) => format!("{last} + 1"),
+            None => turned(&row.columns[key], kind.unwrap_or_default()),
+        };
+        (key.as_str(), value)
+    };
+    table.key.iter().map(free).collect()
+}
+
+/// The row's name after its key was altered.
+fn new_name(table: &Table, row: &Literals, column: &str, value: &str) -> String {
+    let number = value.strip_suffix(" + 1").and_then(|number| number.parse::<i64>().ok());
+    let literal = number.map_or_else(|| value.to_owned(), |number| (number + 1).to_string());
+    let text = literal.strip_prefix("CAST(X'").and_then(|text| text.strip_suffix("' AS TEXT)"));
+    let literal = match text {
+        Some(digits) => format!("'{}'", String::from_utf8_lossy(&hex::decode(digits).unwrap())),
+        None => literal,
+    };
+    let mut columns = row.columns.clone();
+    columns.insert(column.to_owned(), literal);
+    let moved = Literals { columns, wher: String::new() };
+    names(table, &moved).into_iter().next().unwrap_or_default()
+}
+
+/// Whether a name stands in a text, and not as the beginning of a longer one.
+fn holds(text: &str, name: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+    text.match_indices(name).any(|(at, _)| ends(&text[at + name.len()..]))
+}
+
+/// Whether a finding names the table and the row.
+fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
+    let Tampering { table, names, .. } = tampering;
+    let says = |name: &String| holds(&finding.row, name) || holds(&finding.what, name);
+    match table.name.as_str() {
+        // Each says something of another table only, and is wrong when that is.
+        "sqlite_sequence" => ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"]
+            .contains(&finding.table.as_str()),
+        "policy_previews_dropped" => {
+            ["policy_previews", "policy_previews_dropped"].contains(&finding.table.as_str())
+        }
+        name => finding.table == name && names.iter().any(says),
+    }
+}
+
+/// None when the database itself refuses it, as it does a second row of a unique key.
+async fn findings(
+    pristine: &[u8],
+    path: &Path,
+    tampering: &Tampering,
+) -> Option<Result<Vec<Finding>, String>> {
+    fs::write(path, pristine).unwrap();
+    let mut conn = open(path).await;
+    let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
+    let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
+    let around = tampering.table.name == "policy_activations";
+    let mut script = String::new();
+    if around {
+        script.extend(names.iter().map(|name| format!("DROP TRIGGER {name};")));
+    }
+    script.push_str(&tampering.sql);
+    script.push(';');
+    if around {
+        script.extend(triggers.iter().map(|sql| format!("{sql};")));
+    }
+    let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await;
+    conn.close().await.unwrap();
+    match done {
+        Err(error) if error.to_string().contains("UNIQUE constraint failed") => return None,
+        done => drop(done.unwrap_or_else(|error| panic!("{tampering:?}: {error}"))),
+    }
+    Some(checked(path).await.map(|(findings, _)| findings).map_err(|error| error.to_string()))
+}
+
+/// What is wrong with the check, if it let this pass.
+async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<String> {
+    match findings(pristine, path, tampering).await? {
+        // The list of migrations is read before anything else is.
+        Err(_) if tampering.table.name == "_sqlx_migrations" => None,
+        Err(error) => Some(format!("{}: {}: not opened: {error}", tampering.table.name, tampering.what)),
+        Ok(found) if found.iter().any(|finding| is_named(tampering, finding)) => None,
+        Ok(found) => {
+            let found: Vec<_> = found.iter().take(6).map(ToString::to_string).collect();
+            Some(format!("{}: {}: {found:#?}", tampering.table.name, tampering.what))
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_row_of_every_table_altered_in_turn_is_found_and_named() {
+    let history = History::lived().await;
+    let database = history.database();
+    let mut conn = open(&database).await;
+    let mut all = Vec::new();
+    for table in tables(&mut conn).await {
+        let rows = rows(&mut conn, &table).await;
+        assert!(!rows.is_empty(), "`{}` has no rows to alter: the history must fill it", table.name);
+        all.extend(tamperings(&table, &rows));
+    }
+    conn.close().await.unwrap();
+    let pristine: Arc<[u8]> = fs::read(&database).unwrap().into();
+    let (all, next) = (Arc::new(all), Arc::new(AtomicUsize::new(0)));
+    let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." }).unwrap();
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..N_WORKERS {
+        let (all, next, pristine) = (Arc::clone(&all), Arc::clone(&next), Arc::clone(&pristine));
+        let path = folder.path().join(format!("{worker}.db"));
+        workers.spawn(async move {
+            let mut passed = Vec::new();
+            while let Some(tampering) = all.get(next.fetch_add(1, Ordering::SeqCst)) {
+                passed.extend(judged(&pristine, &path, tampering).await);
+            }
+            passed
+        });
+    }
+    let passed = workers.join_all().await.concat();
+    assert!(
+        passed.is_empty(),
+        "{} of {} passed:\n{}",
+        passed.len(),
+        all.len(),
+        passed[..passed.len().min(12)].join("\n")
+    );
+    assert!(all.len() > 1000, "{}", all.len());
+}
