@@ -18,7 +18,8 @@ fn steady(value: Value) -> Value {
         Value::String(text) if text.starts_with("frost-") && text.contains(':') => {
             json!(text.split_once(':').map(|(profile, _)| format!("{profile}:<key>")))
         }
-        Value::String(text) if text.starts_with("c2sp.org/tlog-proof@") => json!("<tlog-proof>"),
+        // Proofs and notes: their signature lines begin with a dash.
+        Value::String(text) if text.contains("\n\n\u{2014} ") => json!("<signed note>"),
         Value::String(text) => {
             let words: Vec<_> =
                 text.split('/').map(|word| if word.len() == 64 { "<id>" } else { word }).collect();
