@@ -16,6 +16,7 @@ mod ledger;
 mod moments;
 mod policies;
 mod race;
+mod receipts;
 mod records;
 mod routes;
 mod start;

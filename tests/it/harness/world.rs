@@ -34,7 +34,7 @@ pub(crate) struct World {
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
     /// What the policy was asked; only where there are faults.
     pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
-    settings: Settings,
+    pub(crate) settings: Settings,
     folder: TempDir,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String
     flags
 }
 
-fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
+pub(crate) fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
     Settings::parse(&resolve(&settings(folder, given), [], None).unwrap()).unwrap()
 }
 

@@ -18,6 +18,8 @@ fn steady(value: Value) -> Value {
         Value::String(text) if text.starts_with("frost-") && text.contains(':') => {
             json!(text.split_once(':').map(|(profile, _)| format!("{profile}:<key>")))
         }
+        // Proofs and notes: their signature lines begin with a dash.
+        Value::String(text) if text.contains("\n\n\u{2014} ") => json!("<signed note>"),
         Value::String(text) => {
             let words: Vec<_> =
                 text.split('/').map(|word| if word.len() == 64 { "<id>" } else { word }).collect();

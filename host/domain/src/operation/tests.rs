@@ -58,3 +58,74 @@ fn rotations_survive_crashes() {
 fn recoveries_survive_crashes() {
     simulate(Kind::Recover);
 }
+
+/// Whatever a runtime says: without the word of everybody who had a part, nothing is executed.
+#[test]
+fn a_result_without_every_word_for_it_moves_nothing() {
+    use super::{Ask, Command, Outcome, Phase, Step, decide, next};
+    for kind in [Kind::Payment, Kind::Refresh] {
+        let mut machine = life::begun(kind);
+        let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+        let answer = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+        let settle = |change: fn(&mut Vec<crate::receipt::NodeReceipt>)| {
+            let mut outcome = answer.clone();
+            match &mut outcome {
+                Outcome::Signed { receipts, .. } | Outcome::Staged { receipts, .. } => change(receipts),
+                other => panic!("{other:?}"),
+            }
+            let result_root = outcome.result_root().unwrap();
+            let ask = Ask::Settle { effect: effect.id, outcome, result_root };
+            decide(&machine.operation, &Command { at: machine.now, ask }).unwrap()
+        };
+        assert_eq!(settle(|receipts| receipts.truncate(1)), []);
+        assert_eq!(settle(Vec::clear), []);
+        assert_eq!(settle(|receipts| receipts[0].participant.0 = 63), []);
+        assert!(!settle(|_| {}).is_empty());
+        assert!(matches!(machine.operation.phase, Phase::Preparing { .. }));
+    }
+}
+
+/// A node that has confirmed is not asked again; what it says again is not recorded again.
+#[test]
+fn a_promotion_is_recorded_once_for_each_node() {
+    use super::{Ask, Change, Command, Outcome, Step, decide, evolve, next};
+    let mut machine = life::begun(Kind::Refresh);
+    assert!(machine.drive_once());
+    let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+    let acked = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let Outcome::Acked(all) = acked else { panic!("{acked:?}") };
+    let acknowledge = |operation: &super::Operation, receipts: &[crate::receipt::NodeReceipt]| {
+        let Step::Perform(effect) = next(operation) else { panic!() };
+        let outcome = Outcome::Acked(receipts.to_vec());
+        let result_root = outcome.result_root().unwrap();
+        let ask = Ask::Settle { effect: effect.id, outcome, result_root };
+        decide(operation, &Command { at: machine.now, ask }).unwrap()
+    };
+    let first = acknowledge(&machine.operation, &all[..1]);
+    let waiting = evolve(machine.operation.clone(), &first[0]);
+    assert_eq!(acknowledge(&waiting, &all[..1]), []);
+    let rest = acknowledge(&waiting, &all);
+    assert_eq!(rest[0].change, Change::EpochAcked { receipts: all[1..].to_vec() });
+}
+
+/// Lost attempts leave no receipts; those of the one that succeeded say which it was.
+#[test]
+fn receipts_of_a_ceremony_name_its_attempt() {
+    use super::{Ask, Command, Outcome, Step, decide, next};
+    use crate::receipt::{Deed, attested};
+    let mut machine = life::begun(Kind::Payment);
+    let settle = |operation: &super::Operation, outcome: Outcome| {
+        let Step::Perform(effect) = next(operation) else { panic!() };
+        let result_root = outcome.result_root().unwrap();
+        let ask = Ask::Settle { effect: effect.id, outcome, result_root };
+        decide(operation, &Command { at: crate::time::EpochMs(1), ask }).unwrap()
+    };
+    let lost = settle(&machine.operation, Outcome::AttemptLost("a node restarted".into()));
+    machine.operation = super::evolve(machine.operation, &lost[0]);
+    let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+    let signed = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let executed = settle(&machine.operation, signed);
+    let (deed, _) = attested(&machine.operation, &executed[0]).unwrap();
+    assert!(matches!(deed, Deed::Signed { attempt: 2, .. }), "{deed:?}");
+    invariants::receipts_hold(&machine.operation, &executed[0]);
+}

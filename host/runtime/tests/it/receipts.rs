@@ -4,7 +4,7 @@
 use crate::support::{World, operation};
 use crate::verify::check;
 use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase};
-use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement, Signature, attested};
+use gateway_domain::receipt::{Chain, Deed, NodeReceipt, ReceiptStatement, Signature, attested};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::Node;
 use gateway_node::testing::{SUITES, asset_action, hex32, kek, key_create, roster};
@@ -90,7 +90,24 @@ async fn a_lie_acknowledges_nothing_and_the_others_go_on() {
         be_honest(&world).await;
         assert_eq!(acknowledged(&world, &signing).await, [0, 1, 2], "{step:?}");
     }
-    assert_eq!(world.live(signing).await.phase, Phase::Published);
+    let published = world.live(signing).await;
+    assert_eq!(published.phase, Phase::Published);
+    // Whoever lied before the ceremony was asked last in it.
+    assert_eq!(published.signature.unwrap().signers, roster(&[0, 2]));
+}
+
+/// Every bit of it true, and nothing that the liar did.
+#[tokio::test]
+async fn the_true_word_of_another_acknowledges_nothing() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let applying = until(&mut world, operation(1, asset_action(&[0, 1, 2], 7)), &Phase::Applying).await;
+    begin_to_lie(&world, EffectStep::Admission, |_, other, truth| {
+        let (admission_hash, operation_id) = (truth.admission_hash, truth.operation_id);
+        let chain = Chain { admission_hash, operation_id, participant: other.participant() };
+        other.sign_anything(&chain.statement(&Deed::Admitted).unwrap())
+    })
+    .await;
+    assert_eq!(acknowledged(&world, &applying).await, [0, 2]);
 }
 
 #[tokio::test]

@@ -44,6 +44,20 @@ pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
     machine
 }
 
+/// A life that owes its ceremony, with a world that does as it is asked.
+pub(crate) fn begun(kind: Kind) -> Machine {
+    let mut machine = Machine::submit(0, submission(intent(kind, PublicationMode::Manual), 0));
+    machine.world.calm = true;
+    while !matches!(machine.operation.phase, Phase::Preparing { .. }) {
+        if machine.operation.phase == Phase::Admitted {
+            machine.ask(execute()).unwrap();
+        } else {
+            assert!(machine.drive_once(), "nothing moved");
+        }
+    }
+    machine
+}
+
 /// Nodes without which the operation reaches its end: signers above the threshold, and holders that leave.
 const fn dispensable(kind: Kind) -> &'static [u16] {
     match kind {

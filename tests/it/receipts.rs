@@ -1,0 +1,39 @@
+//! What nodes signed, as somebody checks it who has the events and the keys that the deployment gives out.
+
+use crate::harness::samples::{payment, published};
+use crate::harness::world::{World, parsed};
+use gateway_domain::ids::OperationId;
+use gateway_domain::operation::replay;
+use gateway_domain::receipt::{Chain, attested};
+use gateway_engine::ports::ReadOperations;
+use operation_gateway::compose::node_identities;
+
+#[tokio::test]
+async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
+    let world = World::start().await;
+    let view = published(&world, &payment("receipts")).await;
+    // Beside the gateway, which has the nodes' databases open.
+    let pinned = node_identities(&world.settings).await.unwrap();
+    let id: OperationId = view["operation_id"].as_str().unwrap().parse().unwrap();
+    let events = world.store.operation_events(id).await.unwrap();
+    let events: Vec<_> = events.into_iter().map(|chained| chained.event).collect();
+    let mut n_receipts = vec![];
+    for n_before in 1..events.len() {
+        let before = replay(&events[..n_before]).unwrap();
+        let Some((deed, receipts)) = attested(&before, &events[n_before]) else { continue };
+        for receipt in receipts {
+            let statement = Chain::of(&before, receipt.participant).unwrap().statement(&deed).unwrap();
+            receipt.verify(&statement, &pinned[&receipt.participant]).unwrap();
+        }
+        n_receipts.push((deed.step().as_str(), receipts.len()));
+    }
+    assert_eq!(n_receipts, [("admission", 3), ("policy-receipt", 3), ("execute", 2), ("publish", 3)]);
+}
+
+#[tokio::test]
+async fn asking_for_keys_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = parsed(folder.path(), &[]);
+    assert!(node_identities(&settings).await.unwrap().is_empty());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
