@@ -146,3 +146,6 @@ fn imports(manifest: &Manifest, findings: &mut Findings) {
         findings.note("wasi", format!("`{import}` is imported: {allows}"));
     }
 }
+
+#[cfg(test)]
+mod tests;
