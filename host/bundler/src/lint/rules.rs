@@ -31,12 +31,7 @@ pub(super) fn all(bundle: &Bundle, usage: &Usage, now: EpochMs) -> Result<Vec<Fi
     headroom("memory", manifest.limits.memory_bytes, usage.memory_bytes, &mut findings);
     validity(manifest, now, &mut findings);
     imports(manifest, &mut findings);
-    let component_bytes = bundle.component()?.len();
-    if component_bytes > COMPONENT_BYTES_USUAL {
-        let text =
-            format!("`{COMPONENT_FILE}` has {component_bytes} bytes, usual are {COMPONENT_BYTES_USUAL}");
-        findings.warning("size", text);
-    }
+    size(bundle.component()?.len(), &mut findings);
     Ok(findings.0)
 }
 
@@ -137,6 +132,14 @@ fn validity(manifest: &Manifest, now: EpochMs, findings: &mut Findings) {
                 .warning("expires_soon", format!("it is valid to {end} ms, less than two weeks from now"));
         }
         Some(_) => {}
+    }
+}
+
+fn size(component_bytes: usize, findings: &mut Findings) {
+    if component_bytes > COMPONENT_BYTES_USUAL {
+        let text =
+            format!("`{COMPONENT_FILE}` has {component_bytes} bytes, usual are {COMPONENT_BYTES_USUAL}");
+        findings.warning("size", text);
     }
 }
 

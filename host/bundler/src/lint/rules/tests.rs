@@ -110,6 +110,12 @@ fn validity_ends_and_not_too_soon() {
 }
 
 #[test]
+fn a_component_with_a_runtime_in_it_is_named() {
+    assert_eq!(found(|findings| size(COMPONENT_BYTES_USUAL, findings)), []);
+    assert_eq!(found(|findings| size(COMPONENT_BYTES_USUAL + 1, findings)), [(Level::Warning, "size")]);
+}
+
+#[test]
 fn wasi_is_named() {
     let mut manifest = manifest();
     assert_eq!(found(|findings| imports(&manifest, findings)), []);
