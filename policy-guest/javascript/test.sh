@@ -1,8 +1,19 @@
 #!/bin/sh
-# Builds the example, signs it with the development key, and runs its vectors in the gateway's policy host.
+# Builds the example, completes and signs it with the development key, and runs its vectors as the gateway does.
+# OPERATION_GATEWAY: a binary that is there already, to build none.
 set -eu
 cd "$(dirname "$0")"
 ./build.sh
 cd ../..
-exec cargo run --release -p gateway-policy --example pack -- \
-  policy-guest/javascript/target/bundle bundles/development-signing-key.json
+bundle() {
+  if [ -n "${OPERATION_GATEWAY:-}" ]; then
+    "$OPERATION_GATEWAY" bundle "$@"
+  else
+    cargo run --quiet --release --locked -p operation-gateway -- bundle "$@"
+  fi
+}
+made=policy-guest/javascript/target/bundle
+bundle complete "$made"
+bundle sign "$made" --key bundles/development-signing-key.json
+bundle verify "$made" --trust bundles/trust-development.json
+bundle test "$made" --strict

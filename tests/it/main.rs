@@ -7,6 +7,7 @@ mod canaries;
 mod coverage;
 mod crash;
 mod crash_custody;
+mod crash_velocity;
 mod custody;
 mod evidence;
 mod flows;

@@ -1,6 +1,7 @@
 //! The life of bundles in the running gateway: the real process, its files, signals and crashes.
 
 mod load;
+mod unnoticed;
 
 use crate::harness::bundles::{self, Site, hash, key, release, status, until, until_active};
 use crate::harness::process::{Process, request, text};

@@ -53,8 +53,8 @@ impl fmt::Display for Activated {
     }
 }
 
-/// Verifies the bundle as the gateway will, and exchanges the folder for it. A reader of the folder sees the old
-/// bundle or the new one, whole.
+/// Verifies the bundle as the gateway will, and exchanges the folder for it. A reader of the folder finds the old bundle
+/// or the new one. Whoever is reading the old one at that moment finds files missing, and has to look again.
 ///
 /// # Errors
 /// [`Error::Bundle`] for a bundle that the gateway would refuse, [`Error::Write`]; the folder is as it was then.
@@ -92,4 +92,40 @@ fn exchange(files: &BundleFiles, into: &Path) -> io::Result<()> {
     exchanged.and(tidied)?;
     let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::File::open(parent)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_policy::bundle::MANIFEST_FILE;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    const N_EXCHANGES: usize = 40;
+
+    /// As a gateway that looks at the wrong moment.
+    #[test]
+    fn a_reader_never_finds_the_folder_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let into = folder.path().join("active");
+        let files = BundleFiles::new([(MANIFEST_FILE.to_owned(), b"{}".to_vec())]).unwrap();
+        exchange(&files, &into).unwrap();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut n_reads = 0_u32;
+                while !over.load(Ordering::Relaxed) {
+                    assert!(into.is_dir(), "gone");
+                    n_reads += 1;
+                }
+                n_reads
+            });
+            for _ in 0..N_EXCHANGES {
+                exchange(&files, &into).unwrap();
+            }
+            over.store(true, Ordering::Relaxed);
+            assert!(reader.join().unwrap() > 0);
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 }

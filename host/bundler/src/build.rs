@@ -58,6 +58,21 @@ pub fn build(build: &Build) -> Result<Built, Error> {
     let folder = source::folder(&build.bundle)?;
     let before = BundleFiles::read(&folder)?;
     let after = pack::complete(&PolicyEngine::new()?, &with_component(&before, &compile(build)?)?)?;
+    write(&folder, &before, &after)
+}
+
+/// Completes the manifest of a bundle whose component another tool made, for languages that [`build`] does not know.
+///
+/// # Errors
+/// [`Error::Bundle`] for a draft or component that no bundle may have; nothing is written then.
+pub fn complete(bundle: &Path) -> Result<Built, Error> {
+    let folder = source::folder(bundle)?;
+    let before = BundleFiles::read(&folder)?;
+    write(&folder, &before, &pack::complete(&PolicyEngine::new()?, &before)?)
+}
+
+/// Makes the folder's files `after`, where they are not.
+fn write(folder: &Path, before: &BundleFiles, after: &BundleFiles) -> Result<Built, Error> {
     let gone: Vec<_> = before.iter().map(|(name, _)| name).filter(|name| after.get(name).is_err()).collect();
     for (name, bytes) in after.iter().filter(|(name, bytes)| before.get(name).ok() != Some(bytes)) {
         layout::write(&folder.join(name), bytes)?;

@@ -41,3 +41,28 @@ impl<K: Ord> Locks<K> {
         lock.lock_owned().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More names than are ever kept for nothing.
+    const N_NAMES: u32 = 5_000;
+
+    #[tokio::test]
+    async fn a_name_that_is_held_is_never_forgotten_and_others_are() {
+        let locks = Locks::default();
+        let held = locks.lock(0).await;
+        for name in 1..N_NAMES {
+            drop(locks.lock(name).await);
+        }
+        assert!(locks.0.lock().unwrap().len() <= 1024, "names nobody works under pile up");
+        tokio::select! {
+            biased;
+            _ = locks.lock(0) => panic!("two have their turn"),
+            () = std::future::ready(()) => {}
+        }
+        drop(held);
+        drop(locks.lock(0).await);
+    }
+}

@@ -66,3 +66,66 @@ pub(crate) fn check_read(intent: &Intent, outcome: &policy::Outcome) -> Result<(
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_domain::ids::Hex32;
+    use gateway_domain::intent::{PublicationMode, Refresh, SigningTerms};
+    use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum};
+    use gateway_domain::roster::Roster;
+
+    fn payment() -> Intent {
+        Intent::Payment(Payment {
+            key_ref: None,
+            from_account: "a".into(),
+            to_account: "b".into(),
+            amount_minor: 1,
+            currency: "EUR".into(),
+            reference: None,
+            bip32: None,
+            terms: SigningTerms {
+                requested_participants: Roster::parse(&[0, 1]).unwrap(),
+                threshold: None,
+                epoch_fence_token_hex: None,
+                publication_mode: PublicationMode::Manual,
+            },
+        })
+    }
+
+    fn refresh() -> Intent {
+        Intent::Refresh(Refresh {
+            change: gateway_domain::intent::Lifecycle {
+                target_epoch: gateway_domain::ids::EpochName("2".into()),
+                reason: "drill".into(),
+                publication_mode: PublicationMode::Manual,
+                metadata: Default::default(),
+            },
+        })
+    }
+
+    fn having_asked(names: &[&str]) -> Outcome {
+        Outcome {
+            decision: Decision::Allow,
+            bundle_id: String::new(),
+            bundle_hash: Hex32::ZERO,
+            reasons: vec![],
+            obligations: vec![],
+            facts: names.iter().map(|name| FactRead { name: (*name).into(), value: None }).collect(),
+            quorum: Quorum::default(),
+            input_hash: Hex32::ZERO,
+            output_hash: Hex32::ZERO,
+            fuel_used: 1,
+            fault: None,
+        }
+    }
+
+    #[test]
+    fn a_verdict_on_a_payment_that_asked_for_what_was_not_read_is_none() {
+        let velocity = ["time.now_ms", "velocity.account.day_minor"];
+        let refused = check_read(&payment(), &having_asked(&velocity)).unwrap_err();
+        assert!(refused.detail.contains("`velocity.account.day_minor`"), "{}", refused.detail);
+        assert!(check_read(&payment(), &having_asked(&["time.now_ms"])).is_ok());
+        assert!(check_read(&refresh(), &having_asked(&velocity)).is_ok(), "nothing else spends");
+    }
+}

@@ -14,7 +14,7 @@ use crate::limits::{
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::{FactRead, Facts, Outcome, Request};
+use gateway_domain::policy::{Decision, FactRead, Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -301,6 +301,14 @@ impl Judged {
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    /// What the policy decided.
+    ///
+    /// # Errors
+    /// Why there is no verdict.
+    pub fn decision(&self) -> Result<Decision, EvaluationFault> {
+        self.verdict.as_ref().map(|verdict| convert::decision(verdict.decision)).map_err(|fault| *fault)
     }
 
     /// Why there is no verdict.

@@ -1,6 +1,9 @@
 //! Whatever is wrong is one line, a non-zero exit, and nothing done.
 
 use super::{bundle, command, committed, copy, payment_guard};
+use gateway_domain::ids::Hex32;
+use gateway_policy::bundle::pack;
+use gateway_policy::{BundleFiles, PolicyEngine, TrustPolicy};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -46,6 +49,10 @@ fn keys_that_others_can_read_or_that_are_none_sign_nothing() {
     copy(&payment_guard(), &here.join("guard"));
     bundle(here, &["key", "new", "author.key"]).ok();
     assert_eq!(bundle(here, &["key", "new", "author.key"]).refused(), "`author.key` exists already");
+    fs::write(here.join("roots.json"), "somebody's").unwrap();
+    let said = bundle(here, &["key", "new", "other.key", "--roots", "roots.json"]).refused();
+    assert_eq!(said, "`roots.json` exists already");
+    assert_eq!(fs::read(here.join("roots.json")).unwrap(), b"somebody's");
     let path = here.join("author.key");
     let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -91,6 +98,48 @@ fn a_bundle_that_would_be_refused_is_neither_signed_nor_verified() {
     {
         assert!(said.refused().contains("`policy.wasm` was changed"));
     }
+}
+
+#[test]
+fn a_bundle_that_has_expired_is_not_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    copy(&payment_guard(), &here.join("guard"));
+    fs::remove_dir_all(here.join("guard/signatures")).unwrap();
+    let path = here.join("guard/manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["not_after_ms"] = 1_000.into();
+    fs::write(&path, manifest.to_string()).unwrap();
+    let key = committed("development-signing-key.json");
+    bundle(here, &["sign", "guard", "--key", &key]).ok();
+    let said = bundle(here, &["verify", "guard", "--trust", &trust()]).refused();
+    assert!(said.contains("bundle expired at 1000 ms"), "{said}");
+}
+
+#[test]
+fn a_bundle_that_breaks_its_promises_is_neither_signed_nor_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    copy(&payment_guard(), &here.join("guard"));
+    fs::remove_dir_all(here.join("guard/signatures")).unwrap();
+    let vectors = here.join("guard/tests/custody.json");
+    let text = fs::read_to_string(&vectors).unwrap();
+    fs::write(&vectors, text.replacen("\"required\": 2", "\"required\": 3", 1)).unwrap();
+    let files = BundleFiles::read(&here.join("guard")).unwrap();
+    // Complete and signed, as by somebody with another tool.
+    let files = pack::complete(&PolicyEngine::new().unwrap(), &files).unwrap();
+    let files = files.with([pack::sign(&files, &crate::harness::bundles::key(1)).unwrap()]).unwrap();
+    crate::harness::bundles::write_folder(&here.join("guard"), &files);
+    let public = Hex32::new(crate::harness::bundles::key(1).verifying_key().to_bytes());
+    let roots = serde_json::to_vec(&TrustPolicy::of_one("author", public)).unwrap();
+    fs::write(here.join("roots.json"), roots).unwrap();
+    let key = committed("development-signing-key.json");
+    for words in [&["sign", "guard", "--key", &key][..], &["verify", "guard", "--trust", "roots.json"]] {
+        let said = bundle(here, words).refused();
+        assert!(said.contains("tests/custody.json"), "{said}");
+    }
+    let signatures = fs::read_dir(here.join("guard/signatures")).unwrap().count();
+    assert_eq!(signatures, 1, "nothing was signed");
 }
 
 #[test]

@@ -37,6 +37,29 @@ fn inspect() {
 }
 
 #[test]
+fn inspect_says_what_does_not_belong_together() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&payment_guard(), folder.path());
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("tests/extra.json"), "[]").unwrap();
+    fs::write(at("tests/quorum.json"), "[]").unwrap();
+    fs::remove_file(at("tests/custody.json")).unwrap();
+    let said = bundle(folder.path(), &["inspect", "."]).ok();
+    let faults: Vec<_> = said.lines().filter(|line| line.starts_with("FAULT")).collect();
+    let expected = [
+        "FAULT       `tests/custody.json` is missing",
+        "FAULT       `tests/quorum.json` was changed",
+        "FAULT       `tests/extra.json` is not in the manifest",
+    ];
+    assert_eq!(faults, expected);
+    assert!(said.contains("over this manifest, not checked"), "{said}");
+    let manifest = fs::read_to_string(at("manifest.json")).unwrap();
+    fs::write(at("manifest.json"), manifest.replacen("\"version\": \"", "\"version\": \"9", 1)).unwrap();
+    let said = bundle(folder.path(), &["inspect", "."]).ok();
+    assert!(said.contains("over ANOTHER MANIFEST, not checked"), "{said}");
+}
+
+#[test]
 fn lint() {
     assert_snapshot!(steady(&bundle(&payment_guard(), &["lint", "."]).ok()));
     let json = bundle(&payment_guard(), &["lint", ".", "--json"]).ok();
@@ -66,6 +89,27 @@ fn test_of_a_draft_that_breaks_a_promise() {
     fs::write(folder.path().join("tests/custody.json"), broken).unwrap();
     assert_snapshot!("broken_promise_test", steady(&bundle(folder.path(), &["test", "."]).found()));
     assert_snapshot!("broken_promise_lint", steady(&bundle(folder.path(), &["lint", "."]).found()));
+}
+
+#[test]
+fn a_bundle_of_another_tool_is_completed_and_can_be_signed() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&payment_guard(), folder.path());
+    let complete = || bundle(folder.path(), &["complete", "."]).ok();
+    assert!(complete().contains("(unchanged)"), "what is complete stays as it is, signatures and all");
+    let path = folder.path().join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let committed_files = manifest["files"].take();
+    (manifest["files"], manifest["capabilities"]) = (serde_json::json!({}), serde_json::json!([]));
+    fs::write(&path, manifest.to_string()).unwrap();
+    let said = complete();
+    assert!(said.contains("signatures  1 of the bundle before this dropped"), "{said}");
+    let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(manifest["files"], committed_files);
+    let key = committed("development-signing-key.json");
+    let signed = bundle(folder.path(), &["sign", ".", "--key", &key]).ok();
+    let there = bundle(&payment_guard(), &["inspect", "."]).ok();
+    assert_eq!(super::value(&signed, "bundle hash"), super::value(&there, "bundle hash"));
 }
 
 #[test]
@@ -111,6 +155,10 @@ fn diff() {
     let json: serde_json::Value =
         serde_json::from_str(&bundle(folder.path(), &["diff", "old", "new", "--json"]).ok()).unwrap();
     assert!(!json["verdicts"]["differences"].as_array().unwrap().is_empty());
+    // The vectors of both are asked, whichever is the old one.
+    let back: serde_json::Value =
+        serde_json::from_str(&bundle(folder.path(), &["diff", "new", "old", "--json"]).ok()).unwrap();
+    assert_eq!(back["verdicts"]["n_asked"], json["verdicts"]["n_asked"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Releases of the default policy, signed by keys of the tests' own.
 
-use super::process::{Process, request};
+use super::process::{Process, request, tool};
 use ed25519_dalek::SigningKey;
 use gateway_domain::ids::Hex32;
 use gateway_policy::bundle::{ActivationRecord, MANIFEST_FILE, Manifest, Role, is_signature, pack};
@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// Enough for the default policy to say what it is, and for nothing more.
+const FUEL_STARVED: u64 = 2_000;
+
 pub(crate) fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32])
 }
@@ -18,10 +21,28 @@ pub(crate) fn key(seed: u8) -> SigningKey {
 /// The default policy under another sequence, and so under another hash, signed by this key.
 pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard");
-    let files = BundleFiles::read(&root).unwrap();
+    released(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
+}
+
+/// As [`release`], with too little fuel for any evaluation. It promises nothing by vectors, for it would break it.
+pub(crate) fn starved(sequence: u64, signer: &SigningKey) -> BundleFiles {
+    let is_promise = |name: &str| name.starts_with("tests/");
+    released(release(sequence, signer).only(|name| !is_promise(name)), sequence, signer, |manifest| {
+        manifest.files.retain(|name, _| !is_promise(name));
+        manifest.limits.fuel = FUEL_STARVED;
+    })
+}
+
+fn released(
+    files: BundleFiles,
+    sequence: u64,
+    signer: &SigningKey,
+    change: impl FnOnce(&mut Manifest),
+) -> BundleFiles {
     let mut manifest = Manifest::parse(files.get(MANIFEST_FILE).unwrap()).unwrap();
     manifest.sequence = sequence;
     manifest.version = format!("test-{sequence}");
+    change(&mut manifest);
     let manifest = (MANIFEST_FILE.to_owned(), serde_json::to_vec(&manifest).unwrap());
     let unsigned = files.only(|name| !is_signature(name)).with([manifest]).unwrap();
     unsigned.with([pack::sign(&unsigned, signer).unwrap()]).unwrap()
@@ -77,17 +98,29 @@ impl Site {
 
     /// The real process, looking every so many milliseconds; 0: only on SIGHUP.
     pub(crate) fn start(&self, watch_ms: u32, failpoint: Option<&str>) -> Process {
-        let shown = |name: &str| self.path(name).to_str().unwrap().to_owned();
-        let (bundle, trust) = (shown("bundle"), shown("trust.json"));
-        let (activation, candidate) = (shown("activation.json"), shown("candidate"));
-        let given = [
-            ("policy_bundle", bundle.as_str()),
-            ("policy_trust_roots", &trust),
-            ("policy_activation", &activation),
-            ("policy_candidate", &candidate),
-            ("policy_watch_ms", &watch_ms.to_string()),
+        self.start_with(&[("policy_watch_ms", &watch_ms.to_string())], failpoint)
+    }
+
+    /// The real process with settings besides the site's own.
+    pub(crate) fn start_with(&self, given: &[(&str, &str)], failpoint: Option<&str>) -> Process {
+        self.with_settings(given, |folder, given| Process::start(folder, failpoint, given))
+    }
+
+    /// Another command of the same binary, on the same data.
+    pub(crate) fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.with_settings(&[], |folder, given| tool(folder, given, arguments))
+    }
+
+    fn with_settings<T>(&self, given: &[(&str, &str)], run: impl FnOnce(&Path, &[(&str, &str)]) -> T) -> T {
+        let paths = [
+            ("policy_bundle", self.path("bundle")),
+            ("policy_trust_roots", self.path("trust.json")),
+            ("policy_activation", self.path("activation.json")),
+            ("policy_candidate", self.path("candidate")),
         ];
-        Process::start(self.0.path(), failpoint, &given)
+        let own = paths.iter().map(|(name, path)| (*name, path.to_str().unwrap()));
+        let all: Vec<_> = own.chain(given.iter().copied()).collect();
+        run(self.0.path(), &all)
     }
 }
 

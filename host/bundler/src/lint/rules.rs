@@ -31,12 +31,7 @@ pub(super) fn all(bundle: &Bundle, usage: &Usage, now: EpochMs) -> Result<Vec<Fi
     headroom("memory", manifest.limits.memory_bytes, usage.memory_bytes, &mut findings);
     validity(manifest, now, &mut findings);
     imports(manifest, &mut findings);
-    let component_bytes = bundle.component()?.len();
-    if component_bytes > COMPONENT_BYTES_USUAL {
-        let text =
-            format!("`{COMPONENT_FILE}` has {component_bytes} bytes, usual are {COMPONENT_BYTES_USUAL}");
-        findings.warning("size", text);
-    }
+    size(bundle.component()?.len(), &mut findings);
     Ok(findings.0)
 }
 
@@ -140,9 +135,20 @@ fn validity(manifest: &Manifest, now: EpochMs, findings: &mut Findings) {
     }
 }
 
+fn size(component_bytes: usize, findings: &mut Findings) {
+    if component_bytes > COMPONENT_BYTES_USUAL {
+        let text =
+            format!("`{COMPONENT_FILE}` has {component_bytes} bytes, usual are {COMPONENT_BYTES_USUAL}");
+        findings.warning("size", text);
+    }
+}
+
 fn imports(manifest: &Manifest, findings: &mut Findings) {
     for import in manifest.capabilities.iter().filter(|import| import.starts_with("wasi:")) {
         let allows = crate::inspect::allows(import);
         findings.note("wasi", format!("`{import}` is imported: {allows}"));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,3 +37,28 @@ impl Spent {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sum_is_the_fact_of_its_name() {
+        let spent = Spent {
+            account_hour_minor: 1,
+            account_day_minor: 2,
+            account_day_count: 3,
+            recipient_hour_minor: 4,
+            recipient_day_minor: 5,
+        };
+        let facts = spent.facts().map(|(name, value)| format!("{name} = {value}"));
+        let expected = [
+            "velocity.account.day_count = 3",
+            "velocity.account.day_minor = 2",
+            "velocity.account.hour_minor = 1",
+            "velocity.recipient.day_minor = 5",
+            "velocity.recipient.hour_minor = 4",
+        ];
+        assert_eq!(facts, expected);
+    }
+}

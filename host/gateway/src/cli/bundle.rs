@@ -46,6 +46,7 @@ fn answer(name: &str, given: &Given<'_>) -> Result<Answer, Error> {
     match name {
         "new" => given.says(&create::create(&given.text("NAME").parse()?, &given.path("into"))?),
         "build" => given.says(&build(given)?),
+        "complete" => given.says(&build::complete(&given.path("DIR"))?),
         "test" => {
             let tested = test::test(&given.path("DIR"))?;
             given.judges(&tested, tested.passed(given.flag("strict")))

@@ -7,19 +7,27 @@ use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
 use gateway_domain::policy::{Decision, Facts, Moment};
 
 /// What a guest may import here: (interface, function, its parameters and results as the canonical ABI lowers them).
-const IMPORTS: [(&str, &str, &str); 20] = [
+const IMPORTS: [(&str, &str, &str); 28] = [
     ("cli/environment", "get-environment", "(param i32)"),
     ("cli/environment", "get-arguments", "(param i32)"),
     ("cli/environment", "initial-cwd", "(param i32)"),
     ("cli/exit", "exit", "(param i32)"),
+    ("cli/exit", "exit-with-code", "(param i32)"),
     ("cli/stdin", "get-stdin", "(result i32)"),
     ("cli/stdout", "get-stdout", "(result i32)"),
+    ("cli/terminal-stdin", "get-terminal-stdin", "(param i32)"),
     ("cli/terminal-stdout", "get-terminal-stdout", "(param i32)"),
     ("io/streams", "[method]input-stream.blocking-read", "(param i32 i64 i32)"),
+    ("io/streams", "[method]input-stream.blocking-skip", "(param i32 i64 i32)"),
     ("io/streams", "[method]output-stream.check-write", "(param i32 i32)"),
     ("io/streams", "[method]output-stream.blocking-write-and-flush", "(param i32 i32 i32 i32)"),
+    ("io/streams", "[method]output-stream.blocking-flush", "(param i32 i32)"),
+    ("io/streams", "[method]output-stream.blocking-write-zeroes-and-flush", "(param i32 i64 i32)"),
+    ("io/streams", "[method]output-stream.subscribe", "(param i32) (result i32)"),
     ("io/streams", "[method]output-stream.splice", "(param i32 i32 i64 i32)"),
     ("io/poll", "[method]pollable.block", "(param i32)"),
+    ("io/poll", "[method]pollable.ready", "(param i32) (result i32)"),
+    ("io/poll", "poll", "(param i32 i32 i32)"),
     ("clocks/monotonic-clock", "now", "(result i64)"),
     ("clocks/monotonic-clock", "subscribe-duration", "(param i64) (result i32)"),
     ("clocks/wall-clock", "now", "(param i32)"),
@@ -95,7 +103,8 @@ fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
             format!("(call {list} (i32.const 512)) (call $expect (i32.const 516) (i32.const 0)) i32.const 0");
         allowed(&evaluate(&[list], &body));
     }
-    for option in ["$cli/environment.initial-cwd", "$cli/terminal-stdout.get-terminal-stdout"] {
+    let terminals = ["$cli/terminal-stdin.get-terminal-stdin", "$cli/terminal-stdout.get-terminal-stdout"];
+    for option in ["$cli/environment.initial-cwd"].into_iter().chain(terminals) {
         let body = format!(
             "(i32.store (i32.const 512) (i32.const 1)) (call {option} (i32.const 512))
             (call $expect (i32.const 512) (i32.const 0)) i32.const 0"
@@ -108,13 +117,46 @@ fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
 
 #[test]
 fn the_input_has_ended() {
-    let read = "$io/streams.input-stream.blocking-read";
+    // The tag of an error that is not the last operation's comes right after the result's, or where a length would.
+    for (read, at) in [("blocking-read", 516), ("blocking-skip", 520)] {
+        let read = format!("$io/streams.input-stream.{read}");
+        let body = format!(
+            "(call {read} (call $cli/stdin.get-stdin) (i64.const 100) (i32.const 512))
+            ;; err(closed)
+            (call $expect (i32.const 512) (i32.const 1)) (call $expect (i32.const {at}) (i32.const 1)) i32.const 0"
+        );
+        allowed(&evaluate(&["$cli/stdin.get-stdin", &read], &body));
+    }
+}
+
+#[test]
+fn an_output_takes_everything_at_any_time() {
+    let [check, flush, zeroes, subscribe] =
+        ["check-write", "blocking-flush", "blocking-write-zeroes-and-flush", "subscribe"]
+            .map(|method| format!("$io/streams.output-stream.{method}"));
+    let (ready, poll) = ("$io/poll.pollable.ready", "$io/poll.poll");
     let body = format!(
-        "(call {read} (call $cli/stdin.get-stdin) (i64.const 100) (i32.const 512))
-        ;; err(closed)
-        (call $expect (i32.const 512) (i32.const 1)) (call $expect (i32.const 516) (i32.const 1)) i32.const 0"
+        "(local.set $h (call {STDOUT}))
+        (call {check} (local.get $h) (i32.const 512))
+        (call $expect (i32.const 512) (i32.const 0)) (call $expect (i32.const 520) (i32.const 65536))
+        (i32.store8 (i32.const 512) (i32.const 9))
+        (call {flush} (local.get $h) (i32.const 512))
+        (if (i32.load8_u (i32.const 512)) (then unreachable))
+        (i32.store8 (i32.const 512) (i32.const 9))
+        (call {zeroes} (local.get $h) (i64.const 100) (i32.const 512))
+        (if (i32.load8_u (i32.const 512)) (then unreachable))
+        (local.set $i (call {subscribe} (local.get $h)))
+        (if (i32.ne (call {ready} (local.get $i)) (i32.const 1)) (then unreachable))
+        ;; Two waits, and both are over: the list of their places has both.
+        (i32.store (i32.const 600) (local.get $i))
+        (i32.store (i32.const 604) (call {subscribe} (local.get $h)))
+        (call {poll} (i32.const 600) (i32.const 2) (i32.const 512))
+        (call $expect (i32.const 516) (i32.const 2))
+        (call $expect (i32.load (i32.const 512)) (i32.const 0))
+        (call $expect (i32.add (i32.load (i32.const 512)) (i32.const 4)) (i32.const 1))
+        i32.const 0"
     );
-    allowed(&evaluate(&["$cli/stdin.get-stdin", read], &body));
+    allowed(&evaluate(&[STDOUT, &check, &flush, &zeroes, &subscribe, ready, poll], &body));
 }
 
 const STDOUT: &str = "$cli/stdout.get-stdout";
@@ -152,6 +194,11 @@ fn the_clock_is_the_fact_and_asking_it_is_recorded() {
     assert_eq!(u64::from(evaluation.outcome.quorum.required), NOW.0 / 1_000);
     let [read] = evaluation.outcome.facts.as_slice() else { panic!("{:?}", evaluation.outcome.facts) };
     assert_eq!((read.name.as_str(), read.value.clone()), ("time.now_ms", Some(NOW.0.to_string())));
+
+    let nanoseconds = body.replace("(i32.load (i32.const 512))", "(i32.load (i32.const 520))");
+    let at = Facts::from_pairs([("time.now_ms", (NOW.0 + 123).to_string())]);
+    let evaluation = evaluate_with(&[now], &nanoseconds, "acct-2", &at);
+    assert_eq!(evaluation.outcome.quorum.required, 123_000_000);
 
     let without = evaluate_with(&[now], &body, "acct-2", &Facts::default());
     assert_eq!((without.outcome.quorum.required, without.outcome.facts[0].value.clone()), (0, None));
@@ -212,7 +259,9 @@ fn random_bytes_have_a_limit() {
     let most = RANDOM_BYTES_MAX as u64;
     let whole = format!("{} (call $expect (i32.const 516) (i32.const {most})) i32.const 0", ask(most));
     allowed(&evaluate(&[bytes], &whole));
-    for body in [ask(most + 1), ask(u64::MAX >> 1), ask(most) + &ask(1)] {
+    // Whole blocks are paid for.
+    allowed(&evaluate(&[bytes], &(ask(most - 32) + &ask(1) + " i32.const 0")));
+    for body in [ask(most + 1), ask(u64::MAX >> 1), ask(most) + &ask(1), ask(most - 31) + &ask(1)] {
         let evaluation = evaluate(&[bytes], &(body + " i32.const 0"));
         assert_eq!(evaluation.fault, Some(EvaluationFault::Memory));
     }
@@ -221,9 +270,10 @@ fn random_bytes_have_a_limit() {
 #[test]
 fn leaving_is_no_verdict() {
     for status in [0, 1] {
-        let evaluation =
-            evaluate(&["$cli/exit.exit"], &format!("(call $cli/exit.exit (i32.const {status})) i32.const 0"));
-        assert_eq!(evaluation.fault, Some(EvaluationFault::Trap));
+        for exit in ["$cli/exit.exit", "$cli/exit.exit-with-code"] {
+            let evaluation = evaluate(&[exit], &format!("(call {exit} (i32.const {status})) i32.const 0"));
+            assert_eq!(evaluation.fault, Some(EvaluationFault::Trap));
+        }
     }
 }
 
@@ -262,6 +312,23 @@ fn a_network_is_refused_when_it_is_loaded() {
             matches!(&refused, BundleError::UnknownCapability(name) if name.starts_with("wasi:sockets/")),
             "{world}: {refused}"
         );
+    }
+}
+
+#[test]
+fn what_is_given_is_of_the_second_generation() {
+    for version in ["0.2.0", "0.2.9", "0.2.30"] {
+        assert!(crate::wasi::is_given(&format!("wasi:cli/environment@{version}")), "{version}");
+    }
+    for import in [
+        "wasi:cli/environment@0.3.0",
+        "wasi:cli/environment@0.20.0",
+        "wasi:cli/environment@1.0.0",
+        "wasi:cli/environment",
+        "wasi:cli/environment2@0.2.0",
+        "wasi:http/types@0.2.0",
+    ] {
+        assert!(!crate::wasi::is_given(import), "{import}");
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn command() -> Command {
         .subcommands(author().into_iter().chain(reviewer()).chain(operator()))
 }
 
-fn author() -> [Command; 7] {
+fn author() -> [Command; 8] {
     [
         leaf("new", "Write a policy that builds and passes its tests as it is")
             .arg(word("NAME", "Lower case letters, digits and `-`"))
@@ -31,6 +31,8 @@ fn author() -> [Command; 7] {
             .arg(option("package", "NAME", "The cdylib, where the sources have several"))
             .arg(flag("locked", "Fail when Cargo.lock would have to change"))
             .arg(flag("check", "Write nothing; fail when the bundle has another component")),
+        leaf("complete", "Complete the manifest of a bundle whose component another tool built")
+            .arg(bundle()),
         leaf("test", "Run a policy's own tests and every vector; say which declared codes no vector shows")
             .arg(bundle())
             .arg(flag("strict", "Fail when there is such a code")),

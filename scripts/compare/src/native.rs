@@ -1,0 +1,69 @@
+//! The default policy as what it is: a Rust function.
+
+use crate::asked::Asked;
+use crate::{Answer, Judge};
+use gateway_policy_sdk as sdk;
+use payment_guard::PaymentGuard;
+use sdk::Policy as _;
+
+/// The default policy has no data.
+pub(crate) struct Native(sdk::testing::TestData);
+
+impl Native {
+    pub(crate) fn new() -> Self {
+        Self(sdk::testing::data(&[]))
+    }
+}
+
+impl Judge for Native {
+    fn name(&self) -> String {
+        "payment-guard, native Rust".into()
+    }
+
+    fn judge(&self, asked: &Asked) -> Answer {
+        let verdict = PaymentGuard::evaluate(&request(asked)?, &Known(asked), &self.0);
+        Ok(verdict.decision == sdk::Decision::Allow)
+    }
+}
+
+struct Known<'a>(&'a Asked);
+
+impl sdk::Facts for Known<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        self.0.facts.get(name).map(str::to_owned)
+    }
+}
+
+fn request(asked: &Asked) -> Result<sdk::Request, &'static str> {
+    let (request, payment) = (asked.request(), asked.payment()?);
+    Ok(sdk::Request {
+        moment: sdk::Moment::Admission,
+        intent_hash: request.intent_hash.to_string(),
+        tenant: request.tenant.0.clone(),
+        key_ref: request.key_ref.0.clone(),
+        submitter: sdk::Submitter {
+            client_id: request.submitter.client_id.clone(),
+            subject_id: request.submitter.subject_id.clone(),
+            roles: request.submitter.roles.clone(),
+        },
+        intent: sdk::Intent::Payment(sdk::Payment {
+            from_account: payment.from_account.clone(),
+            to_account: payment.to_account.clone(),
+            amount_minor: payment.amount_minor,
+            currency: payment.currency.clone(),
+            reference: payment.reference.clone(),
+        }),
+        participants: payment.terms.requested_participants.iter().map(|index| index.0).collect(),
+        threshold: None,
+        bip32_path: None,
+        approvals: request
+            .approvals
+            .iter()
+            .map(|approval| sdk::Approval {
+                subject_id: approval.subject_id.clone(),
+                roles: approval.roles.clone(),
+                approved_at_ms: approval.approved_at_ms.0,
+            })
+            .collect(),
+    })
+}

@@ -1,0 +1,98 @@
+//! `kill -9` of the real process between the signature of an admission and its commit, under a policy that limits what is
+//! paid in a day: what a payment spends is neither lost nor counted twice.
+
+use crate::harness::process::{Process, request, tool};
+use crate::harness::samples::{approval, payment, with};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::thread;
+
+/// Lets 100 `XTS` a day leave an account.
+const STRICT: [(&str, &str); 1] =
+    [("policy_bundle", concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict"))];
+
+const DAY_MAX: i64 = 100;
+const PAID: i64 = 60;
+
+/// Which commit of the life below holds the payment's decision. The tests see to it that it does.
+const DECISION_COMMIT: u32 = 12;
+
+/// What a process that was killed left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Undecided,
+    Decided,
+}
+
+fn pays(idempotency_key: &str, amount_minor: i64) -> Value {
+    let body = with(payment(idempotency_key), "/payment/currency", json!("XTS"));
+    with(body, "/payment/amount_minor", json!(amount_minor))
+}
+
+/// Drives the payment to its admission, making the key on the way; an error when the process dies under it.
+fn admit(address: &str) -> std::io::Result<Value> {
+    let call = |path: &str, body: &Value| -> std::io::Result<Value> {
+        let (status, view) = request(address, "POST", path, Some(body))?;
+        assert_eq!(status, 200, "{path}: {view}");
+        Ok(view)
+    };
+    let submitted = call("/v1/operations/sign", &pays("velocity-1", PAID))?;
+    let path = format!("/v1/operations/{}/approve", submitted["operation"]["operation_id"].as_str().unwrap());
+    call(&path, &approval("alice"))?;
+    call(&path, &approval("bob"))
+}
+
+/// Whether so much more would be admitted now.
+fn fits(address: &str, amount_minor: i64) -> bool {
+    let approvals = [approval("alice"), approval("bob")];
+    let preview = json!({ "intent": pays("further", amount_minor), "approvals": approvals });
+    let (status, answer) = request(address, "POST", "/v1/policy/preview", Some(&preview)).unwrap();
+    assert_eq!(status, 200, "{answer}");
+    let denied = answer["reasons"].to_string().contains("velocity_exceeded");
+    assert_eq!(answer["decision"], if denied { "DENY" } else { "ALLOW" }, "{answer}");
+    !denied
+}
+
+/// Whether a payment's admission is on record.
+fn left(folder: &Path) -> Left {
+    let (code, lines, err) = tool(folder, &STRICT, &["decisions", "export"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let is_decided = lines.lines().any(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        (&line["input"]["moment"], &line["input"]["intent"]["kind"])
+            == (&json!("admission"), &json!("payment"))
+    });
+    if is_decided { Left::Decided } else { Left::Undecided }
+}
+
+fn spends_once(point: &str, expected: Left) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path(), Some(point), &STRICT);
+    let address = process.address.clone();
+    let client = thread::spawn(move || admit(&address));
+    process.wait_for_line("failpoint ");
+    process.kill();
+    assert!(client.join().unwrap().is_err(), "{point}: the process must die under its client");
+    assert_eq!(left(folder.path()), expected, "{point}");
+
+    let process = Process::start(folder.path(), None, &STRICT);
+    for _ in 0..2 {
+        assert_eq!(admit(&process.address).unwrap()["state"], "admitted", "{point}");
+        let room = DAY_MAX - PAID;
+        assert!(fits(&process.address, room), "{point}: it was counted twice");
+        assert!(!fits(&process.address, room + 1), "{point}: it was lost");
+    }
+}
+
+/// The first decision is that of the key's creation.
+#[test]
+fn what_is_signed_and_not_yet_committed_is_spent_once() {
+    spends_once("performed-decision:2", Left::Undecided);
+    spends_once(&format!("before-commit:{DECISION_COMMIT}"), Left::Undecided);
+}
+
+#[test]
+fn what_is_committed_and_not_yet_applied_is_spent_once() {
+    spends_once(&format!("after-commit:{DECISION_COMMIT}"), Left::Decided);
+    spends_once("performed-admission:2", Left::Decided);
+}

@@ -1,0 +1,239 @@
+//! Nobody else notices a hostile bundle: while it is asked without a pause, other requests are answered within twice
+//! their usual p99, and what waits for it is bounded.
+//!
+//! Usual is what they take while the default bundle is asked just as much. Both are measured in turns, so that a busy
+//! machine slows them alike, and it is the median of the rounds that counts.
+
+use crate::harness::guests::guest;
+use crate::harness::samples::{path, payment};
+use crate::harness::world::settings;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use gateway_policy::{Evaluator, PolicyHost};
+use operation_gateway::compose;
+use operation_gateway::settings::{Settings, resolve};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
+
+/// Connections that ask for previews without a pause: more than there are threads, for evaluations or for requests.
+const N_LOADING: usize = 8;
+/// Connections that ask for something else, with a millisecond's pause.
+const N_OTHERS: usize = 4;
+const N_ROUNDS: usize = 5;
+const ROUND: Duration = Duration::from_millis(300);
+
+/// What is promised (issue 4).
+const RATIO_MAX: f64 = 2.0;
+
+/// A machine that runs tests may have something else to do in the wrong rounds. With evaluations on the threads that
+/// answer requests the ratio is far above (tried), so further attempts excuse a busy machine and nothing else.
+const ATTEMPTS_MAX: usize = 3;
+
+/// More callers at once than may wait.
+const N_CROWD: usize = 200;
+
+/// Name, pages of memory, and the body of `evaluate`.
+const HOSTILE: [(&str, u32, &str); 3] = [
+    ("endless loop", 1, "(loop $l (br $l)) unreachable"),
+    ("memory bomb", 1, "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable"),
+    (
+        "touches 15 MiB, for ever",
+        240,
+        "(loop $l
+        (i32.store (local.get $i) (local.get $i))
+        (local.set $i (i32.rem_u (i32.add (local.get $i) (i32.const 4096)) (i32.const 15728640)))
+        (br $l)) unreachable",
+    ),
+];
+
+/// A real gateway behind a socket, on threads of its own.
+struct Gateway {
+    host: Arc<PolicyHost>,
+    router: Router,
+    address: SocketAddr,
+    runtime: Runtime,
+    _folder: TempDir,
+}
+
+impl Gateway {
+    fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings::parse(&resolve(&settings(folder.path(), &[]), [], None).unwrap()).unwrap();
+        let policy = compose::open_policy(&settings).unwrap();
+        let gateway = runtime.block_on(compose::open(&settings, policy)).unwrap();
+        let router = gateway_api::router(gateway.app);
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(axum::serve(listener, router.clone()).into_future());
+        Self { host: gateway.policies.host(), router, address, runtime, _folder: folder }
+    }
+
+    fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream, buffer: Vec::new() }
+    }
+}
+
+/// A connection that is kept: one request at a time.
+struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// The body of an answer that is 200.
+    fn send(&mut self, request: &[u8]) -> Value {
+        self.stream.write_all(request).unwrap();
+        self.buffer.clear();
+        let mut part = [0; 16 * 1024];
+        loop {
+            let n_bytes = self.stream.read(&mut part).unwrap();
+            assert_ne!(n_bytes, 0, "the connection was closed");
+            self.buffer.extend_from_slice(&part[..n_bytes]);
+            if let Some(body) = body(&self.buffer) {
+                assert!(
+                    self.buffer.starts_with(b"HTTP/1.1 200"),
+                    "{}",
+                    String::from_utf8_lossy(&self.buffer)
+                );
+                return serde_json::from_slice(body).unwrap();
+            }
+        }
+    }
+}
+
+/// The body of an answer, once all of it is there.
+fn body(answer: &[u8]) -> Option<&[u8]> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&answer[..end]).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    answer.get(end..end + length.parse::<usize>().unwrap())
+}
+
+fn post(path: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nhost: gateway\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+/// What is asked.
+struct Requests {
+    preview: Vec<u8>,
+    other: Vec<u8>,
+}
+
+/// One round: the others' p99 in milliseconds, and the reasons that previews were answered with.
+fn round(gateway: &Gateway, requests: &Requests) -> (f64, Vec<Value>) {
+    let over = AtomicBool::new(false);
+    let (mut all_ms, reasons) = thread::scope(|scope| {
+        let load = || {
+            let (mut client, mut reasons) = (gateway.connect(), Vec::new());
+            while !over.load(Ordering::Relaxed) {
+                reasons.push(client.send(&requests.preview)["reasons"].clone());
+            }
+            reasons
+        };
+        let loading: Vec<_> = (0..N_LOADING).map(|_| scope.spawn(load)).collect();
+        let others: Vec<_> =
+            (0..N_OTHERS).map(|_| scope.spawn(|| times_ms(gateway.connect(), &requests.other))).collect();
+        let times_ms: Vec<f64> = others.into_iter().flat_map(|other| other.join().unwrap()).collect();
+        over.store(true, Ordering::Relaxed);
+        (times_ms, loading.into_iter().flat_map(|load| load.join().unwrap()).collect())
+    });
+    all_ms.sort_by(f64::total_cmp);
+    (all_ms[all_ms.len() * 99 / 100], reasons)
+}
+
+fn times_ms(mut client: Client, request: &[u8]) -> Vec<f64> {
+    let (began, mut all) = (Instant::now(), Vec::new());
+    while began.elapsed() < ROUND {
+        let asked = Instant::now();
+        client.send(request);
+        all.push(asked.elapsed().as_secs_f64() * 1_000.0);
+        thread::sleep(Duration::from_millis(1));
+    }
+    all
+}
+
+/// The median of the rounds' ratios: the others' p99 while this bundle is asked, to that while the default one is.
+fn ratio(gateway: &Gateway, requests: &Requests, default: &Arc<Evaluator>, hostile: &Arc<Evaluator>) -> f64 {
+    let mut ratios = Vec::new();
+    for _ in 0..N_ROUNDS {
+        gateway.host.activate(Arc::clone(default));
+        let (usual_ms, _) = round(gateway, requests);
+        gateway.host.activate(Arc::clone(hostile));
+        let (beside_ms, reasons) = round(gateway, requests);
+        let are_faults = reasons.iter().all(|it| it.to_string().contains("policy_fault:"));
+        assert!(!reasons.is_empty() && are_faults, "{reasons:?}");
+        ratios.push(beside_ms / usual_ms);
+    }
+    ratios.sort_by(f64::total_cmp);
+    ratios[N_ROUNDS / 2]
+}
+
+#[test]
+fn others_are_answered_within_twice_their_usual_p99() {
+    let gateway = Gateway::start();
+    let default = gateway.host.active().unwrap();
+    let mut client = gateway.connect();
+    let operation = client.send(&post("/v1/operations/sign", &payment("other")));
+    let other = path(&operation["operation"], "");
+    let requests = Requests {
+        preview: post("/v1/policy/preview", &json!({ "intent": payment("hostile") })),
+        other: format!("GET {other} HTTP/1.1\r\nhost: gateway\r\n\r\n").into_bytes(),
+    };
+    for (name, pages, evaluate) in HOSTILE {
+        let hostile = Arc::new(guest(pages, evaluate));
+        let mut ratios = Vec::new();
+        while ratios.last().is_none_or(|last| *last > RATIO_MAX) {
+            assert!(ratios.len() < ATTEMPTS_MAX, "{name}: {ratios:.1?} times the usual p99");
+            ratios.push(ratio(&gateway, &requests, &default, &hostile));
+        }
+        println!("{name}: {ratios:.2?} times the usual p99");
+    }
+}
+
+/// Whoever does not fit is told so at once, and costs no memory.
+#[test]
+fn a_crowd_is_not_queued_for_ever() {
+    let gateway = Gateway::start();
+    let (_, pages, evaluate) = HOSTILE[0];
+    gateway.host.activate(guest(pages, evaluate));
+    let preview = json!({ "intent": payment("crowd") }).to_string();
+    let calls: Vec<_> = (0..N_CROWD)
+        .map(|_| {
+            let (router, preview) = (gateway.router.clone(), preview.clone());
+            gateway.runtime.spawn(async move {
+                let request = Request::post("/v1/policy/preview").body(Body::from(preview)).unwrap();
+                let answer = router.oneshot(request).await.unwrap().into_body();
+                let answer: Value =
+                    serde_json::from_slice(&to_bytes(answer, usize::MAX).await.unwrap()).unwrap();
+                answer["reasons"].to_string()
+            })
+        })
+        .collect();
+    let answers: Vec<String> = gateway.runtime.block_on(async { join_all(calls).await });
+    let n = |fault: &str| answers.iter().filter(|answer| answer.contains(fault)).count();
+    let (n_judged, n_refused) = (n("policy_fault:out_of_fuel"), n("policy_fault:pool_exhausted"));
+    assert_eq!(n_judged + n_refused, N_CROWD, "{answers:?}");
+    assert!(n_judged > 0 && n_refused > 0, "{n_judged} judged, {n_refused} refused");
+}
+
+async fn join_all(calls: Vec<tokio::task::JoinHandle<String>>) -> Vec<String> {
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.unwrap());
+    }
+    answers
+}

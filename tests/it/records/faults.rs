@@ -1,0 +1,118 @@
+//! What happens when a policy fails in the middle of an operation's life: nothing moves, and it is on record.
+
+use crate::harness::bundles::{Site, key, release, starved, until_active};
+use crate::harness::custody;
+use crate::harness::process::{Process, request};
+use crate::harness::samples::{approval, path, payment};
+use gateway_policy::BundleFiles;
+use serde_json::{Value, json};
+
+/// Nobody makes the payment's key but this test, and nobody drives the payment: it is admitted when it is asked for.
+const RULES: [(&str, &str); 3] =
+    [("auto_provision_keys", "false"), ("policy_watch_ms", "10"), ("reconcile_every_ms", "3600000")];
+
+struct Story {
+    site: Site,
+    process: Process,
+    payment: Value,
+}
+
+impl Story {
+    fn post(&self, path: &str, body: &Value, expected: u16) -> Value {
+        let (status, answer) = request(&self.process.address, "POST", path, Some(body)).unwrap();
+        assert_eq!(status, expected, "{path}: {answer}");
+        answer
+    }
+
+    fn activate(&self, bundle: &BundleFiles) {
+        self.site.offer(bundle);
+        until_active(&self.process.address, bundle);
+    }
+
+    fn approve(&self, subject: &str, expected: u16) -> Value {
+        self.post(&path(&self.payment, "/approve"), &approval(subject), expected)
+    }
+
+    fn view(&self) -> Value {
+        let (status, view) = request(&self.process.address, "GET", &path(&self.payment, ""), None).unwrap();
+        assert_eq!(status, 200, "{view}");
+        view
+    }
+
+    /// The payment's decisions at this moment, as `decisions export` shows them: place, decision, fault and the hash of
+    /// the bundle; each must be intact.
+    fn exported(&self, moment: &str) -> Vec<[String; 4]> {
+        let (code, out, err) = self.site.tool(&["decisions", "export"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let ours = lines.filter(|line| {
+            line["operation_id"] == self.payment["operation_id"] && line["input"]["moment"] == moment
+        });
+        let text = |line: &Value, pointer: &str| {
+            line.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        ours.map(|line| {
+            assert_eq!(line["intact"], true, "{line}");
+            ["/place", "/outcome/decision", "/outcome/fault", "/outcome/bundle_hash"]
+                .map(|pointer| text(&line, pointer))
+        })
+        .collect()
+    }
+}
+
+fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [String; 4] {
+    [place, decision, fault, &bundle.bundle_hash().unwrap().to_string()].map(str::to_owned)
+}
+
+#[test]
+fn a_fault_at_approval_and_at_admission_is_on_record_and_moves_nothing() {
+    let [good, starved_at_approval, good_again, starved_at_admission, good_at_last] = [
+        release(1, &key(1)),
+        starved(2, &key(1)),
+        release(3, &key(1)),
+        starved(4, &key(1)),
+        release(5, &key(1)),
+    ];
+    let site = Site::new();
+    site.offer(&good);
+    let process = site.start_with(&RULES, None);
+    let mut story = Story { site, process, payment: Value::Null };
+    let create = story.post("/v1/custody/keys", &custody::key("treasury-1"), 200)["operation"].clone();
+    for subject in ["alice", "bob"] {
+        story.post(&custody::path(&create, "/approve"), &approval(subject), 200);
+    }
+    story.payment = story.post("/v1/operations/sign", &payment("faulty"), 200)["operation"].clone();
+
+    story.activate(&starved_at_approval);
+    let refused = story.approve("alice", 503);
+    assert_eq!(refused["error"], "policy_unavailable", "{refused}");
+    assert_eq!(
+        (&story.view()["state"], &story.view()["approvals"]["approved"]),
+        (&json!("pending_approval"), &json!(0))
+    );
+    let at_approval = [record("refusal", "DENY", "out_of_fuel", &starved_at_approval)];
+    assert_eq!(story.exported("approval"), at_approval);
+
+    // The approvals are kept until there is a key.
+    story.activate(&good_again);
+    for subject in ["alice", "bob"] {
+        story.approve(subject, 200);
+    }
+    assert_eq!(story.exported("admission"), [] as [[String; 4]; 0]);
+    story.activate(&starved_at_admission);
+    story.post(&custody::path(&create, "/execute"), &json!({}), 200);
+    for _ in 0..2 {
+        let refused = story.approve("bob", 503);
+        assert_eq!(refused["error"], "policy_unavailable", "{refused}");
+    }
+    assert_eq!(story.view()["state"], "pending_approval");
+    let at_admission = record("refusal", "DENY", "out_of_fuel", &starved_at_admission);
+    assert_eq!(story.exported("admission"), std::slice::from_ref(&at_admission), "asked twice, kept once");
+
+    story.activate(&good_at_last);
+    assert_eq!(story.approve("bob", 200)["state"], "admitted");
+    let admitted = record("operation", "ALLOW", "", &good_at_last);
+    let mut admissions = story.exported("admission");
+    admissions.sort();
+    assert_eq!(admissions, [admitted, at_admission]);
+}
