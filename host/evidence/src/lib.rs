@@ -1,8 +1,8 @@
 //! An operation's evidence as a file.
 //!
-//! The gateway writes it with [`document`]; anyone reads it with [`verify`], on a machine that has never seen the gateway,
+//! The gateway writes it with [`Document::write`]; anyone reads it with [`verify()`], on a machine that has never seen the gateway,
 //! against [`Roots`] that came another way. Both derive what a file says of an operation from its events with
-//! [`summary`], so nothing that is written goes unchecked.
+//! [`summary()`](summary::summary), so nothing that is written goes unchecked.
 //!
 //! Two documents have one form: the evidence of the operation's parties, and the audit log, which opens less. What is not
 //! opened stands in the file as a commitment, and the chain of hashes is over that (see

@@ -1,7 +1,7 @@
 //! Everything a document says, checked again from its events and the reader's roots.
 //!
-//! Reading order: [`events`] (each hash, each opened field), [`story`] (what the events make of the operation, and whether
-//! the document says the same), then what others signed: [`decisions`], [`admission`], [`receipts`], [`result`], [`log`].
+//! Reading order: `events` (each hash, each opened field), `story` (what the events make of the operation, and whether
+//! the document says the same), then what others signed: `decisions`, `admission`, `receipts`, `result`, `log`.
 //! A check goes on after a fault, so that a report names all that does not hold.
 
 mod admission;

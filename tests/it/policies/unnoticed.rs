@@ -226,7 +226,9 @@ fn a_crowd_is_not_queued_for_ever() {
     let answers: Vec<String> = gateway.runtime.block_on(async { join_all(calls).await });
     let n = |fault: &str| answers.iter().filter(|answer| answer.contains(fault)).count();
     let (n_judged, n_refused) = (n("policy_fault:out_of_fuel"), n("policy_fault:pool_exhausted"));
-    assert_eq!(n_judged + n_refused, N_CROWD, "{answers:?}");
+    // On a machine that is busy with something else, the clock may end an evaluation before its fuel does.
+    let n_late = n("policy_fault:deadline");
+    assert_eq!(n_judged + n_refused + n_late, N_CROWD, "{answers:?}");
     assert!(n_judged > 0 && n_refused > 0, "{n_judged} judged, {n_refused} refused");
 }
 
