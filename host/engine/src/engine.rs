@@ -8,7 +8,7 @@ use crate::ports::{
     SignCheckpoint, TellTime,
 };
 use crate::rate::{Budgets, Rate};
-use crate::readiness::LastProbe;
+use crate::readiness::LastProbes;
 use crate::spending::SpendingLocks;
 use gateway_domain::ids::Tenant;
 use gateway_domain::policy::facts;
@@ -90,7 +90,7 @@ pub(crate) struct Inner {
     /// Key generations on behalf of submissions: each is much work for the nodes.
     pub(crate) ceremonies: Semaphore,
     pub(crate) backoff: Backoff,
-    pub(crate) last_probe: LastProbe,
+    pub(crate) last_probes: LastProbes,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -107,7 +107,7 @@ impl Engine {
             spending: SpendingLocks::default(),
             ceremonies: Semaphore::new(PROVISIONING_MAX),
             backoff: Backoff::default(),
-            last_probe: LastProbe::default(),
+            last_probes: LastProbes::default(),
             tasks: TaskTracker::new(),
         }))
     }

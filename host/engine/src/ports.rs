@@ -13,7 +13,9 @@ use gateway_domain::intent::{Bip32, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
 use gateway_domain::policy::{self, Facts, Spent};
+use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
+use std::collections::BTreeSet;
 
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
@@ -108,6 +110,15 @@ pub trait CommitOperations: Send + Sync {
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
 }
 
+/// Who holds the shares of a key, and how many of them it takes to sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyQuorum {
+    /// Who holds shares.
+    pub participants: Roster,
+    /// How many must sign together.
+    pub threshold: Threshold,
+}
+
 /// Reads what is durable.
 #[async_trait]
 pub trait ReadOperations: Send + Sync {
@@ -141,6 +152,9 @@ pub trait ReadOperations: Send + Sync {
 
     /// The key.
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable>;
+
+    /// What keys that sign need of their nodes: each combination once, however many keys have it, at most `n_max`.
+    async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable>;
 
     /// What was admitted in the last hour and day before `now`, and did not fail since, from this payment's account and to
     /// its recipient, in its currency. A payment whose own admission is decided is in it.
@@ -188,13 +202,13 @@ pub trait SignAdmission: Send + Sync {
     async fn check(&self) -> Result<(), Unavailable>;
 }
 
-/// How many nodes there are to ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeCount {
+/// The nodes there are to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answering {
     /// Those that answer.
-    pub n_open: u16,
-    /// Those that hold something.
-    pub n_known: u16,
+    pub open: BTreeSet<ParticipantIndex>,
+    /// How many hold something.
+    pub n_known: usize,
 }
 
 /// Drives the runtime nodes.
@@ -209,8 +223,8 @@ pub trait DriveNodes: Send + Sync {
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable>;
 
-    /// How many nodes answer.
-    async fn count(&self) -> Result<NodeCount, Unavailable>;
+    /// Which nodes answer.
+    async fn answering(&self) -> Result<Answering, Unavailable>;
 
     /// The child key of a path. `Err` says, for people, why this key has none.
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;

@@ -2,7 +2,8 @@
 
 use crate::engine::Engine;
 use crate::error::{Dependency, Unavailable};
-use crate::ports::{NodeCount, PolicyHealth};
+use crate::ports::{Answering, KeyQuorum, PolicyHealth};
+use gateway_domain::roster::THRESHOLD_MIN;
 use gateway_domain::time::EpochMs;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -10,12 +11,13 @@ use tokio::time::timeout;
 /// How long a part may take to say that it is there.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long one answer of the write probe serves: probes come from anybody, and each that is carried out is a sync of
-/// the disk.
+/// How long one answer of a probe serves that costs more than a glance, such as a sync of the disk: probes come from
+/// anybody.
 const PROBE_EVERY_MS: u64 = 1_000;
 
-/// The fewest nodes that sign anything: no key has a lower threshold.
-const NODES_MIN: u16 = 2;
+/// Combinations of participants and threshold that are looked at: a deployment has a few, and a lookup each takes a
+/// few microseconds.
+const KEY_QUORUMS_MAX: u32 = 256;
 
 /// What each part says.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ pub struct Readiness {
     /// Who signs admissions.
     pub authority: Result<(), Unavailable>,
     /// The runtime nodes.
-    pub nodes: Result<NodeCount, Unavailable>,
+    pub nodes: Result<Answering, Unavailable>,
 }
 
 impl Readiness {
@@ -44,45 +46,73 @@ impl Readiness {
     }
 }
 
-/// The last answer of the write probe, and when it was had.
-pub(crate) type LastProbe = tokio::sync::Mutex<Option<(EpochMs, Result<(), Unavailable>)>>;
+/// The last answers of the probes that are not made every time.
+#[derive(Default)]
+pub(crate) struct LastProbes {
+    write: LastProbe<()>,
+    key_quorums: LastProbe<Vec<KeyQuorum>>,
+}
+
+/// The last answer, and when it was had.
+type LastProbe<T> = tokio::sync::Mutex<Option<(EpochMs, Result<T, Unavailable>)>>;
 
 impl Engine {
     /// Asks every part, and waits for none longer than two seconds.
     pub async fn readiness(&self) -> Readiness {
-        let ports = &self.0.ports;
-        let (store, audit_append, authority, nodes) = tokio::join!(
+        let (ports, last) = (&self.0.ports, &self.0.last_probes);
+        let now = ports.clock.now();
+        let (store, audit_append, authority, nodes, key_quorums) = tokio::join!(
             within(Dependency::Store, ports.reads.ping()),
-            self.probe_write(),
+            self.once_a_second(&last.write, ports.commits.probe_write(now)),
             within(Dependency::Authority, ports.authority.check()),
-            within(Dependency::Runtime, ports.nodes.count()),
+            within(Dependency::Runtime, ports.nodes.answering()),
+            self.once_a_second(&last.key_quorums, ports.reads.key_quorums(KEY_QUORUMS_MAX)),
         );
         let policy = ports.policies.health();
-        Readiness { store, audit_append, policy, authority, nodes: nodes.and_then(enough) }
+        // A store that does not say which keys there are has its own check.
+        let key_quorums = key_quorums.unwrap_or_default();
+        let nodes = nodes.and_then(|nodes| enough(nodes, &key_quorums));
+        Readiness { store, audit_append, policy, authority, nodes }
     }
 
-    async fn probe_write(&self) -> Result<(), Unavailable> {
+    async fn once_a_second<T: Clone>(
+        &self,
+        last: &LastProbe<T>,
+        probe: impl Future<Output = Result<T, Unavailable>>,
+    ) -> Result<T, Unavailable> {
+        let mut last = last.lock().await;
         let now = self.0.ports.clock.now();
-        let mut last = self.0.last_probe.lock().await;
         if let Some((at, answer)) = &*last
             && now.0.saturating_sub(at.0) < PROBE_EVERY_MS
         {
             return answer.clone();
         }
-        let answer = within(Dependency::Store, self.0.ports.commits.probe_write(now)).await;
+        let answer = within(Dependency::Store, probe).await;
         // From when it was had: those who waited for it are served by it too.
         *last = Some((self.0.ports.clock.now(), answer.clone()));
         answer
     }
 }
 
-/// Nodes that were never needed have no database yet, and are not missed.
-fn enough(nodes: NodeCount) -> Result<NodeCount, Unavailable> {
-    if nodes.n_open >= NODES_MIN || nodes.n_open == nodes.n_known {
-        return Ok(nodes);
+/// Whether every key that signs still can. Nodes that hold no share of such a key are not missed; where no key is known,
+/// two of those that hold something are enough, since no key takes fewer.
+fn enough(nodes: Answering, keys: &[KeyQuorum]) -> Result<Answering, Unavailable> {
+    let n_open = nodes.open.len();
+    let not_enough = |detail: String| Err(Unavailable::new(Dependency::Runtime, detail));
+    if n_open < usize::from(THRESHOLD_MIN).min(nodes.n_known) {
+        return not_enough(format!("{n_open} of {} nodes can be opened", nodes.n_known));
     }
-    let NodeCount { n_open, n_known } = nodes;
-    Err(Unavailable::new(Dependency::Runtime, format!("{n_open} of {n_known} nodes can be opened")))
+    for KeyQuorum { participants, threshold } in keys {
+        let n_open = participants.as_set().intersection(&nodes.open).count();
+        if n_open < threshold.count() {
+            let all: Vec<_> = participants.iter().map(|index| index.to_string()).collect();
+            let (all, needed) = (all.join(", "), threshold.count());
+            return not_enough(format!(
+                "{n_open} of the nodes {all} can be opened, and their keys need {needed}"
+            ));
+        }
+    }
+    Ok(nodes)
 }
 
 async fn within<T>(
@@ -96,13 +126,39 @@ async fn within<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gateway_domain::roster::{ParticipantIndex, Roster};
+
+    fn answering(open: &[u16], n_known: usize) -> Answering {
+        Answering { open: open.iter().copied().map(ParticipantIndex).collect(), n_known }
+    }
+
+    fn key(participants: &[u16], threshold: u16) -> KeyQuorum {
+        let participants = Roster::parse(participants).unwrap();
+        KeyQuorum { threshold: participants.threshold(threshold).unwrap(), participants }
+    }
 
     #[test]
-    fn two_nodes_sign_something_and_nodes_never_needed_are_not_missed() {
+    fn without_keys_two_nodes_are_enough_and_nodes_never_needed_are_not_missed() {
         for (n_open, n_known, is_enough) in
             [(0, 0, true), (1, 1, true), (2, 16, true), (16, 16, true), (1, 2, false), (0, 3, false)]
         {
-            assert_eq!(enough(NodeCount { n_open, n_known }).is_ok(), is_enough, "{n_open} of {n_known}");
+            let open: Vec<u16> = (0..n_open).collect();
+            assert_eq!(enough(answering(&open, n_known), &[]).is_ok(), is_enough, "{n_open} of {n_known}");
+        }
+    }
+
+    #[test]
+    fn every_key_needs_its_threshold_of_its_own_participants() {
+        let keys = [key(&[0, 1, 2], 2), key(&[2, 3, 4, 5, 6], 4)];
+        for (open, missed) in [
+            (&[0, 1, 2, 3, 4, 5, 6][..], None),
+            (&[1, 2, 3, 4, 5], None),
+            (&[0, 1, 3, 4, 5], Some("3 of the nodes 2, 3, 4, 5, 6 can be opened, and their keys need 4")),
+            (&[2, 3, 4, 5, 6], Some("1 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
+            (&[7, 8], Some("0 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
+        ] {
+            let missing = enough(answering(open, 9), &keys).err().map(|why| why.detail);
+            assert_eq!(missing.as_deref(), missed, "{open:?}");
         }
     }
 }

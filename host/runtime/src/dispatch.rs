@@ -9,7 +9,7 @@ use gateway_domain::intent::{Bip32, OperationType};
 use gateway_domain::key::{CustodyKey, epoch_root};
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{DriveNodes, NodeCount};
+use gateway_engine::ports::{Answering, DriveNodes};
 use gateway_engine::secret::Secrets;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::derive::derive;
@@ -50,8 +50,8 @@ impl DriveNodes for EmbeddedFleet {
         }
     }
 
-    async fn count(&self) -> Result<NodeCount, Unavailable> {
-        Ok(self.count_open().await)
+    async fn answering(&self) -> Result<Answering, Unavailable> {
+        Ok(self.open().await)
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {

@@ -4,7 +4,7 @@ use crate::config::FleetConfig;
 use crate::suspects::Suspects;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::OperationLocks;
-use gateway_engine::ports::NodeCount;
+use gateway_engine::ports::Answering;
 use gateway_node::{Generations, Node, NodeError, Peers};
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,16 +80,16 @@ impl EmbeddedFleet {
         Ok(())
     }
 
-    /// How many of the nodes that have a database are open, or can be opened now.
-    pub(crate) async fn count_open(&self) -> NodeCount {
-        let mut count = NodeCount { n_open: 0, n_known: 0 };
-        for participant in existing(&self.config.folder) {
-            count.n_known = count.n_known.saturating_add(1);
-            if self.node(participant).await.is_ok() {
-                count.n_open = count.n_open.saturating_add(1);
+    /// Which of the nodes that have a database are open, or can be opened now.
+    pub(crate) async fn open(&self) -> Answering {
+        let known = existing(&self.config.folder);
+        let mut open = BTreeSet::new();
+        for participant in &known {
+            if self.node(*participant).await.is_ok() {
+                open.insert(*participant);
             }
         }
-        count
+        Answering { open, n_known: known.len() }
     }
 
     /// How often all its nodes wrote durably: jobs, and the transactions that held them.

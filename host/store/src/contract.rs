@@ -66,6 +66,7 @@ macro_rules! contract_cases {
             queries::what_is_unknown_is_none
             queries::a_keys_operations_newest_first
             queries::keys_by_name_alone
+            keys::what_keys_that_sign_need_is_found_once
             decisions::every_decision_is_found_once_with_what_was_asked
             decisions::what_the_gateway_repeats_is_kept_once
             decisions::the_newest_previews_are_kept

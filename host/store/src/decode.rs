@@ -8,9 +8,10 @@ use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::redaction::Salt;
+use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activation, ActivationKind, Record};
+use gateway_engine::ports::{Activation, ActivationKind, KeyQuorum, Record};
 use std::fmt::Display;
 
 /// An operation's row, in the order of its columns.
@@ -54,6 +55,16 @@ pub(crate) fn key(id: KeyId, row: StoredKey) -> Result<CustodyKey, Unavailable> 
         return Err(unavailable(format_args!("{what} does not agree with its row")));
     }
     Ok(key)
+}
+
+/// `<threshold> <participants as JSON>`, as the column has it.
+pub(crate) fn key_quorum(text: &str) -> Result<KeyQuorum, Unavailable> {
+    let unusable = || unavailable(format_args!("a key is stored with the unusable quorum `{text}`"));
+    let (threshold, participants) = text.split_once(' ').ok_or_else(unusable)?;
+    let participants: Vec<u16> = serde_json::from_str(participants).map_err(|_| unusable())?;
+    let participants = Roster::parse(&participants).map_err(|_| unusable())?;
+    let threshold = threshold.parse().ok().and_then(|threshold| participants.threshold(threshold).ok());
+    Ok(KeyQuorum { threshold: threshold.ok_or_else(unusable)?, participants })
 }
 
 /// A decision's row: index, instant, operation, format, hash, input, outcome.

@@ -65,6 +65,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "row_hashes",
         sql: include_str!("../migrations/sqlite/0007_row_hashes.sql"),
     },
+    Migration {
+        version: 8,
+        name: "key_quorums",
+        sql: include_str!("../migrations/sqlite/0008_key_quorums.sql"),
+    },
 ];
 
 /// The index of a table's next row. Of two jobs the later sees what the earlier wrote: there is one writer.

@@ -12,7 +12,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{
     Activated, Activation, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies, KeptBundle,
-    LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations, Record,
+    KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations, Record,
 };
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
@@ -181,6 +181,12 @@ impl ReadOperations for Store {
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.key_load(id).await,
+        }
+    }
+
+    async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.key_quorums(n_max).await,
         }
     }
 

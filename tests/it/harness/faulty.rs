@@ -5,11 +5,13 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::intent::Bip32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
-use gateway_engine::ports::{DriveNodes, NodeCount};
+use gateway_domain::roster::ParticipantIndex;
+use gateway_engine::ports::{Answering, DriveNodes};
 use gateway_engine::secret::Secrets;
 use gateway_engine::{Dependency, Unavailable};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
 pub(crate) struct Faults {
@@ -17,6 +19,8 @@ pub(crate) struct Faults {
     pub(crate) stalled: AtomicBool,
     /// Every ceremony is refused for good.
     pub(crate) refusing: AtomicBool,
+    /// Nodes that do not say that they are there.
+    pub(crate) silent: Mutex<BTreeSet<ParticipantIndex>>,
 }
 
 pub(crate) struct FaultyNodes {
@@ -45,8 +49,10 @@ impl DriveNodes for FaultyNodes {
         }
     }
 
-    async fn count(&self) -> Result<NodeCount, Unavailable> {
-        self.real.count().await
+    async fn answering(&self) -> Result<Answering, Unavailable> {
+        let mut answering = self.real.answering().await?;
+        answering.open.retain(|node| !self.faults.silent.lock().unwrap().contains(node));
+        Ok(answering)
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {

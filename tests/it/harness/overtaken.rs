@@ -8,7 +8,7 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{ReadOperations, Record};
+use gateway_engine::ports::{KeyQuorum, ReadOperations, Record};
 use gateway_store::Store;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -67,6 +67,10 @@ impl ReadOperations for Overtaken {
 
     async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
         self.store.keys_named(key_ref, n_max).await
+    }
+
+    async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
+        self.store.key_quorums(n_max).await
     }
 
     async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {

@@ -1,8 +1,12 @@
+use crate::harness::custody;
+use crate::harness::faulty::Faults;
 use crate::harness::samples::payment;
 use crate::harness::world::World;
 use axum::body::Body;
 use axum::http::Request;
+use gateway_domain::roster::ParticipantIndex;
 use serde_json::json;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn probes_answer() {
@@ -26,6 +30,31 @@ async fn a_store_that_is_gone_is_told_by_both_of_its_checks() {
     assert_eq!(["store", "audit_append"].map(status), ["failed", "failed"], "{}", answer.json);
     assert_eq!(["policy", "authority", "nodes"].map(status), ["ok", "ok", "ok"], "{}", answer.json);
     assert_eq!(answer.json["checks"]["audit_append"]["detail"], "the database can not be written");
+}
+
+#[tokio::test]
+async fn a_key_whose_nodes_are_too_few_is_told() {
+    let faults: Arc<Faults> = Arc::default();
+    let world = World::with_faults(faults.clone(), &[]).await;
+    // Two of 0, 1, 2; and three of 1, 2, 3, 4.
+    custody::executed(&world, "/v1/custody/keys", &custody::key("first")).await;
+    custody::executed(&world, "/v1/custody/keys", &custody::key("second")).await;
+    custody::executed(&world, &custody::on_key("second", "/reshare"), &custody::reshare("2")).await;
+    for (silent, why) in [
+        (&[][..], None),
+        (&[4], None),
+        (&[0, 4], None),
+        (&[3, 4], Some("2 of the nodes 1, 2, 3, 4 can be opened, and their keys need 3")),
+        (&[0, 1], Some("1 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
+    ] {
+        *faults.silent.lock().unwrap() = silent.iter().copied().map(ParticipantIndex).collect();
+        let answer = world.get("/readyz").await;
+        let status = if why.is_some() { ("not_ready", "failed", 503) } else { ("ready", "ok", 200) };
+        let nodes = &answer.json["checks"]["nodes"];
+        let said = (answer.json["status"].as_str(), nodes["status"].as_str(), answer.status.as_u16());
+        assert_eq!(said, (Some(status.0), Some(status.1), status.2), "{silent:?}: {}", answer.json);
+        assert_eq!(nodes["detail"].as_str(), why, "{silent:?}");
+    }
 }
 
 #[tokio::test]

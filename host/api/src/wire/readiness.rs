@@ -26,7 +26,7 @@ pub struct ReadinessChecks {
     pub policy: PolicyCheckView,
     /// Admissions can be signed.
     pub authority: CheckView,
-    /// Enough runtime nodes answer.
+    /// Of the participants of every key that signs, at least its threshold answer.
     pub nodes: NodesCheckView,
 }
 
@@ -65,17 +65,18 @@ pub struct NodesCheckView {
     pub detail: Option<String>,
     /// Nodes that answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub answering: Option<u16>,
+    pub answering: Option<usize>,
     /// Nodes that hold something; those never needed are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub known: Option<u16>,
+    pub known: Option<usize>,
 }
 
 impl From<Readiness> for ReadinessView {
     fn from(readiness: Readiness) -> Self {
         let status = if readiness.is_ready() { "ready" } else { "not_ready" };
         let policy = readiness.policy;
-        let count = readiness.nodes.as_ref().ok().copied();
+        let nodes = readiness.nodes.as_ref().ok();
+        let (answering, known) = (nodes.map(|nodes| nodes.open.len()), nodes.map(|nodes| nodes.n_known));
         Self {
             status,
             checks: ReadinessChecks {
@@ -89,10 +90,10 @@ impl From<Readiness> for ReadinessView {
                 },
                 authority: readiness.authority.into(),
                 nodes: NodesCheckView {
-                    status: word(count.is_some()),
+                    status: word(readiness.nodes.is_ok()),
                     detail: readiness.nodes.err().map(|why| why.detail),
-                    answering: count.map(|count| count.n_open),
-                    known: count.map(|count| count.n_known),
+                    answering,
+                    known,
                 },
             },
         }

@@ -5,12 +5,13 @@ use super::samples::{
     written,
 };
 use super::{Deployment, Ports};
-use gateway_domain::ids::{EpochName, KeyId};
+use gateway_domain::ids::{EpochName, KeyId, KeyRef};
+use gateway_domain::intent::{Intent, KeyCreate};
 use gateway_domain::key::{CustodyKey, Epoch, KeyState, Keys, PublicKey};
-use gateway_domain::operation::{Change, Staged};
+use gateway_domain::operation::{Change, KeySlot, Staged};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations, Record};
+use gateway_engine::ports::{Commit, CommitOperations, Committed, KeyQuorum, ReadOperations, Record};
 
 /// Of the samples' key.
 fn key_id() -> KeyId {
@@ -114,6 +115,33 @@ pub(crate) async fn one_commit_moves_both_keys_of_a_rotation(deployment: &impl D
     deployment.close(store).await;
     let store = deployment.open().await;
     assert_eq!(store.key_load(KeyId(hex32(22))).await.unwrap(), both[1]);
+}
+
+pub(crate) async fn what_keys_that_sign_need_is_found_once(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let quorum = |participants: &[u16], threshold: u16| {
+        let participants = Roster::parse(participants).unwrap();
+        KeyQuorum { threshold: participants.threshold(threshold).unwrap(), participants }
+    };
+    let (three, five) = (quorum(&[0, 1, 2], 2), quorum(&[2, 3, 4, 10, 11], 4));
+    for (byte, needed) in (1_u8..).zip([&three, &five, &three, &three]) {
+        let Intent::KeyCreate(create) = key_create() else { panic!("the sample creates a key") };
+        let KeyQuorum { participants, threshold } = needed.clone();
+        let mut submission =
+            submission(byte, Intent::KeyCreate(KeyCreate { participants, threshold, ..create }));
+        submission.key = KeySlot { key_ref: KeyRef(format!("key-{byte}")), key_id: KeyId(hex32(byte)) };
+        let record = written(&*store, on_key(opening(submission, EpochMs(1)), None)).await;
+        let signing = store.key_quorums(9).await.unwrap().len();
+        assert_eq!(signing, usize::from(byte - 1).min(2), "a key that is being made signs nothing");
+        let mut changes = executed("1");
+        if let Some(Change::EpochDecided { staged, .. }) = changes.get_mut(1) {
+            (staged.participants, staged.threshold) = (needed.participants.clone(), needed.threshold);
+        }
+        let key = store.key_load(KeyId(hex32(byte))).await.unwrap();
+        written(&*store, on_key(following(&record, EpochMs(2), changes), key.as_ref())).await;
+    }
+    assert_eq!(store.key_quorums(9).await.unwrap(), [three.clone(), five]);
+    assert_eq!(store.key_quorums(1).await.unwrap(), [three]);
 }
 
 pub(crate) async fn of_two_operations_that_saw_the_key_free_one_executes(deployment: &impl Deployment) {

@@ -9,7 +9,7 @@ use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::Record;
+use gateway_engine::ports::{KeyQuorum, Record};
 use sqlx::SqlitePool;
 
 const OPERATION: &str =
@@ -19,6 +19,24 @@ const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operati
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
 const KEY: &str = "SELECT format, revision, body FROM custody_keys WHERE key_id = ?1";
+/// What the index `custody_keys_quorum` is on, in the same words: spelled otherwise it would not be used.
+macro_rules! key_quorum {
+    () => {
+        "CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
+         THEN (body ->> '$.threshold') || ' ' || (body ->> '$.participants') END"
+    };
+}
+
+/// From one to the next in the index: the keys between two are not read.
+pub(super) const KEY_QUORUMS: &str = concat!(
+    "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",
+    key_quorum!(),
+    " FROM custody_keys WHERE ",
+    key_quorum!(),
+    " > quorum ORDER BY ",
+    key_quorum!(),
+    " LIMIT 1) FROM quorums WHERE quorum IS NOT NULL LIMIT ?1 + 1) SELECT quorum FROM quorums WHERE quorum > ''"
+);
 pub(super) const OWING: &str =
     "SELECT operation_id FROM operations WHERE owes = 1 ORDER BY updated_at_ms LIMIT ?1";
 pub(super) const PENDING: &str =
@@ -92,6 +110,13 @@ impl Sqlite {
         let key = row.map(|row| decode::key(id, row)).transpose()?;
         self.keys.found(began, id, key.clone());
         Ok(key)
+    }
+
+    pub(crate) async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
+        let query = sqlx::query_scalar::<_, String>(KEY_QUORUMS).bind(n_max);
+        let rows = query.fetch_all(self.database.reader()).await;
+        let rows = rows.map_err(|error| failed("what keys need of their nodes could not be read", &error))?;
+        rows.iter().map(|text| decode::key_quorum(text)).collect()
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Unavailable> {

@@ -8,6 +8,7 @@ use crate::contract::samples::{
 use crate::contract::{Deployment, evidence::merkle_tree_hash};
 use crate::{Counters, Cursor, Decisions, OpenError, Store};
 use gateway_domain::ids::Hex32;
+use gateway_domain::key::KeyState;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations};
@@ -392,6 +393,14 @@ async fn searches_use_their_indexes() {
         };
         assert!(rows.iter().any(uses), "{rows:?}");
     }
+    let sql = format!("EXPLAIN QUERY PLAN {}", super::read::KEY_QUORUMS);
+    let rows: Vec<(i64, i64, i64, String)> =
+        sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
+    let of_keys: Vec<_> = rows.iter().filter(|row| row.3.contains("custody_keys")).collect();
+    let seeks = |row: &&(i64, i64, i64, String)| {
+        row.3 == "SEARCH custody_keys USING COVERING INDEX custody_keys_quorum (<expr>>?)"
+    };
+    assert!(of_keys.len() == 1 && of_keys.iter().all(seeks), "{rows:?}");
     let sql = format!("EXPLAIN QUERY PLAN {}", super::log::NODES);
     let rows: Vec<(i64, i64, i64, String)> =
         sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
@@ -403,6 +412,27 @@ async fn searches_use_their_indexes() {
         assert!(plan.iter().any(|step| step == search), "{plan:?}");
     }
     drop(store);
+}
+
+#[tokio::test]
+async fn a_key_needs_nodes_exactly_while_it_signs() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+    for state in [
+        KeyState::Creating,
+        KeyState::Active,
+        KeyState::Refreshing,
+        KeyState::Resharing,
+        KeyState::Recovering,
+        KeyState::Rotating,
+        KeyState::Rotated,
+        KeyState::Failed,
+    ] {
+        folder.tamper(&format!("UPDATE custody_keys SET state = '{}'", state.as_str())).await;
+        let n_quorums = store.key_quorums(2).await.unwrap().len();
+        assert_eq!(n_quorums, usize::from(state.can_sign()), "{state:?}");
+    }
 }
 
 #[tokio::test]
