@@ -4,10 +4,12 @@
 //! (decisions.md 7). Deliberately absent: endpoints, and which scope each needs; those are in `gateway_api`.
 
 mod bypass;
+mod peer;
 mod principal;
 mod scope;
 
 pub use bypass::bypass;
+pub use peer::Peer;
 pub use principal::{BindingMismatch, Identity, Principal};
 pub use scope::Scope;
 
