@@ -8,8 +8,8 @@ use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::EvaluationFault;
 use crate::limits::{
-    DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, HANDLES_MAX, HOSTCALL_BYTES_MAX, OUTPUT_BYTES_MAX,
-    OUTPUT_ITEMS_MAX,
+    DEADLINE_TICKS, DEADLINE_TICKS_INLINE, FUEL_INLINE, FUEL_MAX, HANDLES_MAX, HOSTCALL_BYTES_MAX,
+    MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
 use crate::state::{Contents, State};
 use crate::{PolicyEngine, outcome};
@@ -166,27 +166,28 @@ impl Evaluator {
     /// As [`Evaluator::evaluate`], before the digests of the record are computed.
     #[must_use]
     pub fn judge(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Judged {
-        self.judge_within(request, facts, fuel, DEADLINE_TICKS)
+        self.judge_within(request, facts, Room { fuel, ..Room::WHOLE })
     }
 
-    /// The attempt on the caller's own thread: none when it has to be made again with more fuel or time.
+    /// The attempt on the caller's own thread: none when it has to be made again with more room.
     pub(crate) fn judge_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<Judged> {
-        let judged = self.judge_within(request, facts, FUEL_INLINE, DEADLINE_TICKS_INLINE);
+        let judged = self.judge_within(request, facts, Room::INLINE);
         match judged.fault() {
             Some(EvaluationFault::OutOfFuel) if self.fuel_max > FUEL_INLINE => None,
+            Some(EvaluationFault::Memory) if self.memory_bytes_max > MEMORY_BYTES_INLINE => None,
             Some(EvaluationFault::Deadline) => None,
             _ => Some(judged),
         }
     }
 
-    fn judge_within(&self, request: &Request<'_>, facts: &Facts, fuel: u64, ticks: u64) -> Judged {
+    fn judge_within(&self, request: &Request<'_>, facts: &Facts, room: Room) -> Judged {
         let run = || {
-            let mut store = self.store(facts.clone(), fuel, ticks);
+            let mut store = self.store(facts.clone(), room);
             if self.world == World::Wasi {
                 store.data_mut().seed(outcome::input_hash(request));
             }
             let verdict = self.call(&mut store, request);
-            let fuel_used = fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
+            let fuel_used = room.fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
             let memory_bytes = store.data().memory_bytes();
             Judged { verdict, fuel_used, memory_bytes, facts: store.into_data().into_read() }
         };
@@ -204,7 +205,7 @@ impl Evaluator {
     /// # Errors
     /// [`EvaluationFault`]: there is no verdict.
     pub fn evaluate_and_keep(&self, request: &Request<'_>, facts: &Facts) -> Result<Kept, EvaluationFault> {
-        let mut store = self.store(facts.clone(), self.fuel_max, DEADLINE_TICKS);
+        let mut store = self.store(facts.clone(), Room::WHOLE);
         self.call(&mut store, request).map(|_| Kept { _store: store })
     }
 
@@ -218,16 +219,17 @@ impl Evaluator {
     /// # Errors
     /// [`EvaluationFault`], as any evaluation.
     pub fn describe(&self) -> Result<String, EvaluationFault> {
-        let mut store = self.store(Facts::default(), self.fuel_max, DEADLINE_TICKS);
+        let mut store = self.store(Facts::default(), Room::WHOLE);
         let described = self.instantiate(&mut store)?.call_describe(&mut store);
         described.map_err(|error| EvaluationFault::of(&error))
     }
 
     /// Limits are set before anything of the guest runs: a start function is held to them too.
-    fn store(&self, facts: Facts, fuel: u64, ticks: u64) -> Store<State> {
+    fn store(&self, facts: Facts, Room { fuel, memory_bytes, ticks }: Room) -> Store<State> {
+        let memory_bytes_max = memory_bytes.min(self.memory_bytes_max);
         let mut store = Store::new(
             self.engine.wasmtime(),
-            State::new(facts, Arc::clone(&self.contents), self.memory_bytes_max),
+            State::new(facts, Arc::clone(&self.contents), memory_bytes_max),
         );
         store.limiter(|state| state);
         // Fuel is on in the engine's configuration; without it the store has none, and the guest traps at once.
@@ -263,6 +265,22 @@ impl Evaluator {
         }
         if is_possible(quorum, request) { Ok(verdict) } else { Err(EvaluationFault::BadOutput) }
     }
+}
+
+/// What one evaluation may use, and never more than the manifest's limits.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    fuel: u64,
+    memory_bytes: usize,
+    ticks: u64,
+}
+
+impl Room {
+    /// All that the manifest gives.
+    const WHOLE: Self = Self { fuel: FUEL_MAX, memory_bytes: MEMORY_BYTES_MAX, ticks: DEADLINE_TICKS };
+    /// What does not stall the thread of a caller.
+    const INLINE: Self =
+        Self { fuel: FUEL_INLINE, memory_bytes: MEMORY_BYTES_INLINE, ticks: DEADLINE_TICKS_INLINE };
 }
 
 /// An instance after its evaluation, with all its memory.
@@ -301,6 +319,13 @@ impl Judged {
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    /// Whether it took more than the attempt on a caller's own thread has, of whatever it is that there was not enough of.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.fuel_used > FUEL_INLINE
+            || self.memory_bytes > MEMORY_BYTES_INLINE
+            || matches!(self.fault(), Some(EvaluationFault::Deadline | EvaluationFault::Memory))
     }
 
     /// What the policy decided.

@@ -3,7 +3,6 @@
 use crate::apart::{Apart, Busy};
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
-use crate::limits::FUEL_INLINE;
 use crate::shadow::Shadow;
 use crate::{counters, outcome};
 use async_trait::async_trait;
@@ -73,7 +72,7 @@ impl PolicyHost {
 
     /// Judges a request.
     ///
-    /// First right here, with the fuel of about 100 us: handing 10 us of work to another thread would cost more than
+    /// First right here, with the fuel and the memory of about 100 us: handing 10 us of work to another thread would cost more than
     /// the work. Only when that runs out it is started over, with the manifest's fuel, on a thread of its own; an
     /// evaluation is pure, so the first attempt leaves no trace. While a bundle is known to need more, the first
     /// attempt is spared: done for every request it would take the threads that answer everybody else.
@@ -98,10 +97,10 @@ impl PolicyHost {
     ) -> Evaluation {
         let input = request.to_input();
         let judged = self.apart.run(move || {
-            let evaluation = evaluator.evaluate(&input.request(), &facts, evaluator.fuel_max());
-            let is_slow = evaluation.fault == Some(EvaluationFault::Deadline);
-            evaluator.set_heavy(is_slow || evaluation.outcome.fuel_used > FUEL_INLINE);
-            evaluation
+            let request = input.request();
+            let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
+            evaluator.set_heavy(judged.is_heavy());
+            evaluator.complete(&request, judged)
         });
         match judged.await {
             Ok(Some(evaluation)) => evaluation,

@@ -10,6 +10,10 @@ pub const FUEL_MAX: u64 = 50_000_000;
 /// The default policy needs about 6 700, and 64 000 with every data file it can have.
 pub const FUEL_INLINE: u64 = 150_000;
 
+/// Memory for the same attempt. Each page has to be given and taken back, which fuel does not count: growing to the most
+/// that a guest may have takes ten times what [`FUEL_INLINE`] does.
+pub const MEMORY_BYTES_INLINE: usize = 1 << 20;
+
 /// Linear memory that any guest may have at most, all its memories together; a manifest may ask for less.
 pub const MEMORY_BYTES_MAX: usize = 16 << 20;
 

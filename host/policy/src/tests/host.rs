@@ -1,7 +1,7 @@
 //! The engine's port: inline, apart, and without a bundle.
 
 use super::support::{bundle_of, engine, facts, guest, load, payment};
-use crate::limits::{FUEL_INLINE, FUEL_MAX, TICK};
+use crate::limits::{FUEL_INLINE, FUEL_MAX, MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, TICK};
 use crate::{EvaluationFault, Evaluator, PolicyHost};
 use gateway_domain::policy::{Decision, Facts, Moment};
 use std::future::Future;
@@ -76,6 +76,40 @@ async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
         assert!(first.is_pending() && started.elapsed() < TICK * 50, "{:?}", started.elapsed());
         assert_eq!(judging.await.fault, Some(EvaluationFault::Deadline));
         assert!(evaluator.is_heavy());
+    }
+}
+
+/// Growing costs hardly any fuel, and each page has to be given and taken back.
+#[tokio::test]
+async fn memory_is_not_given_on_the_callers_thread() {
+    let (host, engine) = (PolicyHost::new(), engine());
+    let asked = payment("acct-2", &["bob"]);
+    let (request, facts) = (asked.request(Moment::Submit), facts("2"));
+    let pages_inline = MEMORY_BYTES_INLINE / 65_536;
+    for (grown, fault) in
+        [(pages_inline, None), (pages_inline * 2, None), (1 << 14, Some(EvaluationFault::Memory))]
+    {
+        let body = format!("(drop (memory.grow (i32.const {}))) i32.const 0", grown - 1);
+        let bundle = bundle_of(&engine, &guest(1, "", &body), |manifest| {
+            manifest.limits.memory_bytes = u64::try_from(MEMORY_BYTES_MAX).unwrap();
+        });
+        host.activate(Evaluator::load(&engine, &bundle).unwrap());
+        for _ in 0..2 {
+            let mut judging = Box::pin(host.judge(&request, &facts));
+            let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
+            let evaluation = match first {
+                Poll::Ready(evaluation) => {
+                    assert_eq!(grown, pages_inline);
+                    evaluation
+                }
+                Poll::Pending => {
+                    assert_ne!(grown, pages_inline);
+                    judging.await
+                }
+            };
+            assert_eq!(evaluation.fault, fault, "{grown} pages");
+            assert_eq!(host.active().unwrap().is_heavy(), grown != pages_inline);
+        }
     }
 }
 
