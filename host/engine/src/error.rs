@@ -45,13 +45,6 @@ impl Unavailable {
     }
 }
 
-/// An error and what is behind it, on one line, for an operator.
-#[must_use]
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
-    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
-}
-
 /// A bundle that failed has not judged: nothing may be decided on its `DENY`.
 pub(crate) fn judged(outcome: &policy::Outcome) -> Result<(), Unavailable> {
     match &outcome.fault {

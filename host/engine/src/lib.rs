@@ -37,7 +37,7 @@ mod target;
 
 pub use approve::Vote;
 pub use engine::{Engine, Ports, Rules, Visibility};
-pub use error::{Dependency, EngineError, Unavailable, chain};
+pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Publish};
 pub use export::Export;
 pub use key::{KeyOperations, KeyTarget};

@@ -1,9 +1,10 @@
 //! The file: an operation's events as the chain has them, and what they say.
 
-use crate::summary::summary;
+use crate::summary::{identity, summary};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::Hex32;
+use gateway_domain::json::{self, Floats, NotJson};
 use gateway_domain::operation::{Event, Operation, Phase};
 use gateway_domain::redaction::{Disclosure, Visibility};
 use serde::{Deserialize, Serialize};
@@ -61,10 +62,17 @@ pub struct Source<'a> {
     pub ledger_root: Hex32,
     /// That the last event is in the log, and that the log at [`Self::ledger_root`] is the beginning of the signed one.
     pub log: &'a Value,
-    /// The key as it is now, which no event of the operation tells.
+    /// The key as it is now, which no event of the operation tells; none in an audit log.
+    pub key: Option<StatedKey<'a>>,
+}
+
+/// A key, and the word of the log's operator for it.
+#[derive(Clone, Copy, Debug)]
+pub struct StatedKey<'a> {
+    /// As it is now; null while there is none.
     pub key: &'a Value,
-    /// The same, stated by the log's operator: see [`KEY_STATE`].
-    pub key_note: &'a str,
+    /// The same, stated: see [`KEY_STATE`].
+    pub note: &'a str,
 }
 
 /// An event in a document.
@@ -87,48 +95,48 @@ pub const KEY_STATE: &str = "key-state";
 /// Bytes kept free for what is only known when the events are chosen.
 const MARGIN_BYTES: usize = 256;
 
-/// Writes documents.
-#[derive(Clone, Copy, Debug)]
-pub struct Document;
-
-impl Document {
-    /// The document, with as many events as the page has room for.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which no stored event gives.
-    pub fn write(kind: Kind, source: Source<'_>, page: Page) -> Result<Value, CanonicalError> {
-        let mut members = head(kind, source);
-        let n_head = Value::Object(members.clone()).to_string().len();
-        let room = page.bytes_max.saturating_sub(n_head).saturating_sub(MARGIN_BYTES);
-        let shown = entries(kind, source, page.after_seq, room)?;
-        let last = shown.last().map(|entry| entry.seq);
-        let n_shown = u64::try_from(shown.len()).unwrap_or(u64::MAX);
-        let total = u64::try_from(source.events.len()).unwrap_or(u64::MAX);
-        let first = shown.first().map_or(1, |entry| entry.seq);
-        let before = first.checked_sub(2).and_then(|index| usize::try_from(index).ok());
-        let previous =
-            before.and_then(|index| source.events.get(index)).map_or(Hex32::ZERO, |event| event.hash);
-        let rest = json!({
-            "previous_hash": previous,
-            "truncated": n_shown < total,
-            "next_after_seq": last.filter(|last| *last < total),
-            "events": shown,
-        });
-        if let Value::Object(rest) = rest {
-            members.extend(rest);
-        }
-        Ok(Value::Object(members))
-    }
+/// The document, with as many events as the page has room for.
+///
+/// # Errors
+/// [`CanonicalError`], which no stored event gives.
+pub fn write(kind: Kind, source: &Source<'_>, page: Page) -> Result<Value, CanonicalError> {
+    let mut members = head(kind, source);
+    let n_head = Value::Object(members.clone()).to_string().len();
+    let room = page.bytes_max.saturating_sub(n_head).saturating_sub(MARGIN_BYTES);
+    let shown = entries(kind, source, page.after_seq, room)?;
+    let last = shown.last().map(|entry| entry.seq);
+    let n_shown = u64::try_from(shown.len()).unwrap_or(u64::MAX);
+    let total = u64::try_from(source.events.len()).unwrap_or(u64::MAX);
+    let first = shown.first().map_or(1, |entry| entry.seq);
+    let before = first.checked_sub(2).and_then(|index| usize::try_from(index).ok());
+    let previous = before.and_then(|index| source.events.get(index)).map_or(Hex32::ZERO, |event| event.hash);
+    members.insert("previous_hash".to_owned(), json!(previous));
+    members.insert("truncated".to_owned(), json!(n_shown < total));
+    members.insert("next_after_seq".to_owned(), json!(last.filter(|last| *last < total)));
+    members.insert("events".to_owned(), json!(shown));
+    Ok(Value::Object(members))
 }
 
-fn head(kind: Kind, source: Source<'_>) -> Map<String, Value> {
-    let events: Vec<Event> = source.events.iter().map(|chained| chained.event.clone()).collect();
-    let mut members = summary(source.operation, &events);
-    if kind == Kind::Audit {
-        members.retain(|name, _| AUDIT_MEMBERS.contains(&name.as_str()));
-    } else {
-        members.insert("key".to_owned(), source.key.clone());
-        members.insert("key_note".to_owned(), json!(source.key_note));
+/// A page of a document as a value, to be verified.
+///
+/// # Errors
+/// [`NotJson`] with line and column.
+pub fn parse(text: &[u8]) -> Result<Value, NotJson> {
+    json::parse(text, Floats::Taken)
+}
+
+fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
+    let n_events = source.events.len();
+    let mut members = match kind {
+        Kind::Audit => identity(source.operation, n_events),
+        Kind::Evidence => {
+            let events: Vec<Event> = source.events.iter().map(|chained| chained.event.clone()).collect();
+            summary(source.operation, &events)
+        }
+    };
+    if let Some(StatedKey { key, note }) = source.key {
+        members.insert("key".to_owned(), key.clone());
+        members.insert("key_note".to_owned(), json!(note));
     }
     let record_root = source.events.last().map_or(Hex32::ZERO, |last| last.hash);
     members.insert("format".to_owned(), json!(kind.format()));
@@ -138,53 +146,44 @@ fn head(kind: Kind, source: Source<'_>) -> Map<String, Value> {
     members
 }
 
-/// What an audit log says besides its events.
-pub(crate) const AUDIT_MEMBERS: [&str; 4] = ["operation_id", "family", "state", "total_events"];
-
+/// The newest events that there is room for, or the oldest of those after one; oldest first.
 fn entries(
     kind: Kind,
-    source: Source<'_>,
+    source: &Source<'_>,
     after_seq: Option<u64>,
     bytes_max: usize,
 ) -> Result<Vec<Entry>, CanonicalError> {
-    let is_published = source.operation.phase == Phase::Published;
-    let entry = |(index, chained): (usize, &ChainedEvent)| -> Result<Entry, CanonicalError> {
-        let redacted = chained.redact()?;
-        Ok(Entry {
-            seq: u64::try_from(index).unwrap_or(u64::MAX).saturating_add(1),
-            event_hash: chained.hash,
-            event: redacted.event.clone(),
-            disclosures: redacted.disclosures(|visibility| kind.sees(visibility, is_published)),
-        })
+    let all = source.events.iter().enumerate();
+    let wanted: &mut dyn Iterator<Item = (usize, &ChainedEvent)> = match after_seq {
+        Some(after) => &mut all.skip(usize::try_from(after).unwrap_or(usize::MAX)),
+        None => &mut all.rev(),
     };
     let (mut shown, mut n_bytes) = (Vec::new(), 0_usize);
-    let mut take = |entry: Result<Entry, CanonicalError>| -> Result<bool, CanonicalError> {
-        let entry = entry?;
+    for (index, chained) in wanted {
+        let entry = entry(kind, source, index, chained)?;
         n_bytes = n_bytes.saturating_add(json!(entry).to_string().len()).saturating_add(1);
-        let fits = n_bytes <= bytes_max;
-        if fits {
-            shown.push(entry);
+        if n_bytes > bytes_max {
+            break;
         }
-        Ok(fits)
-    };
-    let all = source.events.iter().enumerate();
-    match after_seq {
-        Some(after) => {
-            let skipped = usize::try_from(after).unwrap_or(usize::MAX);
-            for one in all.skip(skipped) {
-                if !take(entry(one))? {
-                    break;
-                }
-            }
-        }
-        None => {
-            for one in all.rev() {
-                if !take(entry(one))? {
-                    break;
-                }
-            }
-            shown.reverse();
-        }
+        shown.push(entry);
     }
+    shown.sort_by_key(|entry| entry.seq);
     Ok(shown)
+}
+
+fn entry(
+    kind: Kind,
+    source: &Source<'_>,
+    index: usize,
+    chained: &ChainedEvent,
+) -> Result<Entry, CanonicalError> {
+    let seq = u64::try_from(index).unwrap_or(u64::MAX).saturating_add(1);
+    let is_published = source.operation.phase == Phase::Published;
+    let redacted = chained.redact()?;
+    Ok(Entry {
+        seq,
+        event_hash: chained.hash,
+        event: redacted.event.clone(),
+        disclosures: redacted.disclosures(|visibility| kind.sees(visibility, is_published)),
+    })
 }

@@ -1,6 +1,6 @@
 //! An operation's evidence as a file.
 //!
-//! The gateway writes it with [`Document::write`]; anyone reads it with [`verify()`], on a machine that has never seen the gateway,
+//! The gateway writes it with [`write()`]; anyone reads it with [`verify()`], on a machine that has never seen the gateway,
 //! against [`Roots`] that came another way. Both derive what a file says of an operation from its events with
 //! [`summary()`](summary::summary), so nothing that is written goes unchecked.
 //!
@@ -9,14 +9,12 @@
 //! [`gateway_domain::redaction`]).
 
 pub mod document;
-mod json;
 pub mod roots;
 pub mod signature;
 mod steps;
 pub mod summary;
 pub mod verify;
 
-pub use document::{Document, KEY_STATE, Kind, Page, Source};
-pub use json::{NotJson, parse};
+pub use document::{KEY_STATE, Kind, Page, Source, StatedKey, parse, write};
 pub use roots::{Roots, RootsError};
 pub use verify::{Finding, Report, Rerun, verify};

@@ -16,6 +16,7 @@
 
 use gateway_domain::dsse::{EnvelopeError, KeySet};
 use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::json::NotJson;
 use gateway_domain::log::VerifierKey;
 use gateway_domain::log::note::VerifierKeyError;
 use gateway_domain::roster::ParticipantIndex;
@@ -60,7 +61,7 @@ pub struct Roots {
 pub enum RootsError {
     /// Not JSON, or a name stands twice.
     #[error(transparent)]
-    NotJson(#[from] crate::NotJson),
+    NotJson(#[from] NotJson),
     /// Not these members.
     #[error("not a roots file: {0}")]
     Shape(#[from] serde_json::Error),

@@ -5,14 +5,25 @@ use crate::steps::{Step, steps};
 use gateway_domain::operation::{Event, Operation, Phase, evaluations};
 use serde_json::{Map, Value, json};
 
-/// The members of an operation's evidence that follow from its events.
+/// The members of an operation's identity.
+pub(crate) const IDENTITY: [&str; 4] = ["operation_id", "family", "state", "total_events"];
+
+/// What an audit log says of an operation besides its events.
 #[must_use]
-pub fn summary(operation: &Operation, events: &[Event]) -> Map<String, Value> {
-    let value = json!({
+pub fn identity(operation: &Operation, n_events: usize) -> Map<String, Value> {
+    members(json!({
         "operation_id": operation.id,
         "family": operation.intent.family(),
-        "tenant": operation.tenant,
         "state": operation.state(),
+        "total_events": n_events,
+    }))
+}
+
+/// The members of an operation's evidence that follow from its events: its identity, and all else.
+#[must_use]
+pub fn summary(operation: &Operation, events: &[Event]) -> Map<String, Value> {
+    let mut summary = members(json!({
+        "tenant": operation.tenant,
         "key_ref": operation.key.key_ref,
         "key_id": operation.key.key_id,
         "intent": operation.intent,
@@ -29,8 +40,12 @@ pub fn summary(operation: &Operation, events: &[Event]) -> Map<String, Value> {
         "result": result(operation),
         "publication_receipt": operation.publication_receipt,
         "external_export": operation.export,
-        "total_events": events.len(),
-    });
+    }));
+    summary.extend(identity(operation, events.len()));
+    summary
+}
+
+fn members(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),

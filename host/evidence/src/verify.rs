@@ -42,7 +42,7 @@ pub(crate) struct Read {
 pub fn verify(pages: Vec<Value>, roots: &Roots, rerun: Option<&dyn Rerun>) -> Report {
     let mut report = Report::default();
     let Some(read) = events::read(pages, &mut report) else { return report };
-    let Some(history) = events::check(&read, &mut report) else { return report };
+    let history = events::check(&read, &mut report);
     let story = story::check(&read, history, &mut report);
     if let Some(story) = &story {
         decisions::check(story, roots, rerun, &mut report);

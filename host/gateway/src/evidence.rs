@@ -5,7 +5,7 @@ pub mod roots;
 
 use crate::cli::evidence::Evidence;
 use crate::settings::Settings;
-use gateway_engine::chain;
+use gateway_domain::chain;
 use gateway_evidence::verify::{Check, Report, Status};
 use gateway_evidence::{Rerun, Roots, verify};
 use rerun::Bundle;

@@ -36,7 +36,7 @@ pub(crate) fn main(asked: Asked, settings: &Settings) -> ExitCode {
     match done {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(EXIT_FOUND),
-        Err(error) => crate::complain(&[gateway_engine::chain(&error)], EXIT_UNREADABLE),
+        Err(error) => crate::complain(&[gateway_domain::chain(&error)], EXIT_UNREADABLE),
     }
 }
 

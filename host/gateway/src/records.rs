@@ -7,6 +7,7 @@ mod export;
 mod impact;
 mod lines;
 mod replay;
+pub(crate) mod rerun;
 
 use crate::settings::Settings;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -220,6 +221,6 @@ pub(crate) fn main(records: &Records, settings: &Settings) -> ExitCode {
         Err(RecordsError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(error) => crate::complain(&[gateway_engine::chain(&error)], error.exit_code()),
+        Err(error) => crate::complain(&[gateway_domain::chain(&error)], error.exit_code()),
     }
 }

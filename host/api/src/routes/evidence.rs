@@ -8,8 +8,9 @@ use crate::wire::evidence::{key_evidence, log_section};
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use gateway_domain::intent::Family;
+use gateway_domain::operation::Operation;
 use gateway_engine::{EngineError, Target};
-use gateway_evidence::{Document, KEY_STATE, Kind, Page, Source};
+use gateway_evidence::{KEY_STATE, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
 /// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
@@ -121,17 +122,25 @@ async fn export(
     let after_seq = query::number(query.as_deref().unwrap_or_default(), "after_seq")?;
     let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
     let (record, events) = app.engine().history(&target).await?;
-    let key = app.engine().key_of(&record.operation).await?;
     let log = app.engine().inclusion_evidence(target.id, record.operation.revision).await?;
-    let key = key.as_ref().map(key_evidence);
-    let key_note = app.engine().state(KEY_STATE, &json!(key)).await?;
+    let key = match kind {
+        Kind::Evidence => Some(stated_key(app, &record.operation).await?),
+        Kind::Audit => None,
+    };
     let source = Source {
         operation: &record.operation,
         events: &events,
         ledger_root: record.ledger_root,
         log: &json!(log.map(log_section)),
-        key: &json!(key),
-        key_note: &key_note.to_string(),
+        key: key.as_ref().map(|(key, note)| StatedKey { key, note }),
     };
-    Ok(Json(Document::write(kind, source, page).map_err(EngineError::from)?))
+    Ok(Json(gateway_evidence::write(kind, &source, page).map_err(EngineError::from)?))
+}
+
+/// The key as it is now, and the log operator's statement that it is so.
+async fn stated_key(app: &App, operation: &Operation) -> Result<(Value, String), ApiError> {
+    let key = app.engine().key_of(operation).await?;
+    let key = json!(key.as_ref().map(key_evidence));
+    let note = app.engine().state(KEY_STATE, &key).await?;
+    Ok((key, note.to_string()))
 }

@@ -5,6 +5,7 @@ use super::story::Story;
 use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
+use gateway_domain::chain;
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
 
@@ -35,7 +36,7 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
 /// The envelope is the authority's, and is what stands beside it.
 fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, findings: &mut Findings) {
     match admission::verify(&admission.envelope, &roots.authorities, event.at_ms) {
-        Err(error) => findings.add(format!("{at}/envelope"), words(&error)),
+        Err(error) => findings.add(format!("{at}/envelope"), chain(&error)),
         Ok(signed) => {
             if signed.decision != admission.decision {
                 findings.add(format!("{at}/decision"), "is not what the authority signed");
@@ -49,11 +50,6 @@ fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, finding
             );
         }
     }
-}
-
-/// An error with what is behind it.
-fn words(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", words(source)))
 }
 
 fn bound(

@@ -69,9 +69,9 @@ pub(crate) struct History {
 }
 
 /// Checks hashes, numbers and opened fields.
-pub(crate) fn check(read: &Read, report: &mut Report) -> Option<History> {
+pub(crate) fn check(read: &Read, report: &mut Report) -> History {
     let mut findings = Findings::default();
-    let mut previous = hash(&read.members, "previous_hash", &mut findings)?;
+    let mut previous = hash(&read.members, "previous_hash", &mut findings);
     let stands_first = read.entries.first().map_or(1, |entry| entry.seq);
     let first = if previous == Hex32::ZERO { 1 } else { stands_first };
     if first == 1 && previous != Hex32::ZERO {
@@ -96,8 +96,8 @@ pub(crate) fn check(read: &Read, report: &mut Report) -> Option<History> {
         previous = entry.event_hash;
     }
     let last = read.entries.last().map_or(0, |entry| entry.seq);
-    let total = number(&read.members, "total_events", &mut findings)?;
-    let record_root = hash(&read.members, "record_root", &mut findings)?;
+    let total = number(&read.members, "total_events", &mut findings);
+    let record_root = hash(&read.members, "record_root", &mut findings);
     if last == total && record_root != previous {
         findings.add("/record_root", "is not the hash of the last event");
     }
@@ -109,7 +109,7 @@ pub(crate) fn check(read: &Read, report: &mut Report) -> Option<History> {
         page_members(read, has_all, last, total, &mut findings);
     }
     report.add("chain", findings, format!("events {first} to {last} of {total}"));
-    Some(open(read, has_all, report))
+    open(read, has_all, report)
 }
 
 /// What a page says of itself.
@@ -155,18 +155,18 @@ fn event(opened: Opened) -> Option<Event> {
     (serde_json::to_value(&event).ok() == Some(value)).then_some(event)
 }
 
-fn hash(members: &Map<String, Value>, name: &str, findings: &mut Findings) -> Option<Hex32> {
+fn hash(members: &Map<String, Value>, name: &str, findings: &mut Findings) -> Hex32 {
     let found = members.get(name).and_then(Value::as_str).and_then(|text| text.parse().ok());
     if found.is_none() {
         findings.add(format!("/{name}"), "is not a hash");
     }
-    Some(found.unwrap_or(Hex32::ZERO))
+    found.unwrap_or(Hex32::ZERO)
 }
 
-fn number(members: &Map<String, Value>, name: &str, findings: &mut Findings) -> Option<u64> {
+fn number(members: &Map<String, Value>, name: &str, findings: &mut Findings) -> u64 {
     let found = members.get(name).and_then(Value::as_u64);
     if found.is_none() {
         findings.add(format!("/{name}"), "is not a number");
     }
-    Some(found.unwrap_or(0))
+    found.unwrap_or(0)
 }

@@ -7,7 +7,7 @@ use crate::document::KEY_STATE;
 use crate::roots::Roots;
 use gateway_domain::log::SignedStatement;
 use gateway_domain::operation::Phase;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const NAME: &str = "key";
 
@@ -49,7 +49,7 @@ fn named(key: &Value, story: &Story, roots: &Roots, findings: &mut Findings) {
     let published = operation.signature.as_ref().filter(|_| operation.phase == Phase::Published && !is_child);
     if let Some(signature) = published {
         let signed_under = format!("{}:{}", signature.signature_profile, signature.public_key_hex);
-        if json!(signed_under) != json!(public) {
+        if signed_under != public {
             findings.add("/key/public_key_artifact_ref", format!("the signature is under `{signed_under}`"));
         }
     }

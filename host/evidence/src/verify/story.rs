@@ -3,8 +3,7 @@
 use super::events::History;
 use super::report::{Findings, Report};
 use super::{Kind, Read};
-use crate::document::AUDIT_MEMBERS;
-use crate::summary::summary;
+use crate::summary::{IDENTITY, summary};
 use gateway_domain::operation::{Event, Operation, State, replay};
 use serde_json::{Map, Value, json};
 
@@ -111,7 +110,7 @@ fn audit(read: &Read, report: &mut Report) {
     if let Some(state) = types.filter_map(Value::as_str).find_map(State::after) {
         expected.insert("state".to_owned(), json!(state));
     }
-    for name in AUDIT_MEMBERS {
+    for name in IDENTITY {
         if let (None, Some(unknown)) = (expected.get(name), read.members.get(name)) {
             expected.insert(name.to_owned(), unknown.clone());
         }

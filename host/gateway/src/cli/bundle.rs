@@ -37,7 +37,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             let _nobody_reads = std::io::stdout().lock().write_all(text.as_bytes());
             if passed { ExitCode::SUCCESS } else { ExitCode::from(crate::EXIT_START) }
         }
-        Err(error) => crate::complain(&[gateway_engine::chain(&error)], crate::EXIT_START),
+        Err(error) => crate::complain(&[gateway_domain::chain(&error)], crate::EXIT_START),
     }
 }
 

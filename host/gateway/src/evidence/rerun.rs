@@ -1,11 +1,10 @@
 //! The policy's component at hand, to be run again.
 
 use crate::records::bundle::unsigned;
+use crate::records::rerun;
 use gateway_domain::operation::Evaluation;
-use gateway_domain::policy::Facts;
-use gateway_domain::policy::compare::differences;
 use gateway_evidence::Rerun;
-use gateway_policy::{EvaluationFault, Evaluator, PolicyEngine};
+use gateway_policy::{Evaluator, PolicyEngine};
 use std::error::Error;
 use std::path::Path;
 
@@ -24,13 +23,10 @@ impl Rerun for Bundle {
         if outcome.bundle_hash != self.0.bundle_hash() {
             return Err(format!("bundle {} decided, which was not given", outcome.bundle_hash));
         }
-        let fault = outcome.fault.as_deref().and_then(EvaluationFault::from_kind);
-        if let Some(fault) = fault.filter(|fault| !fault.is_repeatable()) {
-            return Err(format!("`{}` was the host's doing, not the bundle's", fault.kind()));
+        if let Some(why) = rerun::unrepeatable(outcome) {
+            return Err(why);
         }
-        let facts = Facts::recorded(&outcome.facts);
-        let again = self.0.evaluate(&evaluation.input.request(), &facts, self.0.fuel_max());
-        let told = differences(outcome, &again.outcome).into_iter();
+        let told = rerun::differences(&self.0, &evaluation.input, outcome).into_iter();
         Ok(told
             .map(|one| format!("{}: recorded `{}`, now `{}`", one.field, one.recorded, one.again))
             .collect())

@@ -1,12 +1,10 @@
 //! `policy replay`: a past decision, asked again.
 
 use super::bundle::Deciders;
-use super::{EXIT_DIFFERS, EXIT_UNCHECKED, RecordsError, Which, lines};
+use super::{EXIT_DIFFERS, EXIT_UNCHECKED, RecordsError, Which, lines, rerun};
 use crate::settings::Settings;
 use gateway_domain::ids::Hex32;
-use gateway_domain::policy::Facts;
-use gateway_domain::policy::compare::{Difference, differences};
-use gateway_policy::{EvaluationFault, Evaluator};
+use gateway_domain::policy::compare::Difference;
 use gateway_store::{Decisions, Place, Recorded};
 use std::io::Write;
 use std::path::Path;
@@ -63,16 +61,15 @@ async fn selected(decisions: &Decisions, which: Which) -> Result<Vec<Recorded>, 
 
 async fn again(deciders: &mut Deciders<'_>, decision: &Recorded) -> Result<Replay, RecordsError> {
     let outcome = &decision.outcome;
-    let fault = outcome.fault.as_deref().and_then(EvaluationFault::from_kind);
-    let rerun = match fault.filter(|fault| !fault.is_repeatable()) {
-        Some(fault) => Err(format!("`{}` was the host's doing, not the bundle's", fault.kind())),
+    let found = match rerun::unrepeatable(outcome) {
+        Some(why) => Err(why),
         None => match deciders.find(outcome.bundle_hash).await? {
-            Some(evaluator) => Ok(rerun(evaluator, decision)),
+            Some(evaluator) => Ok(rerun::differences(evaluator, &decision.input, outcome)),
             None => Err(format!("bundle {} is not at hand", outcome.bundle_hash)),
         },
     };
     let damage = damage(decision);
-    Ok(match rerun {
+    Ok(match found {
         Err(why) if damage.is_empty() => Replay::Unchecked(why),
         Err(_) => Replay::Differs(damage),
         Ok(found) if damage.is_empty() && found.is_empty() => Replay::Same,
@@ -93,12 +90,6 @@ fn damage(decision: &Recorded) -> Vec<Difference> {
         found.push(Difference { field: "record", recorded, again });
     }
     found
-}
-
-fn rerun(evaluator: &Evaluator, decision: &Recorded) -> Vec<Difference> {
-    let facts = Facts::recorded(&decision.outcome.facts);
-    let again = evaluator.evaluate(&decision.input.request(), &facts, evaluator.fuel_max());
-    differences(&decision.outcome, &again.outcome)
 }
 
 fn print(decision: &Recorded, replay: &Replay, out: &mut (dyn Write + Send)) -> Result<(), RecordsError> {

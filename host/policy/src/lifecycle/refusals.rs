@@ -2,10 +2,11 @@
 
 use crate::bundle::BundleError;
 use crate::counters;
+use gateway_domain::chain;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
 use gateway_engine::ports::RefusedOffer;
-use gateway_engine::{Unavailable, chain};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
