@@ -198,7 +198,7 @@ fn a_node_key_that_is_not_one() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(start(), format!("{prefix} file `KEY` can not be opened: Is a directory (os error 21)"));
+    assert_eq!(start(), format!("{prefix} file `KEY` is not a regular file"));
 }
 
 #[test]
