@@ -220,6 +220,29 @@ fn nodes_open_under_the_new_key_with_everything_they_had() {
 }
 
 #[test]
+fn nodes_under_neither_key_are_left_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    let waiting = admitted(&process, "waiting");
+    stopped(process);
+    let [_, _, node] = files(folder.path());
+    let right = fs::read(&node).unwrap();
+    let wrong = "01".repeat(32);
+    fs::write(&node, &wrong).unwrap();
+    let (code, out, complaint) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    assert!(code == 1 && out.is_empty(), "{out}");
+    assert!(
+        complaint.contains("participant 0: ") && complaint.contains("sealed under another key"),
+        "{complaint}"
+    );
+    assert_eq!(fs::read_to_string(&node).unwrap(), wrong);
+    assert!(!folder.path().join("nodes/node.key.next").exists());
+    fs::write(&node, right).unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    published(&process, &waiting);
+}
+
+#[test]
 fn a_rotation_that_was_killed_anywhere_is_taken_up() {
     for failpoint in ["after-rewrap:1", "after-rewrap:3", "before-node-key:1"] {
         let folder = tempfile::tempdir().unwrap();

@@ -2,9 +2,14 @@
 //! router's own table, so that a new one cannot be forgotten.
 
 use crate::harness::world::{Answer, World};
+use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
 use gateway_api::ROUTES;
+use gateway_api::state::App;
+use operation_gateway::compose;
 use serde_json::{Value, json};
 
 const BODY_BYTES_MAX: usize = 8 * 1024;
@@ -113,4 +118,16 @@ async fn targets_have_a_length_on_every_route() {
         let said = at.json["message"].as_str().unwrap_or_default();
         assert!(!said.contains("at most 8192 bytes"), "{path}: {said}");
     }
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_answered_without_its_handler() {
+    let given = [("request_within_ms", "60"), ("body_within_ms", "50"), ("answer_within_ms", "50")];
+    let world = World::with(&given).await;
+    let app = App::new(world.engine.clone(), compose::options(&world.settings), String::new);
+    let limit = from_fn_with_state(app, gateway_api::limits::limit);
+    let router = Router::new().route("/never", get(std::future::pending::<()>)).layer(limit);
+    let answer = crate::harness::standing::send_to(router, Request::get("/never")).await;
+    assert_eq!(answer.header("retry-after"), "1");
+    answer.fails(503, "runtime_unavailable");
 }

@@ -101,3 +101,8 @@ impl Standing {
 pub(crate) async fn post_to(router: Router, path: &str, body: &Value) -> Answer {
     World::answer_of(router, Request::post(path).body(Body::from(body.to_string())).unwrap()).await
 }
+
+/// A request without a body, to any router.
+pub(crate) async fn send_to(router: Router, request: axum::http::request::Builder) -> Answer {
+    World::answer_of(router, request.body(Body::empty()).unwrap()).await
+}
