@@ -1,7 +1,9 @@
 //! Secrets of execute and recovery bodies, and what identifies a credential, appear in no log, view, export or stored byte.
 
+use crate::harness::certificates::{Authority, Files, connect};
 use crate::harness::process::{Process, request, tool};
 use crate::harness::samples::{approval, payment, publication, with};
+use crate::harness::wire::ask;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -63,6 +65,54 @@ fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
         let (_, log) = process.terminate();
         assert!(!log.iter().any(|line| line.contains(&secret)));
     }
+}
+
+/// Seeds and the TLS key, raw and as they are written, while the gateway serves, reloads, complains, rotates and shows them.
+#[test]
+fn every_key_is_in_its_own_file_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let files = Files::write(folder.path(), &authority.issue(), &authority.pem);
+    let given = [files.settings("off"), vec![("log", "trace")]].concat();
+    let own = ["authority.key", "log.key", "nodes/node.key", "tls.key"].map(|name| folder.path().join(name));
+    let mut said = vec![tool(folder.path(), &given, &["keys", "generate"]).1];
+    let secrets: Vec<_> = own.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let mut process = Process::start(folder.path(), None, &given);
+    let mut stream = connect(&process.address, &authority.pem, None);
+    assert_eq!(ask(&mut stream, "/readyz").unwrap().0, 200);
+    assert!(
+        request(&process.address, "GET", "/readyz", None).is_err(),
+        "no TLS, and so a line at level DEBUG"
+    );
+    process.hang_up();
+    process.wait_for_line("certificates were read again");
+    std::fs::write(&files.certificate, "none").unwrap();
+    process.hang_up();
+    process.wait_for_line("certificates could not be read again");
+    for arguments in [["keys", "show"].as_slice(), &["config"], &["evidence", "roots"]] {
+        let (code, out, err) = tool(folder.path(), &given, arguments);
+        assert_eq!(code, 0, "{err}");
+        said.extend([out, err]);
+    }
+    said.extend(process.terminate().1);
+    said.push(tool(folder.path(), &given, &["keys", "rotate", "authority"]).1);
+    said.push(tool(folder.path(), &given, &["keys", "rotate", "node"]).1);
+
+    let mut stored_files = Vec::new();
+    stored(folder.path(), &mut stored_files);
+    for (path, secret) in own.iter().zip(&secrets) {
+        // Of a PEM key, each line but the first and last; of a seed, its digits and its bytes.
+        for line in secret.lines().filter(|line| !line.starts_with('-') && line.len() >= 32) {
+            assert!(!said.iter().any(|text| text.contains(line)), "{} was told", path.display());
+            let raw = hex::decode(line).unwrap_or_else(|_| line.as_bytes().to_vec());
+            for (other, bytes) in stored_files.iter().filter(|(other, _)| Path::new(other) != path) {
+                let is_there = holds(bytes, line) || bytes.windows(raw.len()).any(|window| window == raw);
+                assert!(!is_there, "{} is in {other}", path.display());
+            }
+        }
+    }
+    let is_verbose = |line: &String| line.contains("TRACE") || line.contains("DEBUG");
+    assert!(said.iter().any(is_verbose), "the log must be verbose");
 }
 
 #[test]

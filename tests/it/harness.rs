@@ -1,6 +1,7 @@
 //! What the tests stand on.
 
 pub(crate) mod bundles;
+pub(crate) mod certificates;
 pub(crate) mod custody;
 pub(crate) mod faulty;
 pub(crate) mod guests;
@@ -8,5 +9,7 @@ pub(crate) mod overtaken;
 pub(crate) mod process;
 pub(crate) mod recording;
 pub(crate) mod samples;
+pub(crate) mod standing;
 pub(crate) mod verify;
+pub(crate) mod wire;
 pub(crate) mod world;

@@ -198,7 +198,7 @@ fn a_node_key_that_is_not_one() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(start(), format!("{prefix} file `KEY` can not be opened: Is a directory (os error 21)"));
+    assert_eq!(start(), format!("{prefix} file `KEY` is not a regular file"));
 }
 
 #[test]
@@ -268,4 +268,25 @@ fn another_passphrase_than_the_stores_are_sealed_under() {
     fs::remove_file(&stretching).unwrap();
     let line = refused(folder.path(), &given);
     assert!(line.ends_with("stretching.json`: entity not found") && !stretching.exists(), "{line}");
+}
+
+/// Opening a pipe waits for somebody who writes to it: a start must not.
+#[test]
+fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pipe, open, link) =
+        (folder.path().join("pipe"), folder.path().join("open"), folder.path().join("link"));
+    assert!(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status().unwrap().success());
+    fs::write(&open, "00".repeat(32)).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::symlink(&open, &link).unwrap();
+    for name in ["authority_key", "log_key", "node_key", "node_passphrase_file"] {
+        let line = refused(folder.path(), &[(name, pipe.to_str().unwrap())]);
+        assert!(line.ends_with("is not a regular file"), "{name}: {line}");
+        let line = refused(folder.path(), &[(name, link.to_str().unwrap())]);
+        assert!(line.contains("has mode 0644"), "{name}: {line}");
+    }
+    // A link to a file that is its owner's alone is as good as the file.
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o600)).unwrap();
+    drop(Process::start(folder.path(), None, &[("node_key", link.to_str().unwrap())]));
 }

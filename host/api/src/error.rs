@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
 use gateway_domain::operation::Refusal;
-use gateway_engine::{Dependency, EngineError, Unavailable};
+use gateway_engine::{Budget, Dependency, EngineError, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -51,6 +51,7 @@ codes! {
     CustodyKeyNotFound = "custody_key_not_found", NOT_FOUND;
     NotFound = "not_found", NOT_FOUND;
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
     OperationNotExecuted = "operation_not_executed", CONFLICT;
     ResultRefMismatch = "result_ref_mismatch", CONFLICT;
     PublicationReceiptMismatch = "publication_receipt_mismatch", CONFLICT;
@@ -96,7 +97,9 @@ impl ApiError {
         Self { code, message: message.into(), headers: Vec::new() }
     }
 
-    fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+    /// The same with a header.
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
@@ -154,7 +157,7 @@ impl From<EngineError> for ApiError {
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
             EngineError::PolicyRejected(_) => Self::new(Code::PolicyRejected, message),
-            EngineError::RateLimited { retry_after_ms, limit } => rate_limited(retry_after_ms, limit),
+            EngineError::RateLimited(budget) => rate_limited(budget),
             EngineError::Invalid { pointer, .. } => {
                 Self::new(Code::InvalidJson, format!("`{pointer}` {message}"))
             }
@@ -224,13 +227,23 @@ impl From<BindingMismatch> for ApiError {
     }
 }
 
-/// Headers as in the IETF draft on rate-limit headers, version 3, whole seconds.
-fn rate_limited(retry_after_ms: u64, limit: u32) -> ApiError {
+/// The budget as headers (IETF draft-ietf-httpapi-ratelimit-headers-03), whole seconds: `RateLimit-Reset` is when all of it is
+/// there again.
+#[must_use]
+pub fn rate_limit_headers(budget: Budget) -> [(HeaderName, String); 3] {
+    let Budget { limit, remaining, full_in_ms, .. } = budget;
+    [
+        (HeaderName::from_static("ratelimit-limit"), limit.to_string()),
+        (HeaderName::from_static("ratelimit-remaining"), remaining.to_string()),
+        (HeaderName::from_static("ratelimit-reset"), full_in_ms.div_ceil(1000).to_string()),
+    ]
+}
+
+fn rate_limited(budget: Budget) -> ApiError {
+    let Budget { limit, retry_after_ms, .. } = budget;
     let seconds = retry_after_ms.div_ceil(1000).max(1).to_string();
-    let message = format!("this client may submit {limit} operations a second; retry in {retry_after_ms} ms");
-    ApiError::new(Code::PolicyAdmissionRateLimited, message)
-        .with(header::RETRY_AFTER, seconds.clone())
-        .with(HeaderName::from_static("ratelimit-limit"), limit.to_string())
-        .with(HeaderName::from_static("ratelimit-remaining"), "0")
-        .with(HeaderName::from_static("ratelimit-reset"), seconds)
+    let message =
+        format!("this client may submit {limit} operations at once, and did; retry in {retry_after_ms} ms");
+    let error = ApiError::new(Code::PolicyAdmissionRateLimited, message).with(header::RETRY_AFTER, seconds);
+    rate_limit_headers(budget).into_iter().fold(error, |error, (name, value)| error.with(name, value))
 }

@@ -7,6 +7,7 @@ pub mod counters;
 pub mod error;
 pub mod extract;
 pub mod layers;
+pub mod limits;
 pub mod openapi;
 pub mod routes;
 pub mod state;
@@ -58,9 +59,9 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("GET", "/v1/openapi.json"),
 ];
 
-/// The whole API.
+/// The whole API; without the probes that are served apart.
 pub fn router(app: App) -> Router {
-    Router::new()
+    let router = Router::new()
         .route("/v1/operations/sign", post(operations::sign))
         .route("/v1/operations/{operationId}", get(operations::show))
         .route("/v1/operations/{operationId}/approve", post(operations::approve))
@@ -96,11 +97,24 @@ pub fn router(app: App) -> Router {
         .route("/v1/policy/preview", post(policy::preview))
         .route("/v1/policy/bundles", get(policy::bundles))
         .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
-        .route("/v1/openapi.json", get(health::openapi_json))
+        .route("/v1/openapi.json", get(health::openapi_json));
+    layered(if app.options().probes_apart { router } else { probes(router) }, app)
+}
+
+/// What is served on an address of its own, where probes are.
+pub fn admin_router(app: App) -> Router {
+    layered(probes(Router::new().route("/healthz", get(health::healthz))), app)
+}
+
+fn probes(router: Router<App>) -> Router<App> {
+    router.route("/readyz", get(health::readyz)).route("/metrics", get(health::metrics))
+}
+
+fn layered(router: Router<App>, app: App) -> Router {
+    router
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
+        .layer(axum::middleware::from_fn_with_state(app.clone(), limits::limit))
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(axum::middleware::from_fn(layers::observe))
         .with_state(app)

@@ -4,6 +4,7 @@ use gateway_domain::intent::SIGNATURE_PROFILES;
 use gateway_engine::Engine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What to do with members of a body that the contract does not have (decisions.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,12 @@ pub struct Options {
     pub recovery_body_bytes_max: usize,
     /// Largest audit export, bytes.
     pub audit_bytes_max: usize,
+    /// How long a client may take to send a body.
+    pub body_within: Duration,
+    /// How long a whole request may take.
+    pub request_within: Duration,
+    /// Whether readiness and counters are served on an address of their own, and not here.
+    pub probes_apart: bool,
     /// Unknown members of bodies.
     pub unknown_fields: UnknownFields,
     /// Other names of signature profiles.

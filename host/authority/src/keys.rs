@@ -1,5 +1,6 @@
 //! A signing key on disk: one line, the 32-byte Ed25519 seed in lower-case hexadecimal, readable by its owner alone.
 
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -34,6 +35,12 @@ pub enum KeyFileError {
         /// Its permission bits.
         mode: u32,
     },
+    /// It is a folder, a device or a pipe.
+    #[error("the key `{}` is not a regular file", path.display())]
+    NotAFile {
+        /// What is there.
+        path: PathBuf,
+    },
     /// It is not one line of 64 hexadecimal characters.
     #[error("the key `{}` is not 64 lowercase hexadecimal characters", path.display())]
     Malformed {
@@ -50,9 +57,15 @@ pub enum KeyFileError {
 /// # Errors
 /// [`KeyFileError::Unreadable`], [`KeyFileError::Exposed`] or [`KeyFileError::Malformed`].
 pub fn load(path: &Path) -> Result<Seed, KeyFileError> {
-    let file = File::open(path).map_err(|source| unreadable(path, source))?;
+    // Nobody writes to a pipe of this name; without the flag, opening it would wait for somebody who does.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(|source| unreadable(path, source))?;
     // Of the open file, not of the name: nobody can put another one in its place in between.
     let metadata = file.metadata().map_err(|source| unreadable(path, source))?;
+    if !metadata.is_file() {
+        return Err(KeyFileError::NotAFile { path: path.to_owned() });
+    }
     let mode = metadata.mode() & 0o7777;
     if mode != 0o600 && mode != 0o400 {
         return Err(KeyFileError::Exposed { path: path.to_owned(), mode });

@@ -4,6 +4,7 @@ use crate::engine::Inner;
 use crate::error::EngineError;
 use crate::failpoint::failpoint;
 use crate::ports::{Commit, Committed, KeyChange, Record};
+use crate::rate::{Budget, Charge};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{self, CustodyKey, Keys};
@@ -20,11 +21,20 @@ pub(crate) struct Draft {
     claim: Option<String>,
     /// The keys that what is pending was decided on, where it was.
     keys: Option<Keys>,
+    /// What the next commit costs its client.
+    charge: Option<Charge>,
+    /// What the client had left after it.
+    budget: Option<Budget>,
 }
 
 impl Draft {
     /// A new operation, from the events that open it and the keys it was judged on.
-    pub(crate) fn open(events: Vec<Event>, claim: String, keys: Keys) -> Result<Self, EngineError> {
+    pub(crate) fn open(
+        events: Vec<Event>,
+        claim: String,
+        keys: Keys,
+        charge: Option<Charge>,
+    ) -> Result<Self, EngineError> {
         let operation = replay(&events)
             .ok_or_else(|| EngineError::Internal("an operation must open with its submission".to_owned()))?;
         let (record_root, ledger_root) = (Hex32::ZERO, Hex32::ZERO);
@@ -35,13 +45,24 @@ impl Draft {
             pending: events,
             claim: Some(claim),
             keys: Some(keys),
+            charge,
+            budget: None,
         })
     }
 
     /// An operation as stored.
     pub(crate) fn load(record: Record) -> Self {
         let Record { operation, record_root, ledger_root } = record;
-        Self { operation, record_root, ledger_root, pending: Vec::new(), claim: None, keys: None }
+        Self {
+            operation,
+            record_root,
+            ledger_root,
+            pending: Vec::new(),
+            claim: None,
+            keys: None,
+            charge: None,
+            budget: None,
+        }
     }
 
     /// Decides, and keeps what follows for the next commit. The number of events: 0 when it is so already.
@@ -82,14 +103,33 @@ impl Draft {
             claim: self.claim.take(),
         };
         failpoint("before-commit");
-        match inner.ports.commits.commit(commit).await? {
-            Committed::Written(record) => {
-                (self.record_root, self.ledger_root) = (record.record_root, record.ledger_root);
-                failpoint("after-commit");
-                Ok(())
-            }
-            Committed::Raced => Err(EngineError::Raced),
-        }
+        let record = match self.charge.take() {
+            Some(charge) => self.commit_charged(inner, commit, charge).await?,
+            None => match inner.ports.commits.commit(commit).await? {
+                Committed::Written(record) => record,
+                Committed::Raced => return Err(EngineError::Raced),
+            },
+        };
+        (self.record_root, self.ledger_root) = (record.record_root, record.ledger_root);
+        failpoint("after-commit");
+        Ok(())
+    }
+
+    async fn commit_charged(
+        &mut self,
+        inner: &Inner,
+        commit: Commit,
+        charge: Charge,
+    ) -> Result<Box<Record>, EngineError> {
+        let committed = inner.ports.commits.commit_charged(commit, charge.clone()).await?;
+        let (record, budget) = inner.budgets.settle(&charge, committed)?;
+        self.budget = Some(budget);
+        Ok(record)
+    }
+
+    /// What the client had left, where the draft was charged to it.
+    pub(crate) const fn budget(&self) -> Option<Budget> {
+        self.budget
     }
 
     /// The keys after the pending events, where they change them. Keys that the decision was made on are taken as they

@@ -1,5 +1,6 @@
 //! Why a use case did not do what was asked.
 
+use crate::rate::Budget;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::operation::Refusal;
 use gateway_domain::policy;
@@ -76,12 +77,7 @@ pub enum EngineError {
     PolicyRejected(Vec<String>),
     /// The client submits faster than it may.
     #[error("submission rate of this client is exceeded")]
-    RateLimited {
-        /// How long to wait.
-        retry_after_ms: u64,
-        /// Submissions a second.
-        limit: u32,
-    },
+    RateLimited(Budget),
     /// The request is impossible for this key.
     #[error("{message}")]
     Invalid {

@@ -1,8 +1,9 @@
 //! Asking the policy: the one place that puts a request together and holds the answer to the deployment's minimum.
 
 use crate::engine::Inner;
-use crate::error::Unavailable;
+use crate::error::{EngineError, Unavailable};
 use crate::ports::DecisionRecord;
+use crate::rate::Charge;
 use crate::spending::check_read;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -64,6 +65,21 @@ impl Inner {
         let input = request.to_input();
         let record = DecisionRecord { at_ms, operation_id, input, outcome };
         self.ports.commits.decision_record(record).await
+    }
+
+    /// As [`Self::record_decision`], charged to a client.
+    pub(crate) async fn record_decision_charged(
+        &self,
+        operation_id: OperationId,
+        request: &policy::Request<'_>,
+        outcome: policy::Outcome,
+        charge: Charge,
+    ) -> Result<(), EngineError> {
+        let (at_ms, input) = (self.ports.clock.now(), request.to_input());
+        let record = DecisionRecord { at_ms, operation_id, input, outcome };
+        let charged = self.ports.commits.decision_record_charged(record, charge.clone()).await?;
+        let ((), _told_with_the_next) = self.budgets.settle(&charge, charged)?;
+        Ok(())
     }
 
     /// A development key needs no approvals: it holds nothing, and production does not make any.

@@ -4,6 +4,7 @@ mod log;
 mod policies;
 
 use crate::error::Unavailable;
+use crate::rate::Charge;
 use crate::secret::Secrets;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
@@ -68,6 +69,25 @@ pub enum Committed {
     Raced,
 }
 
+/// What became of something that a client's budget was to be charged with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Charged<T> {
+    /// It is durable, and so is the charge.
+    Written {
+        /// What was written.
+        written: T,
+        /// When the client's budget is full again, in microseconds since the epoch.
+        full_at_us: u64,
+    },
+    /// Somebody else moved the operation or the key first; nothing was written, and nothing charged.
+    Raced,
+    /// The budget has no room for it; nothing was written.
+    Spent {
+        /// When the client's budget is full again, in microseconds since the epoch.
+        full_at_us: u64,
+    },
+}
+
 /// A policy decision that moved no operation: a refusal or a fault. Those that moved one are in its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRecord {
@@ -102,6 +122,21 @@ pub trait CommitOperations: Send + Sync {
     /// Keeps a refusal or a fault for ever. Returns after the write is on disk. What the gateway itself asks again and
     /// again, an admission, is kept once as long as question, bundle and answer are the same.
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
+
+    /// As [`Self::commit`] of a new operation, in one transaction with the charge, and only if the client's budget has room
+    /// for it. An operation that is there already is raced, whatever the budget.
+    async fn commit_charged(
+        &self,
+        commit: Commit,
+        charge: Charge,
+    ) -> Result<Charged<Box<Record>>, Unavailable>;
+
+    /// As [`Self::decision_record`], in one transaction with the charge, and only if the client's budget has room for it.
+    async fn decision_record_charged(
+        &self,
+        record: DecisionRecord,
+        charge: Charge,
+    ) -> Result<Charged<()>, Unavailable>;
 
     /// Keeps a preview, and of all previews the `n_kept` newest. Returns after the write is on disk.
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;

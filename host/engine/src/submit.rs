@@ -1,4 +1,4 @@
-//! Submission: replay → rate → key → policy → open → commit → drive.
+//! Submission: replay → key → policy → open → commit and charge → drive.
 
 use crate::draft::Draft;
 use crate::engine::{Engine, Inner};
@@ -6,6 +6,7 @@ use crate::error::{EngineError, judged};
 use crate::fit::check_keys;
 use crate::judge::PROVISIONER;
 use crate::ports::Record;
+use crate::rate::{Budget, Charge};
 use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
@@ -42,6 +43,18 @@ pub struct Submitted {
     pub replayed: bool,
     /// Whether it was created from another body.
     pub body_differs: bool,
+    /// What the client may still submit; none for a replay, which costs nothing, and while the limit is off.
+    pub budget: Option<Budget>,
+}
+
+/// A submission on its way to become an operation.
+pub(crate) struct Creation {
+    pub(crate) id: OperationId,
+    pub(crate) submit: Submit,
+    pub(crate) slot: KeySlot,
+    pub(crate) claim: String,
+    /// What it costs its client, whether it is created or refused by the policy.
+    pub(crate) charge: Option<Charge>,
 }
 
 impl Engine {
@@ -76,10 +89,10 @@ impl Inner {
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
-        self.take_budget(&submit)?;
+        let charge = self.charge(&submit)?;
         let key_ref = self.key_ref_for(&submit.intent)?;
         let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
-        self.create(id, submit, slot, claim).await.map(created)
+        self.create(Creation { id, submit, slot, claim, charge }).await.map(created)
     }
 
     async fn submit_on_key(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
@@ -103,8 +116,8 @@ impl Inner {
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
-        self.take_budget(&submit)?;
-        self.create(id, submit, slot, claim).await.map(created)
+        let charge = self.charge(&submit)?;
+        self.create(Creation { id, submit, slot, claim, charge }).await.map(created)
     }
 
     /// The custody operation of this claim, made when it is not there yet: the gateway's own submissions.
@@ -118,29 +131,28 @@ impl Inner {
         let _turn = self.locks.lock(id).await;
         match self.ports.reads.operation_load(id).await? {
             Some(record) => Ok(record),
-            None => self.create(id, submit, slot, claim).await,
+            None => {
+                let creation = Creation { id, submit, slot, claim, charge: None };
+                self.create(creation).await.map(Draft::into_record)
+            }
         }
     }
 
     /// keys → policy → open → commit → drive. The caller holds the operation's lock.
-    async fn create(
-        &self,
-        id: OperationId,
-        submit: Submit,
-        slot: KeySlot,
-        claim: String,
-    ) -> Result<Record, EngineError> {
-        self.check_nodes(&submit.intent)?;
-        let successor = successor(&submit)?;
-        let keys = self.keys_in(&slot, successor.as_ref()).await?;
-        check_keys(&submit.intent, &slot.key_ref, &keys, self.rules.auto_provision_keys)?;
-        let submission = self.admit_submission(id, submit, slot, successor, keys.subject.as_ref()).await?;
+    async fn create(&self, creation: Creation) -> Result<Draft, EngineError> {
+        let (claim, charge) = (creation.claim.clone(), creation.charge.clone());
+        self.check_nodes(&creation.submit.intent)?;
+        let successor = successor(&creation.submit)?;
+        let keys = self.keys_in(&creation.slot, successor.as_ref()).await?;
+        let (intent, key_ref) = (&creation.submit.intent, &creation.slot.key_ref);
+        check_keys(intent, key_ref, &keys, self.rules.auto_provision_keys)?;
+        let submission = self.admit_submission(creation, successor, keys.subject.as_ref()).await?;
         if submission.intent.family() == Family::Product && self.rules.auto_provision_keys {
             self.provision(&submission, keys.subject.as_ref()).await?;
         }
-        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim, keys)?;
+        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim, keys, charge)?;
         self.drive_or_wait(&mut draft).await?;
-        Ok(draft.into_record())
+        Ok(draft)
     }
 
     /// Participants must be among the deployment's nodes.
@@ -167,22 +179,20 @@ impl Inner {
         }
     }
 
-    fn take_budget(&self, submit: &Submit) -> Result<(), EngineError> {
-        let limit = self.budgets.limit();
-        let client = format!("{}\n{}", submit.tenant, submit.submitter.client_id);
-        let taken = self.budgets.take(&client, self.ports.clock.now());
-        taken.map_err(|retry_after_ms| EngineError::RateLimited { retry_after_ms, limit })
+    /// What the submission costs its client, unless it is certain that nothing is left.
+    fn charge(&self, submit: &Submit) -> Result<Option<Charge>, EngineError> {
+        let charge = self.budgets.charge(&submit.tenant, &submit.submitter.client_id, self.ports.clock.now());
+        charge.map_err(EngineError::RateLimited)
     }
 
     /// Asks the policy; a refusal leaves nothing but its record.
     async fn admit_submission(
         &self,
-        id: OperationId,
-        submit: Submit,
-        key: KeySlot,
+        creation: Creation,
         successor: Option<KeySlot>,
         existing: Option<&CustodyKey>,
     ) -> Result<Submission, EngineError> {
+        let Creation { id, submit, slot: key, charge, .. } = creation;
         let intent_hash = submit.intent.hash()?;
         let request = policy::Request {
             moment: Moment::Submit,
@@ -199,7 +209,10 @@ impl Inner {
                 Err(fault) => fault.into(),
                 Ok(()) => EngineError::PolicyRejected(policy.reason_texts()),
             };
-            self.record_decision(id, &request, policy).await?;
+            match charge {
+                Some(charge) => self.record_decision_charged(id, &request, policy, charge).await?,
+                None => self.record_decision(id, &request, policy).await?,
+            }
             return Err(answer);
         }
         let Submit { tenant, submitter, intent, body_digest, unknown_fields, .. } = submit;
@@ -221,12 +234,12 @@ impl Inner {
     async fn replay(&self, record: Record, body_digest: Hex32) -> Result<Submitted, EngineError> {
         let body_differs = record.operation.body_digest != body_digest;
         if !body_differs {
-            return Ok(Submitted { record, replayed: true, body_differs });
+            return Ok(Submitted { record, replayed: true, body_differs, budget: None });
         }
         let mut draft = Draft::load(record);
         draft.ask(self.ports.clock.now(), Ask::NoteReplay { body_digest })?;
         draft.commit(self).await?;
-        Ok(Submitted { record: draft.into_record(), replayed: true, body_differs })
+        Ok(Submitted { record: draft.into_record(), replayed: true, body_differs, budget: None })
     }
 }
 
@@ -236,8 +249,9 @@ impl Submit {
     }
 }
 
-const fn created(record: Record) -> Submitted {
-    Submitted { record, replayed: false, body_differs: false }
+fn created(draft: Draft) -> Submitted {
+    let budget = draft.budget();
+    Submitted { record: draft.into_record(), replayed: false, body_differs: false, budget }
 }
 
 /// Names that are not a caller's to use.

@@ -2,6 +2,7 @@
 
 pub(crate) mod bundle;
 pub(crate) mod evidence;
+pub(crate) mod keys;
 pub(crate) mod ledger;
 
 use crate::records::{self, Records};
@@ -22,6 +23,8 @@ pub(crate) enum Invocation {
     Bundle(ArgMatches),
     /// Check evidence; with settings, print what it is checked against.
     Evidence(Evidence, Option<Resolved>),
+    /// Make, show or replace the deployment's keys.
+    Keys(keys::Keys, Resolved),
     /// Check the store.
     Fsck(ledger::Fsck, Resolved),
 }
@@ -64,6 +67,9 @@ pub(crate) fn invocation(
     if let Some(roots) = evidence {
         return Ok(Invocation::Evidence(roots, Some(resolved)));
     }
+    if let Some(keys) = keys::parsed(&matches) {
+        return Ok(Invocation::Keys(keys, resolved));
+    }
     if let Some(fsck) = ledger::parsed(&matches) {
         return Ok(Invocation::Fsck(fsck, resolved));
     }
@@ -102,6 +108,7 @@ fn command() -> Command {
         )
         .subcommands(records::commands(with_settings))
         .subcommand(evidence::command(with_settings))
+        .subcommand(keys::command(with_settings))
         .subcommand(ledger::command(with_settings))
         .subcommand(bundle::command())
 }

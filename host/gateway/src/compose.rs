@@ -16,6 +16,7 @@ use gateway_engine::{Engine, Ports, Rate, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, existing, identities};
+use gateway_seal::at_rest::Kek;
 use gateway_store::Store;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -158,18 +159,31 @@ fn seed(settings: &Settings, path: &Path) -> Result<Seed, KeyFileError> {
 /// # Errors
 /// [`StartError`] when the authority's key is no key, or the nodes do not open under their own.
 pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
-    let authorities = KeySet::new([authority]).map_err(|error| StartError::new("authority", error))?;
-    let kek = node_key::open(settings).await?;
-    let fleet = EmbeddedFleet::new(FleetConfig {
+    let kek = Arc::new(node_key::open(settings).await?);
+    let fleet = EmbeddedFleet::new(fleet_config(settings, authority, kek)?);
+    fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
+    Ok(Arc::new(fleet))
+}
+
+/// What the nodes are told. Decisions of earlier keys of the authority hold for as long as they would have.
+///
+/// # Errors
+/// [`StartError`] when a key of the authority is no key.
+pub(crate) fn fleet_config(
+    settings: &Settings,
+    authority: [u8; 32],
+    kek: Arc<Kek>,
+) -> Result<FleetConfig, StartError> {
+    let previous = settings.authority_keys_previous.iter().map(|key| *key.as_bytes());
+    let authorities = KeySet::new([authority].into_iter().chain(previous));
+    Ok(FleetConfig {
         folder: settings.node_directory.clone(),
-        kek: Arc::new(kek),
-        authorities,
+        kek,
+        authorities: authorities.map_err(|error| StartError::new("authority", error))?,
         required_approvals: settings.required_approvals,
         keys_without_approvals: settings.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
-    });
-    fleet.open_existing().await.map_err(|error| StartError::new("nodes", error))?;
-    Ok(Arc::new(fleet))
+    })
 }
 
 /// The Ed25519 public keys that the nodes' receipts verify under, by participant: what an offline verifier pins. Read
@@ -216,6 +230,9 @@ pub fn options(settings: &Settings) -> Options {
         body_bytes_max: settings.body_bytes_max,
         recovery_body_bytes_max: settings.recovery_body_bytes_max,
         audit_bytes_max: settings.audit_bytes_max,
+        body_within: settings.transport.body_within,
+        request_within: settings.transport.request_within,
+        probes_apart: settings.transport.admin_bind.is_some(),
         unknown_fields: if settings.reject_unknown_fields {
             UnknownFields::Reject
         } else {

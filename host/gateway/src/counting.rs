@@ -14,6 +14,7 @@ pub(crate) fn start() {
         let _already_set = set_global_recorder(recorder);
         let described =
             gateway_api::counters::DESCRIPTIONS.iter().chain(gateway_policy::counters::DESCRIPTIONS);
+        let described = described.chain(crate::transport::DESCRIPTIONS);
         for (name, text) in described {
             describe_counter!(*name, *text);
         }

@@ -7,12 +7,14 @@ mod clock;
 pub mod compose;
 mod counting;
 pub mod evidence;
+mod keys;
 mod ledger;
 mod node_key;
 mod records;
 pub mod serve;
 pub mod settings;
 mod telemetry;
+pub mod transport;
 
 pub use clock::SystemClock;
 
@@ -45,6 +47,10 @@ pub fn main() -> ExitCode {
                 Err(faults) => complain(&faults, EXIT_SETTINGS),
             }
         }
+        Ok(Invocation::Keys(asked, resolved)) => match Settings::parse(&resolved) {
+            Ok(settings) => keys::main(asked, &settings),
+            Err(faults) => complain(&faults, EXIT_SETTINGS),
+        },
         Ok(Invocation::Fsck(asked, resolved)) => match Settings::parse(&resolved) {
             Ok(settings) => ledger::main(asked, &settings),
             Err(faults) => complain(&faults, EXIT_SETTINGS),

@@ -6,12 +6,19 @@ use gateway_runtime::existing;
 use gateway_seal::at_rest::{Kek, Stretching};
 use gateway_seal::key_file;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 type Fault = Box<dyn Error + Send + Sync>;
 
 /// How the passphrase is stretched, beside the databases that are sealed under it.
 const STRETCHING: &str = "stretching.json";
+
+/// Where the key is that is to take the place of the one in this file.
+pub(crate) fn next(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".next");
+    name.into()
+}
 
 /// The key. A passphrase takes a tenth of a second, on a thread where nobody waits for it.
 ///
@@ -29,6 +36,10 @@ pub(crate) async fn open(settings: &Settings) -> Result<Kek, StartError> {
 fn load(key: &NodeKey, folder: &Path, profile: Profile) -> Result<Kek, Fault> {
     let is_first = existing(folder).is_empty();
     match key {
+        NodeKey::File(path) if next(path).exists() => {
+            let next = next(path);
+            Err(format!("`{}` is there: run `keys rotate node` again, to its end", next.display()).into())
+        }
         NodeKey::File(path) if is_first && profile == Profile::Development => {
             Ok(Kek::new(key_file::load_or_create(path)?))
         }

@@ -2,10 +2,11 @@
 
 use crate::compose::{self, Gateway, StartError};
 use crate::settings::Settings;
-use axum::serve::ListenerExt;
+use crate::transport::{Server, Tls};
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
 use gateway_policy::lifecycle::Cause;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -15,18 +16,23 @@ use tokio::time::MissedTickBehavior;
 
 /// Serves until told to stop, and then until what is in flight is finished.
 ///
-/// The order of opening is that of harmlessness: the policy is read, the port taken, and only then is anything written.
+/// The order of opening is that of harmlessness: policy and certificates are read, the ports taken, and only then is anything
+/// written.
 ///
 /// # Errors
 /// [`StartError`] when something could not be had; nothing is left half-started.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     // From here on SIGHUP means to look again, and not to end.
-    let hangups = signal(SignalKind::hangup()).ok();
+    let (hangups, certificate_hangups) =
+        (signal(SignalKind::hangup()).ok(), signal(SignalKind::hangup()).ok());
     let policy = compose::open_policy(settings)?;
-    let listener = TcpListener::bind(settings.bind).await;
-    let listener =
-        listener.map_err(|error| StartError::new(format!("address `{}`", settings.bind), error))?;
-    let address = listener.local_addr().map_err(|error| StartError::new("address", error))?;
+    let tls = settings.transport.tls.clone().map(Tls::open).transpose();
+    let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
+    let (listener, address) = bind(settings.bind).await?;
+    let admin = match settings.transport.admin_bind {
+        Some(admin) => Some(bind(admin).await?),
+        None => None,
+    };
     let gateway = compose::open(settings, policy).await?;
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
@@ -41,36 +47,55 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         hangups,
         stopping.clone(),
     ));
+    let certificates = tokio::spawn(watch_certificates(tls.clone(), certificate_hangups, stopping.clone()));
     let log_key = gateway.app.engine().log_key();
-    tracing::info!(%address, profile = ?settings.profile, %log_key, "operation-gateway listens");
-    let router = gateway_api::router(gateway.app.clone());
-    let listener = listener.tap_io(|stream| {
-        let _only_slower = stream.set_nodelay(true);
+    let is_tls = tls.is_some();
+    let limits = settings.transport.limits;
+    let admin_address = admin.as_ref().map(|(_, address)| tracing::field::display(*address));
+    tracing::info!(
+        %address,
+        admin_address,
+        tls = is_tls,
+        profile = ?settings.profile,
+        %log_key,
+        "operation-gateway listens"
+    );
+    let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
+    let admin = admin.map(|(listener, _)| {
+        Server::new("admin", listener, gateway_api::admin_router(gateway.app.clone()), limits, None)
     });
-    let mut until = stopping.clone();
-    let served =
-        axum::serve(listener, router).with_graceful_shutdown(async move { is_true(&mut until).await });
-    let served = within(settings.shutdown_within, stopping, served.into_future()).await;
-    let tasks = async { tokio::join!(reconciler, watcher) };
+    let serving = async {
+        let admin = async {
+            if let Some(admin) = admin {
+                admin.run(stopping.clone()).await;
+            }
+        };
+        tokio::join!(server.run(stopping.clone()), admin);
+    };
+    within(settings.shutdown_within, stopping.clone(), serving).await;
+    let tasks = async { tokio::join!(reconciler, watcher, certificates) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
-    served.map_err(|error| StartError::new("server", error))
+    Ok(())
 }
 
-/// The server's end, or its deadline once it is stopping: a client that never hangs up does not keep it.
-async fn within(
-    deadline: Duration,
-    mut stopping: watch::Receiver<bool>,
-    served: impl Future<Output = std::io::Result<()>>,
-) -> std::io::Result<()> {
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| StartError::new(format!("address `{address}`"), error))?;
+    let address = listener.local_addr().map_err(|error| StartError::new("address", error))?;
+    Ok((listener, address))
+}
+
+/// The servers' end, or their deadline once they are stopping: a client that never hangs up does not keep them.
+async fn within(deadline: Duration, mut stopping: watch::Receiver<bool>, serving: impl Future<Output = ()>) {
     let too_late = async {
         is_true(&mut stopping).await;
         tokio::time::sleep(deadline).await;
     };
     tokio::select! {
-        served = served => served,
-        () = too_late => Ok(()),
+        () = serving => {}
+        () = too_late => {}
     }
 }
 
@@ -119,6 +144,28 @@ async fn watch_policies(
                 policies.reload(Cause::Asked).await;
             }
             () = round => policies.reload(Cause::Watch).await,
+        }
+    }
+}
+
+/// Reads certificates again on SIGHUP. What can not be used leaves those that are in use.
+async fn watch_certificates(
+    tls: Option<Arc<Tls>>,
+    hangups: Option<Signal>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let (Some(tls), Some(mut hangups)) = (tls, hangups) else { return };
+    loop {
+        tokio::select! {
+            _ = is_true(&mut stopping) => return,
+            _ = hangups.recv() => {}
+        }
+        match tls.reload() {
+            Ok(()) => tracing::info!("certificates were read again"),
+            Err(error) => tracing::error!(
+                error = gateway_engine::chain(&error),
+                "certificates could not be read again; those in use stay"
+            ),
         }
     }
 }

@@ -3,7 +3,9 @@
 mod parse;
 mod sources;
 mod table;
+mod transport;
 
 pub use parse::{AuthMode, LogFormat, NodeKey, Profile, Settings};
 pub use sources::{Resolved, Source, resolve};
 pub use table::{SETTINGS, Setting};
+pub use transport::Transport;

@@ -3,6 +3,7 @@
 
 use crate::limits::{KEY_FILE_BYTES_MAX, PASSPHRASE_FILE_BYTES_MAX};
 use crate::random::{NoRandomness, draw};
+use rustix::fs::OFlags;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -27,6 +28,20 @@ pub enum KeyFileError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+    },
+    /// It is a folder, a device or a pipe.
+    #[error("the file `{}` is not a regular file", path.display())]
+    NotAFile {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// It is larger than such a secret ever is.
+    #[error("the file `{}` has more than {bytes_max} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// How many it may have.
+        bytes_max: u64,
     },
     /// It is neither 32 bytes nor one line of 64 hexadecimal characters.
     #[error("the key file `{}` is not 32 bytes or 64 lowercase hexadecimal characters", path.display())]
@@ -68,6 +83,18 @@ pub fn load_or_create(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> 
         create(path, line.as_slice())?;
     }
     load(path)
+}
+
+/// All of a secret of another kind.
+///
+/// # Errors
+/// [`KeyFileError::Unreadable`], [`KeyFileError::NotAFile`], [`KeyFileError::Exposed`] or [`KeyFileError::TooLarge`].
+pub fn load_bytes(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
+    let content = read(path, bytes_max)?;
+    if content.len() as u64 > bytes_max {
+        return Err(KeyFileError::TooLarge { path: path.to_owned(), bytes_max });
+    }
+    Ok(content)
 }
 
 /// The passphrase in the file, without its end of line. How long it must be, stretching says.
@@ -136,15 +163,23 @@ fn read(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, KeyFileError>
 }
 
 fn read_and_judge(path: &Path, bytes_max: u64) -> Result<Content, KeyFileError> {
-    let file = File::open(path).map_err(|source| unreadable(path, source))?;
+    // Nobody writes to a pipe of this name; without the flag, opening it would wait for somebody who does.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(|source| unreadable(path, source))?;
     // Of the open file, not of the name: nobody can put another one in its place in between.
-    let mode = file.metadata().map_err(|source| unreadable(path, source))?.mode() & 0o7777;
+    let metadata = file.metadata().map_err(|source| unreadable(path, source))?;
+    if !metadata.is_file() {
+        return Err(KeyFileError::NotAFile { path: path.to_owned() });
+    }
+    let mode = metadata.mode() & 0o7777;
     let private = match mode {
         0o600 | 0o400 => Ok(()),
         _ => Err(KeyFileError::Exposed { path: path.to_owned(), mode }),
     };
     // Room for all of it from the start: growing would leave a copy of the secret behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(2048));
+    let size = usize::try_from(metadata.len().min(bytes_max)).unwrap_or_default();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(2048.max(size + 2)));
     file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
     Ok(Content { bytes, private })
 }

@@ -12,8 +12,8 @@ use gateway_domain::operation::{Change, Operation, Phase, Step, next};
 use gateway_domain::policy::{Input, Moment, Outcome};
 use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
+use gateway_engine::{Charge, Unavailable};
 
 /// The form of every body written now. Another number is another form, which [`crate::decode`] must learn to read.
 pub(crate) const FORMAT: i64 = 1;
@@ -100,6 +100,16 @@ pub(crate) struct DecisionRow {
     pub(crate) asked: AskedRow,
 }
 
+/// What a submission costs its client, as columns.
+pub(crate) struct ChargeRow {
+    pub(crate) tenant: String,
+    pub(crate) client_id: String,
+    pub(crate) now_us: i64,
+    pub(crate) increment_us: i64,
+    pub(crate) latest_us: i64,
+    pub(crate) believed_us: i64,
+}
+
 /// Question and answer, as every decision record has them.
 #[derive(Debug)]
 pub(crate) struct AskedRow {
@@ -139,6 +149,18 @@ pub(crate) fn decision(record: &DecisionRecord) -> Result<DecisionRow, Unavailab
         repeats: input.moment == Moment::Admission,
         asked: asked(*at_ms, Some(*operation_id), input, outcome)?,
     })
+}
+
+/// The columns of a charge.
+pub(crate) fn charge(charge: &Charge) -> ChargeRow {
+    ChargeRow {
+        tenant: charge.tenant.0.clone(),
+        client_id: charge.client_id.clone(),
+        now_us: number(charge.now_us),
+        increment_us: number(charge.increment_us),
+        latest_us: number(charge.latest_us),
+        believed_us: number(charge.believed_us),
+    }
 }
 
 /// The row of a preview.

@@ -1,5 +1,6 @@
 //! SQLite: one file, one writer that commits whatever waits together, readers beside it.
 
+mod budgets;
 mod commit;
 mod decision;
 mod decisions;
@@ -17,14 +18,14 @@ use crate::encode;
 use crate::error::failed;
 use crate::recent::Recent;
 use crate::store::Counters;
-use commit::CommitJob;
-use decision::DecisionJob;
+use commit::{ChargedCommitJob, CommitJob};
+use decision::{ChargedDecisionJob, DecisionJob};
 pub(crate) use decisions::SqliteReader;
-use gateway_domain::ids::{KeyId, OperationId};
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
-use gateway_engine::Unavailable;
-use gateway_engine::ports::{Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, Record};
-use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
+use gateway_engine::ports::{Charged, Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, Record};
+use gateway_engine::{Charge, Unavailable};
+use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options, WriteError};
 use previews::Previews;
 use right_edge::RightEdge;
 use sqlx::SqliteConnection;
@@ -70,6 +71,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "key_quorums",
         sql: include_str!("../migrations/sqlite/0008_key_quorums.sql"),
     },
+    Migration {
+        version: 9,
+        name: "admission_budgets",
+        sql: include_str!("../migrations/sqlite/0009_admission_budgets.sql"),
+    },
 ];
 
 /// The index of a table's next row. Of two jobs the later sees what the earlier wrote: there is one writer.
@@ -108,16 +114,40 @@ impl Sqlite {
         let rows = encode::commit(&commit)?;
         let record_root = rows.operation.record_root;
         let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
+        match self.written(commit, record_root, self.database.write(job)).await? {
+            Charged::Written { written, .. } => Ok(Committed::Written(written)),
+            Charged::Raced | Charged::Spent { .. } => Ok(Committed::Raced),
+        }
+    }
+
+    pub(crate) async fn commit_charged(
+        &self,
+        commit: Commit,
+        charge: &Charge,
+    ) -> Result<Charged<Box<Record>>, Unavailable> {
+        let (rows, charge) = (encode::commit(&commit)?, encode::charge(charge));
+        let record_root = rows.operation.record_root;
+        let job = ChargedCommitJob { rows, charge, n_statements: Arc::clone(&self.n_statements) };
+        self.written(commit, record_root, self.database.write(job)).await
+    }
+
+    /// Remembers what a commit came to; its job answers with the log's root.
+    async fn written(
+        &self,
+        commit: Commit,
+        record_root: Hex32,
+        writing: impl Future<Output = Result<Charged<Hex32>, WriteError>>,
+    ) -> Result<Charged<Box<Record>>, Unavailable> {
         let Commit { operation, keys, .. } = commit;
         let lost = |error| failed(format_args!("operation `{}` could not be written", operation.id), &error);
-        match self.database.write(job).await.map_err(lost) {
-            Ok(Some(ledger_root)) => {
+        match writing.await.map_err(lost) {
+            Ok(Charged::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.written(record.operation.id, record.clone());
                 for KeyChange { key, .. } in keys {
                     self.keys.written(key.key_id, Some(key));
                 }
-                Ok(Committed::Written(Box::new(record)))
+                Ok(Charged::Written { written: Box::new(record), full_at_us })
             }
             // Raced, or nobody knows: the database is asked again.
             unwritten => {
@@ -125,7 +155,10 @@ impl Sqlite {
                 for KeyChange { key, .. } in keys {
                     self.keys.doubtful(key.key_id);
                 }
-                unwritten.map(|_| Committed::Raced)
+                match unwritten? {
+                    Charged::Spent { full_at_us } => Ok(Charged::Spent { full_at_us }),
+                    Charged::Raced | Charged::Written { .. } => Ok(Charged::Raced),
+                }
             }
         }
     }
@@ -133,6 +166,18 @@ impl Sqlite {
     pub(crate) async fn decision_record(&self, record: &DecisionRecord) -> Result<(), Unavailable> {
         let job =
             DecisionJob { row: encode::decision(record)?, n_statements: Arc::clone(&self.n_statements) };
+        let lost = |error| failed("a policy decision could not be written", &error);
+        self.database.write(job).await.map_err(lost)
+    }
+
+    pub(crate) async fn decision_record_charged(
+        &self,
+        record: &DecisionRecord,
+        charge: &Charge,
+    ) -> Result<Charged<()>, Unavailable> {
+        let (row, n_statements) = (encode::decision(record)?, Arc::clone(&self.n_statements));
+        let decision = DecisionJob { row, n_statements };
+        let job = ChargedDecisionJob { decision, charge: encode::charge(charge) };
         let lost = |error| failed("a policy decision could not be written", &error);
         self.database.write(job).await.map_err(lost)
     }

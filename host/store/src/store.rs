@@ -9,11 +9,12 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
 use gateway_engine::ports::{
-    Activated, Activation, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies, KeptBundle,
-    KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations, Record,
+    Activated, Activation, Charged, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies,
+    KeptBundle, KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations,
+    Record,
 };
+use gateway_engine::{Charge, Unavailable};
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
 #[derive(Debug)]
@@ -84,6 +85,26 @@ impl CommitOperations for Store {
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.decision_record(&record).await,
+        }
+    }
+
+    async fn commit_charged(
+        &self,
+        commit: Commit,
+        charge: Charge,
+    ) -> Result<Charged<Box<Record>>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.commit_charged(commit, &charge).await,
+        }
+    }
+
+    async fn decision_record_charged(
+        &self,
+        record: DecisionRecord,
+        charge: Charge,
+    ) -> Result<Charged<()>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.decision_record_charged(&record, &charge).await,
         }
     }
 

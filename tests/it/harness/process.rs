@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: String,
+    /// Where probes are, when that is apart.
+    pub(crate) admin_address: Option<String>,
     lines: Receiver<String>,
     pub(crate) log: Vec<String>,
 }
@@ -53,11 +55,23 @@ impl Process {
                 }
             }
         });
-        let mut process = Self { child, address: String::new(), lines, log: Vec::new() };
+        let mut process = Self { child, address: String::new(), admin_address: None, lines, log: Vec::new() };
         let listens = process.wait_for_line("operation-gateway listens");
         let line: Value = serde_json::from_str(&listens).unwrap();
         process.address = line["address"].as_str().unwrap().to_owned();
+        process.admin_address = line["admin_address"].as_str().map(str::to_owned);
         process
+    }
+
+    /// The one line of a start that must be refused.
+    #[track_caller]
+    pub(crate) fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
+        let output = command(folder, given).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{text}");
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
+        assert_eq!(lines.len(), 1, "{text}");
+        lines[0].to_owned()
     }
 
     pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
@@ -83,10 +97,15 @@ impl Process {
         assert!(told.success());
     }
 
-    /// SIGTERM, and how it ended.
-    pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
+    /// SIGTERM.
+    pub(crate) fn tell_to_stop(&self) {
         let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(killed.success());
+    }
+
+    /// SIGTERM, and how it ended.
+    pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
+        self.tell_to_stop();
         let status = self.child.wait().unwrap();
         self.log.extend(self.lines.iter());
         (status, std::mem::take(&mut self.log))

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 /// Who is held up, and what was asked.
-type Watched = (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>);
+pub(super) type Watched = (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>);
 
 pub(crate) struct World {
     pub(crate) router: Router,
@@ -151,7 +151,7 @@ impl World {
         Self::of(compose::app(&settings, ports), store, (held_up, asked), settings, folder)
     }
 
-    fn of(
+    pub(super) fn of(
         app: App,
         store: Arc<Store>,
         (held_up, asked): Watched,
@@ -179,8 +179,17 @@ impl World {
         self.folder.path()
     }
 
+    /// What outlives it.
+    pub(super) fn into_parts(self) -> (Settings, TempDir) {
+        (self.settings, self.folder)
+    }
+
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        Self::answer_of(self.router.clone(), request).await
+    }
+
+    pub(super) async fn answer_of(router: Router, request: Request<Body>) -> Answer {
+        let response = router.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);

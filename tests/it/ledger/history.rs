@@ -14,9 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Refusals, previews of which the oldest are dropped, and one permitted recipient.
-const RULES: [(&str, &str); 2] =
-    [("permitted_recipients", "acct-supplier-0042"), ("preview_records_max", "2")];
+/// Refusals, previews of which the oldest are dropped, one permitted recipient, and budgets that are not soon full again.
+const RULES: [(&str, &str); 4] = [
+    ("permitted_recipients", "acct-supplier-0042"),
+    ("preview_records_max", "2"),
+    ("admission_rate", "1"),
+    ("admission_burst", "1000"),
+];
 
 pub(super) struct History {
     pub(super) world: World,

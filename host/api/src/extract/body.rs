@@ -6,7 +6,10 @@ use crate::strict::{self, Fault, Json};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderValue, header};
 use gateway_engine::secret::Secret;
+use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
+use tokio::time::timeout;
 use zeroize::{Zeroize, Zeroizing};
 
 /// A body of shape `T`.
@@ -27,7 +30,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let bytes = bytes(request, app.options().body_bytes_max).await?;
+        let bytes = bytes(request, app, app.options().body_bytes_max).await?;
         shape(&strict::parse(&bytes).map_err(ApiError::from)?, app)
     }
 }
@@ -36,7 +39,7 @@ impl<T: DeserializeOwned> FromRequest<App> for OptionalBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let bytes = bytes(request, app.options().body_bytes_max).await?;
+        let bytes = bytes(request, app, app.options().body_bytes_max).await?;
         shape(&parse_optional(&bytes)?, app).map(Self)
     }
 }
@@ -45,9 +48,9 @@ impl SecretBody {
     /// Reads a body of at most `bytes_max` bytes; none at all is an empty object.
     ///
     /// # Errors
-    /// [`ApiError`] when it is too large or no JSON.
-    pub async fn read(request: Request, bytes_max: usize) -> Result<Self, ApiError> {
-        Ok(Self(parse_optional(&bytes(request, bytes_max).await?)?))
+    /// [`ApiError`] when it is too large or too slow, or no JSON.
+    pub async fn read(request: Request, app: &App, bytes_max: usize) -> Result<Self, ApiError> {
+        Ok(Self(parse_optional(&bytes(request, app, bytes_max).await?)?))
     }
 
     /// Takes a secret object out; null is none.
@@ -109,7 +112,7 @@ fn parse_optional(bytes: &[u8]) -> Result<Json, ApiError> {
 }
 
 /// The whole body, overwritten when dropped: it may hold secrets.
-async fn bytes(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
+async fn bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     check_media_type(request.headers().get(header::CONTENT_TYPE))?;
     let too_large =
         || ApiError::new(Code::PayloadTooLarge, format!("the body must be at most {bytes_max} bytes"));
@@ -118,8 +121,24 @@ async fn bytes(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>,
     if declared.is_some_and(|length: u64| length > bytes_max as u64) {
         return Err(too_large());
     }
-    let bytes = axum::body::to_bytes(request.into_body(), bytes_max).await.map_err(|_| too_large())?;
-    Ok(Zeroizing::new(Vec::from(bytes)))
+    // One deadline for all of it: a client that sends a byte now and then is as slow as one that sends none.
+    let reading = timeout(app.options().body_within, axum::body::to_bytes(request.into_body(), bytes_max));
+    match reading.await {
+        Ok(Ok(bytes)) => Ok(Zeroizing::new(Vec::from(bytes))),
+        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
+        Ok(Err(_)) => Err(ApiError::new(Code::InvalidJson, "the body did not arrive as it was announced")),
+        Err(_) => Err(too_slow(app.options().body_within)),
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<LengthLimitError>())
+}
+
+/// The rest of the body would be taken for the next request.
+fn too_slow(within: Duration) -> ApiError {
+    let message = format!("the body must arrive within {} ms", within.as_millis());
+    ApiError::new(Code::RequestTimeout, message).with(header::CONNECTION, "close")
 }
 
 /// No media type is taken as JSON.

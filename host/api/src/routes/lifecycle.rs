@@ -1,6 +1,6 @@
 //! What both families do with an operation, written once.
 
-use crate::error::{ApiError, Code};
+use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::{Caller, SecretBody};
 use crate::state::App;
 use crate::wire::common::ClientBinding;
@@ -52,7 +52,7 @@ pub async fn execute(
     target: Target,
     request: Request,
 ) -> Result<(HeaderMap, Record), ApiError> {
-    let mut secret = SecretBody::read(request, app.options().body_bytes_max).await?;
+    let mut secret = SecretBody::read(request, app, app.options().body_bytes_max).await?;
     let secrets = Secrets {
         signing_share_mul: secret.take("signing_share_mul")?,
         recovery_helper_shares: secret.take("recovery_helper_shares")?,
@@ -91,7 +91,7 @@ pub async fn node_recovery(
     target: Target,
     request: Request,
 ) -> Result<(HeaderMap, Recovery, Record), ApiError> {
-    let mut secret = SecretBody::read(request, app.options().recovery_body_bytes_max).await?;
+    let mut secret = SecretBody::read(request, app, app.options().recovery_body_bytes_max).await?;
     let secret_kernel_payload = secret.take("secret_kernel_payload")?;
     let secrets = Secrets { secret_kernel_payload, ..Secrets::default() };
     let body = secret.shape::<NodeRecoveryRequest>(app)?;
@@ -107,6 +107,11 @@ pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     let mut headers = warn_unknown(unknown);
     if submitted.replayed {
         headers.insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
+    }
+    for (name, value) in submitted.budget.into_iter().flat_map(rate_limit_headers) {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
     }
     if submitted.body_differs {
         warn(&mut headers, "this idempotency key was first used with another body");

@@ -32,9 +32,10 @@ pub async fn of_keys(
     log: &VerifierKey,
 ) -> Result<RootsFile, StartError> {
     let nodes = node_identities(settings).await?;
+    let previous = settings.authority_keys_previous.iter().copied();
     Ok(RootsFile {
         format: FORMAT.to_owned(),
-        authorities: vec![Hex32::new(authority)],
+        authorities: [Hex32::new(authority)].into_iter().chain(previous).collect(),
         nodes: nodes.into_iter().map(|(node, key)| (node, Hex32::new(key))).collect(),
         logs: vec![log.to_string()],
         keys: BTreeMap::new(),

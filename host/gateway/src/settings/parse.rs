@@ -1,7 +1,9 @@
 //! From texts to settings that cannot be wrong.
 
 use super::sources::Resolved;
+use super::transport::Transport;
 use gateway_api::state::ProfileAliases;
+use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -53,11 +55,13 @@ pub enum LogFormat {
 pub struct Settings {
     pub profile: Profile,
     pub bind: SocketAddr,
+    pub transport: Transport,
     pub database_url: String,
     pub node_directory: PathBuf,
     pub node_key: NodeKey,
     pub node_count: u16,
     pub authority_key: PathBuf,
+    pub authority_keys_previous: Vec<Hex32>,
     pub log_key: PathBuf,
     pub log_origin: KeyName,
     pub policy_bundle: PathBuf,
@@ -103,8 +107,9 @@ impl Settings {
     }
 }
 
-struct Reader<'a> {
-    resolved: &'a Resolved,
+/// Reads settings, and collects what is wrong with them.
+pub(super) struct Reader<'a> {
+    pub(super) resolved: &'a Resolved,
     faults: Vec<String>,
 }
 
@@ -120,11 +125,13 @@ impl Reader<'_> {
                 Profile::Development,
             ),
             bind: self.value("bind", "an address and a port", SocketAddr::from(([127, 0, 0, 1], 0))),
+            transport: self.transport(),
             database_url: self.text("database_url"),
             node_directory: self.text("node_directory").into(),
             node_key: self.node_key(),
             node_count: self.value("node_count", "a whole number up to 65535", 2),
             authority_key: self.text("authority_key").into(),
+            authority_keys_previous: self.public_keys("authority_keys_previous"),
             log_key: self.text("log_key").into(),
             policy_bundle: self.text("policy_bundle").into(),
             policy_trust_roots: self.text("policy_trust_roots").into(),
@@ -162,6 +169,7 @@ impl Reader<'_> {
 
     /// What is fine alone and wrong together.
     fn check(&mut self, settings: &Settings) {
+        self.check_transport(settings);
         if settings.profile == Profile::Production {
             if settings.auth_mode == AuthMode::Bypass && self.resolved.text("auth_mode") == "bypass" {
                 self.fault("auth_mode", "must not be `bypass` in production");
@@ -213,6 +221,16 @@ impl Reader<'_> {
         name
     }
 
+    /// Public halves, each 64 hexadecimal digits.
+    fn public_keys(&mut self, name: &str) -> Vec<Hex32> {
+        let texts = self.resolved.text(name).split(',').map(str::trim).filter(|text| !text.is_empty());
+        let keys: Result<Vec<Hex32>, _> = texts.map(str::parse).collect();
+        keys.unwrap_or_else(|_| {
+            self.fault(name, "must be public keys of 64 lowercase hexadecimal digits, separated by commas");
+            Vec::new()
+        })
+    }
+
     fn auth_mode(&mut self) -> AuthMode {
         match self.resolved.text("auth_mode") {
             "bypass" => {}
@@ -224,8 +242,14 @@ impl Reader<'_> {
         AuthMode::Bypass
     }
 
-    fn fault(&mut self, name: &str, message: &str) {
+    pub(super) fn fault(&mut self, name: &str, message: &str) {
         self.faults.push(format!("setting `{name}` {message}"));
+    }
+
+    /// Whether something is wrong with the setting alone, so that what stands in for it means nothing.
+    pub(super) fn is_blamed(&self, name: &str) -> bool {
+        let beginning = format!("setting `{name}` ");
+        self.faults.iter().any(|fault| fault.starts_with(&beginning))
     }
 
     fn text(&mut self, name: &str) -> String {
@@ -237,7 +261,7 @@ impl Reader<'_> {
     }
 
     /// Empty is none.
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.resolved.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
     }
 
@@ -246,7 +270,7 @@ impl Reader<'_> {
         (every_ms > 0).then(|| Duration::from_millis(every_ms))
     }
 
-    fn value<T: FromStr>(&mut self, name: &str, what: &str, otherwise: T) -> T {
+    pub(super) fn value<T: FromStr>(&mut self, name: &str, what: &str, otherwise: T) -> T {
         let text = self.resolved.text(name);
         text.parse().unwrap_or_else(|_| {
             self.fault(name, &format!("must be {what}, not `{text}`"));
@@ -254,7 +278,7 @@ impl Reader<'_> {
         })
     }
 
-    fn at_least_one(&mut self, name: &str) -> u64 {
+    pub(super) fn at_least_one(&mut self, name: &str) -> u64 {
         let number = self.value(name, "a whole number of at least 1", 1);
         if number == 0 {
             self.fault(name, "must be a whole number of at least 1, not `0`");
@@ -262,7 +286,7 @@ impl Reader<'_> {
         number
     }
 
-    fn bytes(&mut self, name: &str) -> usize {
+    pub(super) fn bytes(&mut self, name: &str) -> usize {
         usize::try_from(self.at_least_one(name)).unwrap_or(usize::MAX)
     }
 
@@ -274,7 +298,7 @@ impl Reader<'_> {
         self.one_of(name, allowed, ());
     }
 
-    fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], otherwise: T) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], otherwise: T) -> T {
         let text = self.resolved.text(name);
         if let Some((_, value)) = allowed.iter().find(|(word, _)| *word == text) {
             return *value;
@@ -286,112 +310,4 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{SETTINGS, resolve};
-    use super::*;
-    use std::collections::BTreeMap;
-
-    fn settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
-        let environment = variables
-            .iter()
-            .map(|(name, value)| (format!("SVC_OPERATION_GATEWAY_{name}"), (*value).to_owned()));
-        Settings::parse(&resolve(&BTreeMap::new(), environment, None)?)
-    }
-
-    #[test]
-    fn the_development_profile_needs_no_setting() {
-        let settings = settings(&[]).unwrap();
-        assert_eq!((settings.required_approvals, settings.bind.port()), (2, 9200));
-        assert_eq!(settings.permitted_recipients, "*");
-    }
-
-    #[test]
-    fn every_wrong_value_is_one_line_that_names_its_setting() {
-        let skipped = [
-            "policy_pins",
-            "permitted_recipients",
-            "database_url",
-            "node_directory",
-            "authority_key",
-            "log_key",
-            "log_origin",
-            "log",
-        ];
-        let paths = [
-            "policy_bundle",
-            "policy_trust_roots",
-            "policy_activation",
-            "policy_candidate",
-            "node_key",
-            "node_passphrase_file",
-        ];
-        for setting in
-            SETTINGS.iter().filter(|one| !skipped.contains(&one.name) && !paths.contains(&one.name))
-        {
-            let faults = settings(&[(&setting.name.to_uppercase(), "\u{1F980}")]).unwrap_err();
-            assert_eq!(faults.len(), 1, "{faults:?}");
-            assert!(faults[0].contains(setting.name) && !faults[0].contains('\n'), "{faults:?}");
-        }
-        for setting in ["database_url", "policy_bundle", "node_directory", "log_key", "log_origin", "log"] {
-            assert!(settings(&[(&setting.to_uppercase(), "")]).unwrap_err()[0].contains(setting));
-        }
-    }
-
-    #[test]
-    fn the_node_key_is_a_file_or_a_passphrase() {
-        let key = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.node_key);
-        assert_eq!(key(&[]), Ok(NodeKey::File("data/nodes/node.key".into())));
-        assert_eq!(key(&[("NODE_DIRECTORY", "n")]), Ok(NodeKey::File("n/node.key".into())));
-        assert_eq!(key(&[("NODE_KEY", "k")]), Ok(NodeKey::File("k".into())));
-        assert_eq!(key(&[("NODE_PASSPHRASE_FILE", "p")]), Ok(NodeKey::Passphrase("p".into())));
-        let line = "setting `node_passphrase_file` must not be given together with `node_key`";
-        let both = key(&[("NODE_KEY", "k"), ("NODE_PASSPHRASE_FILE", "p")]);
-        assert_eq!(both, Err(vec![line.to_owned()]));
-    }
-
-    #[test]
-    fn the_log_has_a_name_that_fits_its_texts() {
-        let origin = |name: &str| settings(&[("LOG_ORIGIN", name)]).map(|settings| settings.log_origin);
-        assert_eq!(origin("bank.example/log").unwrap().as_str(), "bank.example/log");
-        assert!(origin(&"x".repeat(255)).is_ok());
-        for wrong in ["a b", "a+b", "a\u{a0}b", &"x".repeat(256)] {
-            let faults = origin(wrong).unwrap_err();
-            assert!(faults.len() == 1 && faults[0].contains("log_origin"), "{faults:?}");
-        }
-        // Other faults are told beside it.
-        assert_eq!(settings(&[("LOG_ORIGIN", ""), ("LOG_FORMAT", "")]).unwrap_err().len(), 2);
-    }
-
-    #[test]
-    fn production_refuses_what_only_development_may() {
-        let given = [
-            ("PROFILE", "production"),
-            ("AUTHORITY_KEY", "k"),
-            ("LOG_KEY", "l"),
-            ("LOG_ORIGIN", "bank.example/log"),
-            ("POLICY_TRUST_ROOTS", "r"),
-        ];
-        let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass")]].concat()).unwrap_err();
-        assert_eq!(faults, ["setting `auth_mode` must not be `bypass` in production"]);
-        let any = ("SIGNATURE_PROFILE_ALIASES", "*=frost-ed25519-sha512");
-        let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass"), any]].concat()).unwrap_err();
-        assert_eq!(faults.len(), 2, "{faults:?}");
-        let faults = settings(&[("PROFILE", "production")]).unwrap_err();
-        assert_eq!(faults.len(), 5, "{faults:?}");
-        let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), ("REQUIRED_APPROVALS", "0")]].concat())
-            .unwrap_err();
-        assert_eq!(faults.len(), 2, "{faults:?}");
-    }
-
-    #[test]
-    fn sources_have_their_order_and_strangers_are_named() {
-        let flags = BTreeMap::from([("bind".to_owned(), "127.0.0.1:1".to_owned())]);
-        let environment = [("SVC_OPERATION_GATEWAY_BIND".to_owned(), "127.0.0.1:2".to_owned())];
-        let file = "bind = \"127.0.0.1:3\"\nrequired_approvals = 5";
-        let settings = Settings::parse(&resolve(&flags, environment, Some(file)).unwrap()).unwrap();
-        assert_eq!((settings.bind.port(), settings.required_approvals), (1, 5));
-        let stranger = [("SVC_OPERATION_GATEWAY_BLIND".to_owned(), String::new())];
-        assert!(resolve(&flags, stranger, Some("colour = 1")).unwrap_err().len() == 2);
-        assert!(resolve(&flags, [], Some("bind = [1]")).is_err() && resolve(&flags, [], Some("=")).is_err());
-    }
-}
+mod tests;

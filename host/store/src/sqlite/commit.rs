@@ -4,11 +4,13 @@
 //! The first statement carries every condition. Each of the others asks for `changes() > 0`, that is, for the one
 //! before it to have written something: a commit that lost its race runs through without a write, and needs no rollback.
 
-use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending};
+use crate::encode::{ChargeRow, ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending};
 use crate::ledger::{Appended, append};
+use crate::sqlite::budgets;
 use crate::sqlite::right_edge::RightEdge;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::Completed;
+use gateway_engine::ports::Charged;
 use gateway_sqlite::Job;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use std::sync::Arc;
@@ -21,25 +23,69 @@ pub(crate) struct CommitJob {
 
 impl Job for CommitJob {
     type State = RightEdge;
-    /// The log's root after the commit; none when it lost its race and wrote nothing.
-    type Output = Option<Hex32>;
+    /// The log's root after the commit.
+    type Output = Charged<Hex32>;
 
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
         edge: &mut RightEdge,
-    ) -> Result<Option<Hex32>, sqlx::Error> {
-        let appended = append(&edge.frontier, self.rows.events.iter().map(|event| event.hash));
-        let mut script = Script { text: QueryBuilder::new(""), n_statements: 0 };
-        script.write(&self.rows, edge.frontier.n_leaves(), &appended);
+    ) -> Result<Charged<Hex32>, sqlx::Error> {
+        let (mut script, appended) = Script::of(&self.rows, None, edge);
         let written = script.text.build().execute(conn).await?.rows_affected();
         self.n_statements.fetch_add(script.n_statements, Ordering::Relaxed);
         if written == 0 {
-            return Ok(None);
+            return Ok(Charged::Raced);
         }
         edge.frontier = appended.frontier;
-        Ok(Some(appended.root))
+        Ok(Charged::Written { written: appended.root, full_at_us: 0 })
     }
+}
+
+/// The commit of a new operation, and what it costs its client.
+pub(crate) struct ChargedCommitJob {
+    pub(crate) rows: Rows,
+    pub(crate) charge: ChargeRow,
+    pub(crate) n_statements: Arc<AtomicU64>,
+}
+
+impl Job for ChargedCommitJob {
+    type State = RightEdge;
+    /// The log's root after the commit.
+    type Output = Charged<Hex32>;
+
+    async fn apply(
+        &self,
+        conn: &mut SqliteConnection,
+        edge: &mut RightEdge,
+    ) -> Result<Charged<Hex32>, sqlx::Error> {
+        let (mut script, appended) = Script::of(&self.rows, Some(&self.charge), edge);
+        // All of them are run, and one returns something if the commit is written.
+        let charged = script.text.build_query_scalar().fetch_all(&mut *conn).await?;
+        self.n_statements.fetch_add(script.n_statements, Ordering::Relaxed);
+        let Some(full_at_us) = charged.first().copied() else { return self.unwritten(conn).await };
+        edge.frontier = appended.frontier;
+        Ok(Charged::Written { written: appended.root, full_at_us: unsigned(full_at_us) })
+    }
+}
+
+impl ChargedCommitJob {
+    /// What is there already is a replay, whatever the budget.
+    async fn unwritten(&self, conn: &mut SqliteConnection) -> Result<Charged<Hex32>, sqlx::Error> {
+        let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM operations WHERE operation_id = ?1)")
+            .bind(bytes(&self.rows.operation.id.0))
+            .fetch_one(&mut *conn);
+        if exists.await? {
+            return Ok(Charged::Raced);
+        }
+        let spent = budgets::spent(conn, &self.charge).await?.map(unsigned);
+        Ok(spent.map_or(Charged::Raced, |full_at_us| Charged::Spent { full_at_us }))
+    }
+}
+
+/// A column that holds no negative number.
+pub(super) const fn unsigned(number: i64) -> u64 {
+    if number < 0 { 0 } else { number.unsigned_abs() }
 }
 
 /// SQL and its values, in one order.
@@ -49,11 +95,18 @@ struct Script {
 }
 
 impl Script {
-    fn write(&mut self, rows: &Rows, n_leaves: u64, appended: &Appended) {
+    fn of(rows: &Rows, charge: Option<&ChargeRow>, edge: &RightEdge) -> (Self, Appended) {
+        let appended = append(&edge.frontier, rows.events.iter().map(|event| event.hash));
+        let mut script = Self { text: QueryBuilder::new(""), n_statements: 0 };
+        script.write(rows, charge, edge.frontier.n_leaves(), &appended);
+        (script, appended)
+    }
+
+    fn write(&mut self, rows: &Rows, charge: Option<&ChargeRow>, n_leaves: u64, appended: &Appended) {
         if rows.operation.revision_before == 0 {
-            self.operation_insert(rows, appended.root);
+            self.operation_insert(rows, charge, appended.root);
         } else {
-            self.operation_update(rows, appended.root);
+            self.operation_update(rows, charge, appended.root);
         }
         self.events(rows, n_leaves);
         if !appended.nodes.is_empty() {
@@ -68,10 +121,24 @@ impl Script {
         for key in &rows.keys {
             self.key(key);
         }
-        // Last: a payment may void what was never there, and then nothing may ask whether this wrote something.
+        if let Some(charge) = charge {
+            self.charge(charge);
+        }
+        // Late: a payment may void what was never there, and then nothing may ask whether this wrote something.
         if let Some(spending) = &rows.spending {
             self.spending(&rows.operation, spending);
         }
+        if let Some(charge) = charge {
+            self.begin("");
+            budgets::drop_full(&mut self.text, charge);
+        }
+    }
+
+    fn charge(&mut self, charge: &ChargeRow) {
+        self.begin("");
+        budgets::charge_begin(&mut self.text, charge);
+        self.text.push("changes() > 0");
+        budgets::charge_end(&mut self.text, charge);
     }
 
     fn begin(&mut self, sql: &str) {
@@ -79,7 +146,7 @@ impl Script {
         self.n_statements = self.n_statements.saturating_add(1);
     }
 
-    fn operation_insert(&mut self, rows: &Rows, ledger_root: Hex32) {
+    fn operation_insert(&mut self, rows: &Rows, charge: Option<&ChargeRow>, ledger_root: Hex32) {
         let row = &rows.operation;
         self.begin(
             "INSERT INTO operations (operation_id, tenant, family, key_id, state, owes, awaits_approvals, revision,
@@ -93,11 +160,11 @@ impl Script {
         values.push_bind(row.created_at_ms).push_bind(row.updated_at_ms);
         values.push_bind(FORMAT).push_bind(row.body.as_str());
         self.text.push(" WHERE true");
-        self.conditions(rows);
+        self.conditions(rows, charge);
         self.text.push(" ON CONFLICT (operation_id) DO NOTHING;\n");
     }
 
-    fn operation_update(&mut self, rows: &Rows, ledger_root: Hex32) {
+    fn operation_update(&mut self, rows: &Rows, charge: Option<&ChargeRow>, ledger_root: Hex32) {
         let row = &rows.operation;
         self.begin("UPDATE operations SET ");
         let mut values = self.text.separated(", ");
@@ -115,12 +182,16 @@ impl Script {
         // Follows from the revision, unless the caller hashed onto another event than the last: then nothing may be
         // written.
         self.text.push(" AND record_root = ").push_bind(bytes(&row.record_root_before));
-        self.conditions(rows);
+        self.conditions(rows, charge);
         self.text.push(";\n");
     }
 
     /// What must hold of other tables.
-    fn conditions(&mut self, rows: &Rows) {
+    fn conditions(&mut self, rows: &Rows, charge: Option<&ChargeRow>) {
+        if let Some(charge) = charge {
+            self.text.push(" AND ");
+            budgets::has_room(&mut self.text, charge);
+        }
         if let Some(claim) = &rows.claim {
             self.text.push(" AND NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE tenant = ");
             self.text.push_bind(rows.operation.tenant.as_str());

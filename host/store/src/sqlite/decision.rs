@@ -1,10 +1,12 @@
 //! A policy decision that moved no operation, and was no preview.
 
-use crate::encode::{DecisionRow, FORMAT, row_hash};
-use crate::sqlite::next_index;
+use crate::encode::{ChargeRow, DecisionRow, FORMAT, row_hash};
+use crate::sqlite::commit::unsigned;
 use crate::sqlite::right_edge::RightEdge;
+use crate::sqlite::{budgets, next_index};
+use gateway_engine::ports::Charged;
 use gateway_sqlite::Job;
-use sqlx::SqliteConnection;
+use sqlx::{QueryBuilder, SqliteConnection};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,5 +39,36 @@ impl Job for DecisionJob {
         insert.execute(conn).await?;
         self.n_statements.fetch_add(2, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// A refusal of a submission, and what it costs its client.
+pub(crate) struct ChargedDecisionJob {
+    pub(crate) decision: DecisionJob,
+    pub(crate) charge: ChargeRow,
+}
+
+impl Job for ChargedDecisionJob {
+    type State = RightEdge;
+    type Output = Charged<()>;
+
+    async fn apply(
+        &self,
+        conn: &mut SqliteConnection,
+        edge: &mut RightEdge,
+    ) -> Result<Charged<()>, sqlx::Error> {
+        let mut script = QueryBuilder::new("");
+        budgets::charge_begin(&mut script, &self.charge);
+        budgets::has_room(&mut script, &self.charge);
+        budgets::charge_end(&mut script, &self.charge);
+        budgets::drop_full(&mut script, &self.charge);
+        let charged = script.build_query_scalar().fetch_all(&mut *conn).await?;
+        self.decision.n_statements.fetch_add(2, Ordering::Relaxed);
+        if let Some(full_at_us) = charged.first().copied().map(unsigned) {
+            self.decision.apply(conn, edge).await?;
+            return Ok(Charged::Written { written: (), full_at_us });
+        }
+        let spent = budgets::spent(conn, &self.charge).await?.map(unsigned);
+        Ok(spent.map_or(Charged::Raced, |full_at_us| Charged::Spent { full_at_us }))
     }
 }

@@ -1,6 +1,7 @@
 //! The contract on real files, and what only SQLite has.
 
 use super::Sqlite;
+use crate::contract::budgets::{charge, nth};
 use crate::contract::samples::{
     decision, decision_signed, failed, following, id, key_create, note, on_key, opening, opening_payment,
     preview, submission, written,
@@ -11,7 +12,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::key::KeyState;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{CommitOperations, Committed, ReadLog, ReadOperations};
+use gateway_engine::ports::{Charged, CommitOperations, Committed, ReadLog, ReadOperations};
 use gateway_engine::{Dependency, Unavailable};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use std::sync::Arc;
@@ -439,4 +440,30 @@ async fn a_key_needs_nodes_exactly_while_it_signs() {
 async fn another_database_is_refused() {
     let refused = Sqlite::open("postgres://user:secret@host/db").await;
     assert!(!refused.unwrap_err().to_string().contains("secret"));
+}
+
+/// Clients that were here once leave nothing behind; those whose budget is not full stay.
+#[tokio::test]
+async fn budgets_that_are_full_are_dropped_by_and_by() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let pay = async |n: u16, client: &str, now_us| {
+        let charged = store.commit_charged(nth(n), charge(client, now_us)).await.unwrap();
+        assert!(matches!(charged, Charged::Written { .. }), "{charged:?}");
+    };
+    for n in 0..50 {
+        pay(n, &format!("client-{n}"), 1_000_000).await;
+    }
+    assert_eq!(folder.n_rows("admission_budgets").await, 50);
+    // All of them are full again after a tenth of a second; each charge drops more than it adds.
+    for n in 50..100 {
+        pay(n, &format!("later-{n}"), u64::from(n) * 1_000_000).await;
+    }
+    assert_eq!(folder.n_rows("admission_budgets").await, 1);
+    // A refusal drops them too.
+    let charged =
+        store.decision_record_charged(decision(1, Moment::Submit), charge("last", 200_000_000)).await;
+    assert!(matches!(charged, Ok(Charged::Written { .. })));
+    assert_eq!(folder.n_rows("admission_budgets").await, 1);
+    store.close().await;
 }

@@ -1,0 +1,224 @@
+//! The arithmetic, against a model that counts, and at the ends of every number.
+
+use super::*;
+use proptest::prelude::*;
+
+const RATE: Rate = Rate { per_second: 10, burst: 3 };
+
+fn tenant(name: &str) -> Tenant {
+    Tenant(name.to_owned())
+}
+
+/// One budget as a store keeps it: full at an instant.
+struct Store {
+    rate: Rate,
+    full_at_us: u64,
+}
+
+impl Store {
+    fn new(rate: Rate) -> Self {
+        Self { rate, full_at_us: 0 }
+    }
+
+    fn submit(&mut self, now_ms: u64) -> Result<Budget, Budget> {
+        let charge = self.rate.charge(&tenant("t"), "c", EpochMs(now_ms)).unwrap();
+        if charge.is_beyond(self.full_at_us) {
+            return Err(charge.left_of(self.full_at_us));
+        }
+        self.full_at_us = charge.applied_to(self.full_at_us);
+        Ok(charge.left_of(self.full_at_us))
+    }
+}
+
+#[test]
+fn a_client_has_its_burst_and_then_its_rate() {
+    let mut store = Store::new(RATE);
+    let at = |ms: u64| 1_000_000 + ms;
+    let left = |answer: Result<Budget, Budget>| {
+        let budget = answer.unwrap();
+        (budget.remaining, budget.full_in_ms)
+    };
+    let wait = |answer: Result<Budget, Budget>| {
+        let budget = answer.unwrap_err();
+        assert_eq!((budget.limit, budget.remaining), (3, 0));
+        (budget.retry_after_ms, budget.full_in_ms)
+    };
+    assert_eq!(left(store.submit(at(0))), (2, 100));
+    assert_eq!(left(store.submit(at(0))), (1, 200));
+    assert_eq!(left(store.submit(at(0))), (0, 300));
+    assert_eq!(wait(store.submit(at(0))), (100, 300));
+    assert_eq!(wait(store.submit(at(99))), (1, 201));
+    assert_eq!(left(store.submit(at(100))), (0, 300));
+    assert_eq!(wait(store.submit(at(100))), (100, 300));
+    assert_eq!(left(store.submit(at(10_000))), (2, 100));
+}
+
+#[test]
+fn zero_switches_the_limit_off() {
+    let budgets = Budgets::new(Rate { per_second: 0, burst: 0 });
+    assert_eq!(budgets.charge(&tenant("t"), "c", EpochMs(0)), Ok(None));
+}
+
+#[test]
+fn what_is_known_refuses_and_never_permits() {
+    let budgets = Budgets::new(RATE);
+    let charge = |client: &str, ms| budgets.charge(&tenant("t"), client, EpochMs(ms));
+    let first = charge("a", 1_000).unwrap().unwrap();
+    // Nothing is taken by asking.
+    for _ in 0..10 {
+        assert!(charge("a", 1_000).is_ok());
+    }
+    assert_eq!(budgets.learn(&first, 1_300_000).remaining, 0);
+    assert_eq!(charge("a", 1_000).unwrap_err().retry_after_ms, 100);
+    // An answer that was overtaken takes nothing back.
+    budgets.learn(&first, 1_100_000);
+    assert!(charge("a", 1_000).is_err() && charge("a", 1_100).is_ok());
+    // Another client, and the same one of another tenant.
+    assert!(charge("b", 1_000).is_ok() && budgets.charge(&tenant("u"), "a", EpochMs(1_000)).is_ok());
+}
+
+#[test]
+fn a_clock_put_back_neither_locks_out_nor_gives_a_burst() {
+    let (hour, noon) = (3_600_000, 12 * 3_600_000);
+    let mut store = Store::new(RATE);
+    while store.submit(noon).is_ok() {}
+    // By less than replicas may differ: as though the clock went on.
+    assert!(store.submit(noon - 59_000).is_err());
+    // By more: one, and then its rate.
+    let budget = store.submit(noon - hour).unwrap();
+    assert_eq!((budget.remaining, budget.full_in_ms), (0, 300));
+    assert!(store.submit(noon - hour).is_err() && store.submit(noon - hour + 100).is_ok());
+    // What was known of it stands in nobody's way.
+    let budgets = Budgets::new(RATE);
+    let late = budgets.charge(&tenant("t"), "c", EpochMs(noon)).unwrap().unwrap();
+    budgets.learn(&late, noon * 1000 + 300_000);
+    let early = budgets.charge(&tenant("t"), "c", EpochMs(noon - hour)).unwrap().unwrap();
+    budgets.learn(&early, (noon - hour) * 1000 + 100_000);
+    assert!(budgets.charge(&tenant("t"), "c", EpochMs(noon)).is_ok());
+}
+
+#[test]
+fn the_ends_of_every_number() {
+    let ends = [0, 1, 2, 1_000_000, 1_000_001, u32::MAX];
+    for (per_second, burst) in ends.into_iter().flat_map(|one| ends.map(|other| (one, other))) {
+        for now_ms in [0, 1, u64::MAX / 1000, u64::MAX - 1, u64::MAX] {
+            let rate = Rate { per_second, burst };
+            let Some(charge) = rate.charge(&tenant("t"), "c", EpochMs(now_ms)) else {
+                assert_eq!(per_second, 0);
+                continue;
+            };
+            for full_at_us in [0, charge.now_us, charge.latest_us, charge.believed_us, u64::MAX] {
+                let (after, left) = (charge.applied_to(full_at_us), charge.left_of(full_at_us));
+                assert!(charge.now_us < after && after <= charge.believed_us);
+                // A database has signed integers.
+                assert!(i64::try_from(charge.believed_us.max(after) + charge.increment_us).is_ok());
+                assert!(left.remaining <= burst);
+            }
+        }
+    }
+}
+
+#[test]
+fn clients_beyond_those_remembered_are_forgotten_and_not_refused() {
+    let budgets = Budgets::new(Rate { per_second: 1, burst: 1 });
+    for client in 0..=CLIENTS_MAX {
+        let charge = budgets.charge(&tenant("t"), &client.to_string(), EpochMs(0)).unwrap().unwrap();
+        budgets.learn(&charge, 1_000_000);
+    }
+    assert!(budgets.lock().len() <= CLIENTS_MAX);
+    assert!(budgets.charge(&tenant("t"), &CLIENTS_MAX.to_string(), EpochMs(0)).is_err());
+    assert!(budgets.charge(&tenant("t"), "0", EpochMs(0)).is_ok());
+}
+
+/// A bucket that is counted in submissions: what a reader of the settings expects.
+struct Bucket {
+    rate: Rate,
+    tokens: f64,
+    at_ms: u64,
+}
+
+impl Bucket {
+    /// Whether there is one, and how far from the edge that was.
+    fn take(&mut self, now_ms: u64) -> (bool, f64) {
+        let passed_s = (now_ms - self.at_ms) as f64 / 1000.0;
+        let filled = self.tokens + passed_s * f64::from(self.rate.per_second);
+        (self.tokens, self.at_ms) = (filled.min(f64::from(self.rate.burst)), now_ms);
+        let margin = (self.tokens - 1.0).abs();
+        let is_there = self.tokens >= 1.0;
+        if is_there {
+            self.tokens -= 1.0;
+        }
+        (is_there, margin)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    /// Rates that divide a second, so that a bucket of tokens and an instant say the same but for rounding at the edge.
+    #[test]
+    fn a_budget_is_a_bucket_of_tokens(
+        per_second in prop::sample::select(vec![1_u32, 2, 5, 10, 50, 1000]),
+        burst in 1_u32..40,
+        steps in prop::collection::vec(0_u64..400, 1..60),
+    ) {
+        let rate = Rate { per_second, burst };
+        let (mut now_ms, mut store) = (1_700_000_000_000, Store::new(rate));
+        let mut bucket = Bucket { rate, tokens: f64::from(burst), at_ms: now_ms };
+        for step in steps {
+            now_ms += step;
+            let (expected, margin) = bucket.take(now_ms);
+            let answer = store.submit(now_ms);
+            if margin > 1e-6 {
+                prop_assert_eq!(answer.is_ok(), expected);
+            } else if answer.is_ok() != expected {
+                // On the very edge the two round differently, and go apart.
+                return Ok(());
+            }
+            let told = answer.unwrap_or_else(|spent| spent);
+            prop_assert!((f64::from(told.remaining) - bucket.tokens).abs() < 1.0 + 1e-6);
+        }
+    }
+
+    /// Whatever the clock does, forwards or back, and whatever the budget was: over any stretch in which the clock only
+    /// advances, no more than the burst and the rate is accepted.
+    #[test]
+    fn no_stretch_has_more_than_burst_and_rate(
+        per_second in 1_u32..2000,
+        burst in 1_u32..20,
+        before_us in any::<u64>(),
+        jumps in prop::collection::vec(-400_000_i64..2_000, 1..8),
+        steps in prop::collection::vec(0_u64..50, 1..200),
+    ) {
+        let rate = Rate { per_second, burst };
+        let mut store = Store { rate, full_at_us: before_us };
+        let mut now_ms = 1_700_000_000_000_u64;
+        for jump in jumps {
+            now_ms = now_ms.saturating_add_signed(jump);
+            let (began_ms, mut n_accepted) = (now_ms, 0_u64);
+            for step in &steps {
+                now_ms += step;
+                n_accepted += u64::from(store.submit(now_ms).is_ok());
+                let increment_us = 1_000_000 / u64::from(per_second);
+                let allowed = u64::from(burst) + (now_ms - began_ms) * 1000 / increment_us;
+                prop_assert!(n_accepted <= allowed, "{} of {}", n_accepted, allowed);
+            }
+        }
+    }
+
+    /// Who waits as long as it is told is let in, and not a millisecond sooner.
+    #[test]
+    fn waiting_as_told_is_enough(per_second in 1_u32..2000, burst in 1_u32..20, n_sent in 1_u32..60) {
+        let now_ms = 1_700_000_000_000;
+        let mut store = Store::new(Rate { per_second, burst });
+        let mut last = Ok(Budget { limit: 0, remaining: 0, full_in_ms: 0, retry_after_ms: 0 });
+        for _ in 0..n_sent {
+            last = store.submit(now_ms);
+        }
+        prop_assert_eq!(last.is_ok(), n_sent <= burst);
+        if let Err(budget) = last {
+            prop_assert!(store.submit(now_ms + budget.retry_after_ms - 1).is_err());
+            prop_assert!(store.submit(now_ms + budget.retry_after_ms).is_ok());
+        }
+    }
+}

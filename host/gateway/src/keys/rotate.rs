@@ -1,0 +1,78 @@
+//! A key in the place of another.
+
+use super::Fault;
+use crate::compose;
+use crate::node_key;
+use crate::settings::{NodeKey, Settings};
+use gateway_authority::{EmbeddedAuthority, keys};
+use gateway_domain::ids::Hex32;
+use gateway_engine::failpoint::failpoint;
+use gateway_runtime::{existing, identities, rewrap};
+use gateway_seal::at_rest::Kek;
+use gateway_seal::key_file;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A new authority key. What the old one has signed is believed for as long as its public half is in
+/// `authority_keys_previous`: it is printed before the old key goes.
+pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
+    let path = &settings.authority_key;
+    let old = Hex32::new(EmbeddedAuthority::new(&keys::load(path)?).public_key());
+    let next = node_key::next(path);
+    let new = Hex32::new(EmbeddedAuthority::new(&keys::load_or_create(&next)?).public_key());
+    let mut previous = settings.authority_keys_previous.clone();
+    previous.retain(|key| *key != old && *key != new);
+    previous.insert(0, old);
+    let previous = previous.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    writeln!(out, "new authority key: {new}")?;
+    writeln!(out, "start the gateway with authority_keys_previous = {previous:?}")?;
+    writeln!(
+        out,
+        "take {old} out of it when its last decision has expired: {} s after that start",
+        settings.admission_ttl_ms.div_ceil(1000)
+    )?;
+    out.flush()?;
+    failpoint("before-authority-key");
+    put_in_place(&next, path)
+}
+
+/// A new key for the nodes' secrets. The gateway must not be running: their databases are locked while it is.
+pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
+    let NodeKey::File(path) = &settings.node_key else {
+        return Err("the nodes' key is made of a passphrase: there is no file to replace".into());
+    };
+    let next = node_key::next(path);
+    let old = Arc::new(Kek::from_file(path)?);
+    let authority = EmbeddedAuthority::new(&keys::load(&settings.authority_key)?).public_key();
+    let config = compose::fleet_config(settings, authority, Arc::clone(&old))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let was_begun = next.exists();
+    let new = Arc::new(Kek::new(key_file::load_or_create(&next)?));
+    let rewrapped = runtime.block_on(async {
+        let rewrapped = rewrap(&config, &new).await;
+        // Nodes come in order: the first would be under the new key if any were.
+        let is_unused = identities(&config.folder, &new).await.is_err_and(|error| {
+            existing(&config.folder).first().is_some_and(|first| error.participant == *first)
+        });
+        rewrapped.map_err(|error| (error, is_unused))
+    });
+    let n_nodes = rewrapped.or_else(|(error, is_unused)| {
+        if is_unused && !was_begun {
+            std::fs::remove_file(&next)?;
+        }
+        Err(Fault::from(error))
+    })?;
+    failpoint("before-node-key");
+    put_in_place(&next, path)?;
+    writeln!(out, "{n_nodes} nodes were put from key {} under key {}", old.id(), new.id())?;
+    Ok(())
+}
+
+/// Both names are in one folder, whose entry changes in one step.
+fn put_in_place(next: &Path, path: &Path) -> Result<(), Fault> {
+    std::fs::rename(next, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(File::open(folder)?.sync_all()?)
+}

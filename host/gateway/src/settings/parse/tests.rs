@@ -1,0 +1,201 @@
+//! What settings become, and every fault a line.
+
+use super::super::{SETTINGS, resolve};
+use super::*;
+use std::collections::BTreeMap;
+
+fn settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+    let environment =
+        variables.iter().map(|(name, value)| (format!("SVC_OPERATION_GATEWAY_{name}"), (*value).to_owned()));
+    Settings::parse(&resolve(&BTreeMap::new(), environment, None)?)
+}
+
+#[test]
+fn the_development_profile_needs_no_setting() {
+    let settings = settings(&[]).unwrap();
+    assert_eq!((settings.required_approvals, settings.bind.port()), (2, 9200));
+    assert_eq!(settings.permitted_recipients, "*");
+}
+
+#[test]
+fn every_wrong_value_is_one_line_that_names_its_setting() {
+    let skipped = [
+        "policy_pins",
+        "permitted_recipients",
+        "database_url",
+        "node_directory",
+        "authority_key",
+        "log_key",
+        "log_origin",
+        "log",
+    ];
+    let paths = [
+        "policy_bundle",
+        "policy_trust_roots",
+        "policy_activation",
+        "policy_candidate",
+        "node_key",
+        "node_passphrase_file",
+        "tls_certificate",
+        "tls_key",
+    ];
+    for setting in SETTINGS.iter().filter(|one| !skipped.contains(&one.name) && !paths.contains(&one.name)) {
+        let faults = settings(&[(&setting.name.to_uppercase(), "\u{1F980}")]).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].contains(setting.name) && !faults[0].contains('\n'), "{faults:?}");
+    }
+    for setting in ["database_url", "policy_bundle", "node_directory", "log_key", "log_origin", "log"] {
+        assert!(settings(&[(&setting.to_uppercase(), "")]).unwrap_err()[0].contains(setting));
+    }
+}
+
+#[test]
+fn the_node_key_is_a_file_or_a_passphrase() {
+    let key = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.node_key);
+    assert_eq!(key(&[]), Ok(NodeKey::File("data/nodes/node.key".into())));
+    assert_eq!(key(&[("NODE_DIRECTORY", "n")]), Ok(NodeKey::File("n/node.key".into())));
+    assert_eq!(key(&[("NODE_KEY", "k")]), Ok(NodeKey::File("k".into())));
+    assert_eq!(key(&[("NODE_PASSPHRASE_FILE", "p")]), Ok(NodeKey::Passphrase("p".into())));
+    let line = "setting `node_passphrase_file` must not be given together with `node_key`";
+    let both = key(&[("NODE_KEY", "k"), ("NODE_PASSPHRASE_FILE", "p")]);
+    assert_eq!(both, Err(vec![line.to_owned()]));
+}
+
+#[test]
+fn the_log_has_a_name_that_fits_its_texts() {
+    let origin = |name: &str| settings(&[("LOG_ORIGIN", name)]).map(|settings| settings.log_origin);
+    assert_eq!(origin("bank.example/log").unwrap().as_str(), "bank.example/log");
+    assert!(origin(&"x".repeat(255)).is_ok());
+    for wrong in ["a b", "a+b", "a\u{a0}b", &"x".repeat(256)] {
+        let faults = origin(wrong).unwrap_err();
+        assert!(faults.len() == 1 && faults[0].contains("log_origin"), "{faults:?}");
+    }
+    // Other faults are told beside it.
+    assert_eq!(settings(&[("LOG_ORIGIN", ""), ("LOG_FORMAT", "")]).unwrap_err().len(), 2);
+}
+
+#[test]
+fn production_refuses_what_only_development_may() {
+    let given = [
+        ("PROFILE", "production"),
+        ("AUTHORITY_KEY", "k"),
+        ("LOG_KEY", "l"),
+        ("LOG_ORIGIN", "bank.example/log"),
+        ("POLICY_TRUST_ROOTS", "r"),
+    ];
+    let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass")]].concat()).unwrap_err();
+    assert_eq!(faults, ["setting `auth_mode` must not be `bypass` in production"]);
+    let any = ("SIGNATURE_PROFILE_ALIASES", "*=frost-ed25519-sha512");
+    let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass"), any]].concat()).unwrap_err();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    let faults = settings(&[("PROFILE", "production")]).unwrap_err();
+    assert_eq!(faults.len(), 5, "{faults:?}");
+    let faults =
+        settings(&[&given[..], &[("AUTH_MODE", "jwks"), ("REQUIRED_APPROVALS", "0")]].concat()).unwrap_err();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+}
+
+#[test]
+fn sources_have_their_order_and_strangers_are_named() {
+    let flags = BTreeMap::from([("bind".to_owned(), "127.0.0.1:1".to_owned())]);
+    let environment = [("SVC_OPERATION_GATEWAY_BIND".to_owned(), "127.0.0.1:2".to_owned())];
+    let file = "bind = \"127.0.0.1:3\"\nrequired_approvals = 5";
+    let settings = Settings::parse(&resolve(&flags, environment, Some(file)).unwrap()).unwrap();
+    assert_eq!((settings.bind.port(), settings.required_approvals), (1, 5));
+    let stranger = [("SVC_OPERATION_GATEWAY_BLIND".to_owned(), String::new())];
+    assert!(resolve(&flags, stranger, Some("colour = 1")).unwrap_err().len() == 2);
+    assert!(resolve(&flags, [], Some("bind = [1]")).is_err() && resolve(&flags, [], Some("=")).is_err());
+}
+
+#[test]
+fn tls_is_asked_for_as_a_whole_or_not_at_all() {
+    use crate::transport::ClientAuth;
+    let tls = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.transport.tls);
+    let line = |variables: &[(&str, &str)]| {
+        let faults = tls(variables).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults[0].clone()
+    };
+    let (certificate, key) = (("TLS_CERTIFICATE", "c"), ("TLS_KEY", "k"));
+    assert_eq!(tls(&[]), Ok(None));
+    assert_eq!(tls(&[("TLS", "off")]), Ok(None));
+    for asked in ["auto", "on"] {
+        let files = tls(&[("TLS", asked), certificate, key]).unwrap().unwrap();
+        assert_eq!(files.clients, ClientAuth::Off);
+        assert_eq!((files.certificate.to_str(), files.key.to_str()), (Some("c"), Some("k")));
+        assert!(line(&[("TLS", asked), certificate]).contains("needs both"));
+        assert!(line(&[("TLS", asked), key]).contains("needs both"));
+    }
+    assert!(line(&[("TLS", "on")]).contains("needs both"));
+    assert!(line(&[("TLS", "off"), certificate, key]).contains("must not be `off`"));
+    let (optional, required) = (("TLS_CLIENT_AUTH", "optional"), ("TLS_CLIENT_AUTH", "required"));
+    let authorities = ("TLS_CLIENT_CA", "a");
+    let files = tls(&[certificate, key, optional, authorities]).unwrap().unwrap();
+    assert_eq!(files.clients, ClientAuth::Optional("a".into()));
+    let files = tls(&[certificate, key, required, authorities]).unwrap().unwrap();
+    assert_eq!(files.clients, ClientAuth::Required("a".into()));
+    assert!(line(&[certificate, key, required]).contains("`tls_client_ca` must be given"));
+    assert!(line(&[certificate, key, authorities]).contains("`tls_client_ca` must not be given"));
+    assert!(line(&[required, authorities]).contains("`tls_client_auth` must be `off` without TLS"));
+}
+
+#[test]
+fn plain_http_beyond_loopback_is_asked_for_by_name_in_production() {
+    let given = [
+        ("PROFILE", "production"),
+        ("AUTHORITY_KEY", "k"),
+        ("LOG_KEY", "l"),
+        ("LOG_ORIGIN", "bank.example/log"),
+        ("POLICY_TRUST_ROOTS", "r"),
+        ("AUTH_MODE", "jwks"),
+    ];
+    // Faults of other settings apart.
+    let is_refused = |bind: &str, more: &[(&str, &str)]| {
+        let faults = settings(&[&given[..], &[("BIND", bind)], more].concat()).err().unwrap_or_default();
+        faults.iter().any(|fault| fault.starts_with("setting `tls` must be `off` for plain HTTP"))
+    };
+    for bind in ["0.0.0.0:9200", "[::]:9200", "10.0.0.1:9200", "[2001:db8::1]:9200", "[::ffff:10.0.0.1]:9200"]
+    {
+        assert!(is_refused(bind, &[]), "{bind}");
+        assert!(!is_refused(bind, &[("TLS", "off")]), "{bind}");
+        assert!(!is_refused(bind, &[("TLS_CERTIFICATE", "c"), ("TLS_KEY", "k")]), "{bind}");
+    }
+    for bind in ["127.0.0.1:9200", "127.8.8.8:9200", "[::1]:9200", "[::ffff:127.0.0.1]:9200"] {
+        assert!(!is_refused(bind, &[]), "{bind}");
+    }
+    assert!(settings(&[("BIND", "0.0.0.0:9200")]).is_ok(), "development may");
+}
+
+#[test]
+fn limits_of_connections_fit_each_other() {
+    let line = |variables: &[(&str, &str)]| {
+        let faults = settings(variables).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults[0].clone()
+    };
+    let all = settings(&[]).unwrap().transport;
+    assert_eq!((all.limits.connections_max, all.limits.connections_per_address_max), (1024, 256));
+    assert!(all.limits.handshake_within < all.request_within && all.body_within < all.request_within);
+    assert!(line(&[("CONNECTIONS_MAX", "255")]).contains("connections_per_address_max"));
+    assert!(settings(&[("CONNECTIONS_MAX", "256")]).is_ok());
+    assert!(line(&[("CONNECTIONS_MAX", "0")]).contains("connections_max"));
+    assert!(line(&[("REQUEST_WITHIN_MS", "30000")]).contains("request_within_ms"));
+    assert!(settings(&[("REQUEST_WITHIN_MS", "30001")]).is_ok());
+    assert!(line(&[("BODY_WITHIN_MS", "60000")]).contains("request_within_ms"));
+    assert!(line(&[("ADMIN_BIND", "127.0.0.1:9200")]).contains("another address than `bind`"));
+    assert!(line(&[("ADMIN_BIND", "here")]).contains("admin_bind"));
+    assert!(settings(&[("ADMIN_BIND", "127.0.0.1:9201")]).is_ok());
+}
+
+#[test]
+fn earlier_authority_keys_are_public_keys() {
+    let keys =
+        |text: &str| settings(&[("AUTHORITY_KEYS_PREVIOUS", text)]).map(|it| it.authority_keys_previous);
+    let (one, two) = ("ab".repeat(32), "cd".repeat(32));
+    assert_eq!(keys(""), Ok(vec![]));
+    assert_eq!(keys(&format!(" {one} ,{two},")).unwrap().len(), 2);
+    for wrong in ["x", &one[1..], &format!("{one} {two}"), &one.to_uppercase()] {
+        let faults = keys(wrong).unwrap_err();
+        assert!(faults.len() == 1 && faults[0].contains("authority_keys_previous"), "{faults:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! The accept loop of one address.
+
+use super::connection::Shared;
+use super::slots::Slots;
+use super::{Limits, Tls, refused, stopped};
+use axum::Router;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+/// How long accepting rests when the process has no more file descriptors, or the like.
+const REST: Duration = Duration::from_millis(100);
+
+/// A listener, what it serves, and how much of it.
+pub struct Server {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    slots: Arc<Slots>,
+}
+
+impl Server {
+    /// A server on a listener, which counters call `name`; without `tls` in plain HTTP.
+    #[must_use]
+    pub fn new(
+        name: &'static str,
+        listener: TcpListener,
+        router: Router,
+        limits: Limits,
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
+        let slots = Slots::new(name, &limits);
+        Self { listener, shared: Arc::new(Shared { router, limits, tls }), slots }
+    }
+
+    /// Serves until told to stop, and then until every connection has ended.
+    pub async fn run(self, mut stopping: watch::Receiver<bool>) {
+        let connections = TaskTracker::new();
+        let told = stopping.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = stopped(&mut stopping) => break,
+            };
+            match accepted {
+                Ok((stream, address)) => self.admit(&connections, stream, address, &told),
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::error!(%error, "no connection can be accepted");
+                    tokio::time::sleep(REST).await;
+                }
+            }
+        }
+        // From here on the operating system refuses connections.
+        drop(self.listener);
+        connections.close();
+        connections.wait().await;
+    }
+
+    fn admit(
+        &self,
+        connections: &TaskTracker,
+        stream: TcpStream,
+        address: SocketAddr,
+        stopping: &watch::Receiver<bool>,
+    ) {
+        let slot = match self.slots.take(address.ip()) {
+            Ok(slot) => slot,
+            Err(full) => return refused(full.as_str()),
+        };
+        let _only_slower = stream.set_nodelay(true);
+        let (shared, stopping) = (Arc::clone(&self.shared), stopping.clone());
+        connections.spawn(async move {
+            shared.connection(stream, address.ip(), stopping).await;
+            drop(slot);
+        });
+    }
+}
+
+/// The client had gone before it was accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,141 @@
+//! Deadlines, on a clock that the tests turn.
+
+use super::*;
+use std::future::poll_fn;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::{advance, pause};
+
+const LIMITS: Limits = Limits {
+    connections_max: 1,
+    connections_per_address_max: 1,
+    handshake_within: Duration::from_secs(1),
+    header_within: Duration::from_secs(10),
+    idle_within: Duration::from_secs(60),
+    write_within: Duration::from_secs(30),
+    header_bytes_max: 8192,
+    headers_max: 64,
+};
+
+fn patient() -> (Patient<DuplexStream>, DuplexStream, Turn) {
+    let (near, far) = duplex(8);
+    let turn = Turn::new();
+    (Patient::new(near, turn.clone(), &LIMITS), far, turn)
+}
+
+/// What a read comes to at once; none when it would wait.
+async fn read(stream: &mut Patient<DuplexStream>) -> Option<io::Result<usize>> {
+    let mut bytes = [0; 8];
+    poll_fn(|ctx| {
+        let mut buf = ReadBuf::new(&mut bytes);
+        let polled = Pin::new(&mut *stream).poll_read(ctx, &mut buf);
+        Poll::Ready(match polled {
+            Poll::Pending => None,
+            Poll::Ready(read) => Some(read.map(|()| buf.filled().len())),
+        })
+    })
+    .await
+}
+
+/// And a little: timers are rounded up to a millisecond.
+async fn pass(seconds: u64) {
+    advance(Duration::from_secs(seconds) + Duration::from_millis(2)).await;
+}
+
+#[track_caller]
+fn is_cut(read: Option<io::Result<usize>>, reason: &str) {
+    let error = read.expect("it must have ended").unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (io::ErrorKind::TimedOut, reason));
+}
+
+#[tokio::test]
+async fn headers_have_one_deadline_however_many_bytes_come() {
+    pause();
+    let (mut stream, mut far, _turn) = patient();
+    for _ in 0..9 {
+        assert!(read(&mut stream).await.is_none());
+        far.write_all(b"x").await.unwrap();
+        assert_eq!(read(&mut stream).await.unwrap().unwrap(), 1);
+        pass(1).await;
+    }
+    assert!(read(&mut stream).await.is_none());
+    pass(1).await;
+    is_cut(read(&mut stream).await, "header");
+}
+
+#[tokio::test]
+async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
+    pause();
+    let (mut stream, mut far, turn) = patient();
+    turn.answering();
+    pass(3600).await;
+    assert!(read(&mut stream).await.is_none(), "an answer is waited for by somebody else");
+    turn.answered();
+    assert!(read(&mut stream).await.is_none());
+    pass(59).await;
+    assert!(read(&mut stream).await.is_none());
+    far.write_all(b"G").await.unwrap();
+    assert_eq!(read(&mut stream).await.unwrap().unwrap(), 1);
+    pass(9).await;
+    assert!(read(&mut stream).await.is_none());
+    pass(1).await;
+    is_cut(read(&mut stream).await, "header");
+
+    let (mut stream, _far, turn) = patient();
+    turn.answering();
+    turn.answered();
+    assert!(read(&mut stream).await.is_none());
+    pass(60).await;
+    is_cut(read(&mut stream).await, "idle");
+}
+
+#[tokio::test]
+async fn each_request_of_a_connection_has_its_own_deadline() {
+    pause();
+    let (mut stream, mut far, turn) = patient();
+    for _ in 0..20 {
+        far.write_all(b"GET").await.unwrap();
+        assert_eq!(read(&mut stream).await.unwrap().unwrap(), 3);
+        pass(9).await;
+        assert!(read(&mut stream).await.is_none());
+        turn.answering();
+        turn.answered();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_takes_is_cut_off_and_one_taken_slowly_too() {
+    pause();
+    let (mut stream, mut far, _turn) = patient();
+    stream.write_all(&[0; 8]).await.unwrap();
+    stream.flush().await.unwrap();
+    let writing = tokio::spawn(async move { stream.write_all(&[0; 64]).await });
+    // A byte every four seconds: 8 of them by the deadline.
+    let mut n_taken = 0;
+    while !writing.is_finished() && n_taken < 64 {
+        far.read_u8().await.unwrap();
+        n_taken += 1;
+        pass(4).await;
+        tokio::task::yield_now().await;
+    }
+    let error = writing.await.unwrap().unwrap_err();
+    // One more when the reader is polled first.
+    assert!(error.kind() == io::ErrorKind::TimedOut && (8..=9).contains(&n_taken), "{error} {n_taken}");
+}
+
+#[tokio::test]
+async fn an_answer_that_was_taken_leaves_no_deadline_behind() {
+    pause();
+    let (mut stream, mut far, _turn) = patient();
+    for _ in 0..4 {
+        let writing = async {
+            stream.write_all(&[0; 16]).await.unwrap();
+            stream.flush().await.unwrap();
+        };
+        let taking = async {
+            let mut taken = [0; 16];
+            far.read_exact(&mut taken).await.unwrap();
+        };
+        tokio::join!(writing, taking);
+        pass(29).await;
+    }
+}

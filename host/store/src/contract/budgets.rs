@@ -1,0 +1,141 @@
+//! Charges to clients' budgets: made with what they pay for, or not at all.
+
+use super::Deployment;
+use super::samples::{assert_raced, decision, hex32, opening, payment, submission};
+use crate::contract::Ports;
+use crate::{Cursor, Place};
+use gateway_domain::ids::{OperationId, Tenant};
+use gateway_domain::policy::Moment;
+use gateway_domain::time::EpochMs;
+use gateway_engine::ports::{Charged, Commit, CommitOperations};
+use gateway_engine::{Charge, Rate};
+use tokio::task::JoinSet;
+
+/// One more every 100 ms, three at once. All instants are microseconds.
+pub(crate) fn charge(client: &str, now_us: u64) -> Charge {
+    Charge {
+        tenant: Tenant("default".into()),
+        client_id: client.into(),
+        now_us,
+        increment_us: 100_000,
+        latest_us: now_us + 200_000,
+        believed_us: now_us + 300_000 + 60_000_000,
+        rate: Rate { per_second: 10, burst: 3 },
+    }
+}
+
+/// As many operations as one wants.
+pub(crate) fn nth(n: u16) -> Commit {
+    let mut id = [0; 32];
+    id[..2].copy_from_slice(&n.to_be_bytes());
+    let mut submission = submission(1, payment());
+    submission.operation_id = OperationId(gateway_domain::ids::Hex32::new(id));
+    opening(submission, EpochMs(1_000))
+}
+
+/// When the budget is full after it; or, if it is spent, when it is full.
+async fn pay(store: &impl Ports, n: u16, charge: Charge) -> Result<u64, u64> {
+    let commit = nth(n);
+    let id = commit.operation.id;
+    match store.commit_charged(commit, charge).await.unwrap() {
+        Charged::Written { written, full_at_us } => {
+            assert_eq!(store.operation_load(id).await.unwrap(), Some(*written));
+            Ok(full_at_us)
+        }
+        Charged::Spent { full_at_us } => {
+            assert_eq!(store.operation_load(id).await.unwrap(), None);
+            Err(full_at_us)
+        }
+        Charged::Raced => panic!("the commit was raced"),
+    }
+}
+
+pub(crate) async fn a_charge_is_made_with_its_operation_and_kept(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let now = 1_700_000_000_000_000;
+    assert_eq!(pay(&*store, 1, charge("a", now)).await, Ok(now + 100_000));
+    assert_eq!(pay(&*store, 2, charge("a", now)).await, Ok(now + 200_000));
+    deployment.close(store).await;
+    let store = deployment.open().await;
+    assert_eq!(pay(&*store, 3, charge("a", now)).await, Ok(now + 300_000));
+    assert_eq!(pay(&*store, 4, charge("a", now)).await, Err(now + 300_000));
+    assert_eq!(pay(&*store, 4, charge("a", now + 99_999)).await, Err(now + 300_000));
+    assert_eq!(pay(&*store, 4, charge("a", now + 100_000)).await, Ok(now + 400_000));
+    // Another client, and another tenant's client of the same name.
+    assert_eq!(pay(&*store, 5, charge("b", now)).await, Ok(now + 100_000));
+    let other = Charge { tenant: Tenant("other".into()), ..charge("a", now) };
+    assert_eq!(pay(&*store, 6, other).await, Ok(now + 100_000));
+}
+
+pub(crate) async fn what_is_raced_costs_nothing(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let full = pay(&*store, 1, charge("a", 1_000_000)).await;
+    for _ in 0..5 {
+        let again = store.commit_charged(nth(1), charge("a", 1_000_000)).await.unwrap();
+        assert_eq!(again, Charged::Raced);
+    }
+    // Of the same claim, and of the same key made meanwhile: raced for another reason than being there.
+    let mut claimed = nth(2);
+    claimed.claim = nth(1).claim;
+    assert_eq!(store.commit_charged(claimed.clone(), charge("a", 1_000_000)).await, Ok(Charged::Raced));
+    assert_raced(&*store, claimed).await;
+    assert_eq!(pay(&*store, 3, charge("a", 1_000_000)).await, full.map(|full| full + 100_000));
+    assert_eq!(pay(&*store, 4, charge("a", 1_000_000)).await, Ok(1_300_000));
+    // Spent, what is there is a replay all the same.
+    assert_eq!(pay(&*store, 5, charge("a", 1_000_000)).await, Err(1_300_000));
+    assert_eq!(store.commit_charged(nth(1), charge("a", 1_000_000)).await, Ok(Charged::Raced));
+}
+
+pub(crate) async fn a_refusal_is_charged_with_its_record(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let refusal = || decision(3, Moment::Submit);
+    for n in 1..=3 {
+        let charged = store.decision_record_charged(refusal(), charge("a", 1_000_000)).await;
+        assert_eq!(charged, Ok(Charged::Written { written: (), full_at_us: 1_000_000 + n * 100_000 }));
+    }
+    let charged = store.decision_record_charged(refusal(), charge("a", 1_000_000)).await;
+    assert_eq!(charged, Ok(Charged::Spent { full_at_us: 1_300_000 }));
+    assert_eq!(pay(&*store, 1, charge("a", 1_000_000)).await, Err(1_300_000));
+    let decisions = deployment.decisions().await;
+    let found = decisions.page(Cursor::default(), 10).await.unwrap();
+    let places: Vec<_> = found.iter().map(|one| one.place).collect();
+    assert_eq!(places, [Place::Refusal(1), Place::Refusal(2), Place::Refusal(3)]);
+    assert!(found.iter().all(|one| one.is_intact && one.operation_id == Some(OperationId(hex32(3)))));
+    decisions.close().await;
+}
+
+pub(crate) async fn of_200_concurrent_submissions_the_burst_is_written(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let mut clients = JoinSet::new();
+    for n in 0..200 {
+        let store = store.clone();
+        clients.spawn(async move { pay(&*store, n, charge("a", 1_000_000)).await });
+    }
+    let answers = clients.join_all().await;
+    let mut paid: Vec<_> = answers.iter().filter_map(|answer| answer.ok()).collect();
+    paid.sort_unstable();
+    assert_eq!(paid, [1_100_000, 1_200_000, 1_300_000]);
+    assert!(answers.iter().filter_map(|answer| answer.err()).all(|full_at_us| full_at_us == 1_300_000));
+}
+
+/// The store's arithmetic is the engine's: clocks that go on, back and to their ends, rates that change.
+pub(crate) async fn every_budget_is_as_computed(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let last = i64::MAX as u64 / 4;
+    let (minute, hour) = (60_000_000, 3_600_000_000);
+    let instants = [0, 1, 100_000, 100_001, 350_000, hour, hour, hour, hour, hour - minute, 5, 5, 5, 5, last];
+    let (mut full_at_us, mut n) = (0, 0);
+    for (now_us, (increment_us, burst)) in instants
+        .into_iter()
+        .flat_map(|now_us| [(100_000, 3), (1, 1), (1_000_000, 4_294_967_295_u64)].map(|rate| (now_us, rate)))
+    {
+        let latest_us = now_us + increment_us * (burst - 1);
+        let believed_us = latest_us + increment_us + minute;
+        let charge = Charge { increment_us, latest_us, believed_us, ..charge("a", now_us) };
+        n += 1;
+        let expected =
+            if charge.is_beyond(full_at_us) { Err(full_at_us) } else { Ok(charge.applied_to(full_at_us)) };
+        assert_eq!(pay(&*store, n, charge).await, expected, "at {now_us} after {full_at_us}");
+        full_at_us = expected.unwrap_or(full_at_us);
+    }
+}

@@ -1,0 +1,111 @@
+//! Connections that a test writes to and reads from by itself.
+
+use serde_json::Value;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
+
+/// Longer than any step takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a read went.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Nothing, and the connection is open.
+    Nothing,
+    /// The other end has ended the connection.
+    End,
+}
+
+/// One read of at most `within`: also how a test lets time pass.
+pub(crate) fn came(stream: &mut TcpStream, within: Duration) -> Came {
+    stream.set_read_timeout(Some(within)).unwrap();
+    let mut bytes = [0; 4096];
+    match stream.read(&mut bytes) {
+        Ok(0) => Came::End,
+        Ok(n_bytes) => Came::Bytes(bytes[..n_bytes].to_vec()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Came::Nothing,
+        Err(_) => Came::End,
+    }
+}
+
+/// Writes a byte now and then until the other end says something or ends; what it said, and after how long.
+pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> (Vec<u8>, Duration) {
+    let began = Instant::now();
+    let mut said = Vec::new();
+    for byte in text.iter().cycle() {
+        assert!(began.elapsed() < PATIENCE, "nobody cuts a client that is slow");
+        let written = stream.write_all(&[*byte]);
+        match came(stream, every) {
+            Came::Nothing if written.is_ok() => {}
+            Came::Bytes(bytes) => said.extend(bytes),
+            Came::Nothing | Came::End => break,
+        }
+    }
+    (said, began.elapsed())
+}
+
+/// Everything until the other end ends the connection.
+pub(crate) fn rest(stream: &mut TcpStream) -> String {
+    let began = Instant::now();
+    let mut said = Vec::new();
+    loop {
+        assert!(began.elapsed() < PATIENCE, "the connection does not end");
+        match came(stream, Duration::from_secs(1)) {
+            Came::Bytes(bytes) => said.extend(bytes),
+            Came::Nothing => {}
+            Came::End => return String::from_utf8_lossy(&said).into_owned(),
+        }
+    }
+}
+
+/// One answer on a connection that stays open; its status and its body.
+pub(crate) fn answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16, Value)> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map(|length| length.parse().unwrap()).unwrap_or_default()];
+    stream.read_exact(&mut body)?;
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+}
+
+pub(crate) fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n\r\n")
+}
+
+/// One request on a connection that stays open.
+pub(crate) fn ask(stream: &mut (impl Read + Write), path: &str) -> std::io::Result<(u16, Value)> {
+    stream.write_all(get(path).as_bytes())?;
+    answer(stream)
+}
+
+/// A connection from another address of this machine: 127.0.0.`last`.
+pub(crate) fn connect_from(last: u8, address: &str) -> std::io::Result<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stream = runtime.block_on(async {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from((IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0)))?;
+        socket.connect(address.parse().unwrap()).await?.into_std()
+    })?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Tries until it holds.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::yield_now();
+    }
+}

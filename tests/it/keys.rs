@@ -1,0 +1,278 @@
+//! `operation-gateway keys`: made, shown, replaced; and what was signed and sealed before still holds.
+
+use crate::harness::process::{Process, command, request, tool};
+use crate::harness::samples::{approval, payment, publication};
+use crate::harness::wire::eventually;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+const SIGN: &str = "/v1/operations/sign";
+
+fn files(folder: &Path) -> [PathBuf; 3] {
+    ["authority.key", "log.key", "nodes/node.key"].map(|name| folder.join(name))
+}
+
+/// The command's output; it must succeed, complain of nothing, and print no secret.
+#[track_caller]
+fn keys(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> String {
+    let (code, out, err) = tool(folder, given, &[&["keys"], arguments].concat());
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for file in files(folder).iter().filter(|file| file.exists()) {
+        assert!(!out.contains(fs::read_to_string(file).unwrap().trim_end()), "{out}");
+    }
+    out
+}
+
+/// The public half that a line of `keys show` begins with.
+fn shown<'a>(out: &'a str, setting: &str) -> &'a str {
+    let line = out.lines().find(|line| line.split(' ').next() == Some(setting));
+    line.unwrap().split(' ').nth(1).unwrap()
+}
+
+#[track_caller]
+fn ok(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Value {
+    let (status, answer) = request(&process.address, method, path, body).unwrap();
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+/// Submitted and approved by both: admitted. Its path.
+fn admitted(process: &Process, name: &str) -> String {
+    let submitted = ok(process, "POST", SIGN, Some(&payment(name)));
+    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    ok(process, "POST", &format!("{path}/approve"), Some(&approval("alice")));
+    let view = ok(process, "POST", &format!("{path}/approve"), Some(&approval("bob")));
+    assert_eq!(view["state"], "admitted");
+    path
+}
+
+fn published(process: &Process, path: &str) -> Value {
+    ok(process, "POST", &format!("{path}/execute"), None);
+    let view = ok(process, "POST", &format!("{path}/publish"), Some(&publication()));
+    assert_eq!(view["state"], "published");
+    ok(process, "GET", &format!("{path}/evidence"), None)
+}
+
+fn stopped(process: Process) {
+    assert!(process.terminate().0.success());
+}
+
+#[test]
+fn keys_are_made_once_private_and_shown_by_their_public_halves() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "show"]);
+    assert!(code == 1 && complaint.contains("authority.key"), "{complaint}");
+    let made = keys(folder.path(), &[], &["generate"]);
+    assert_eq!(made.lines().filter(|line| line.starts_with("made: ")).count(), 3, "{made}");
+    let contents = files(folder.path()).map(|file| {
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o600);
+        fs::read(&file).unwrap()
+    });
+    let again = keys(folder.path(), &[], &["generate"]);
+    assert_eq!(again.lines().filter(|line| line.starts_with("was there: ")).count(), 3, "{again}");
+    assert_eq!(files(folder.path()).map(|file| fs::read(file).unwrap()), contents);
+    let listed = keys(folder.path(), &[], &["show"]);
+    assert!(again.ends_with(&listed) && listed.lines().count() == 3, "{listed}");
+    // What is shown is what the gateway signs with.
+    let process = Process::start(folder.path(), None, &[]);
+    let log_key = request(&process.address, "GET", "/v1/log/key", None).unwrap();
+    assert_eq!(log_key.0, 200);
+    stopped(process);
+    let (code, roots, _) = tool(folder.path(), &[], &["evidence", "roots"]);
+    let roots: Value = serde_json::from_str(&roots).unwrap();
+    assert_eq!((code, roots["authorities"][0].as_str()), (0, Some(shown(&listed, "authority_key"))));
+    assert_eq!(roots["logs"][0].as_str(), Some(shown(&listed, "log_key")));
+}
+
+#[test]
+fn nothing_is_made_where_something_is_missing_or_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    keys(folder.path(), &[], &["generate"]);
+    let [authority, _, node] = files(folder.path());
+    fs::set_permissions(&authority, fs::Permissions::from_mode(0o644)).unwrap();
+    for arguments in [["generate"].as_slice(), &["show"], &["rotate", "authority"], &["rotate", "node"]] {
+        let (code, out, complaint) = tool(folder.path(), &[], &[&["keys"], arguments].concat());
+        assert!(code == 1 && complaint.contains("0644"), "{arguments:?}: {out} {complaint}");
+    }
+    fs::set_permissions(&authority, fs::Permissions::from_mode(0o600)).unwrap();
+    // Nodes have a database, and its key is gone: a new one would open nothing.
+    fs::rename(&node, folder.path().join("away")).unwrap();
+    fs::write(folder.path().join("nodes/node-0.db"), "").unwrap();
+    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "generate"]);
+    assert!(code == 1 && complaint.contains("what they are sealed under is missing"), "{complaint}");
+    assert!(!node.exists());
+}
+
+#[test]
+fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    let (before, waiting) = (admitted(&process, "before"), admitted(&process, "waiting"));
+    let evidence_before = published(&process, &before);
+    stopped(process);
+
+    let old = shown(&keys(folder.path(), &[], &["show"]), "authority_key").to_owned();
+    let told = keys(folder.path(), &[], &["rotate", "authority"]);
+    let given = [("authority_keys_previous", old.as_str())];
+    assert!(told.contains(&format!("authority_keys_previous = \"{old}\"")), "{told}");
+    let listed = keys(folder.path(), &given, &["show"]);
+    let new = shown(&listed, "authority_key").to_owned();
+    assert_ne!(new, old);
+    assert!(told.contains(&new) && listed.contains(&format!("authority_keys_previous {old}\n")), "{listed}");
+    assert_eq!(fs::metadata(&files(folder.path())[0]).unwrap().permissions().mode() & 0o7777, 0o600);
+
+    let process = Process::start(folder.path(), None, &given);
+    let evidence_waiting = published(&process, &waiting);
+    let after = admitted(&process, "after");
+    let evidence_after = published(&process, &after);
+    stopped(process);
+
+    // Evidence of all three verifies under the roots of now; under the new key alone, only what it signed.
+    let verified = |evidence: &Value, given: &[(&str, &str)]| {
+        let (code, roots, _) = tool(folder.path(), given, &["evidence", "roots"]);
+        assert_eq!(code, 0);
+        let (file, trust) = (folder.path().join("evidence.json"), folder.path().join("roots.json"));
+        fs::write(&file, evidence.to_string()).unwrap();
+        fs::write(&trust, roots).unwrap();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_gateway-under-test"))
+            .args(["evidence", "verify", file.to_str().unwrap(), "--trust", trust.to_str().unwrap()])
+            .output();
+        output.unwrap().status.code().unwrap()
+    };
+    for evidence in [&evidence_before, &evidence_waiting, &evidence_after] {
+        assert_eq!(verified(evidence, &given), 0);
+    }
+    assert_eq!((verified(&evidence_after, &[]), verified(&evidence_before, &[])), (0, 1));
+}
+
+/// The authority has decided, and no node has heard of it: the process is killed between the two. The operation's path.
+fn decided_and_killed(folder: &Path) -> String {
+    // A key creation of eight commits, then submission, two approvals, and the decision.
+    let mut process = Process::start(folder, Some("after-commit:12"), &[]);
+    let submitted = ok(&process, "POST", SIGN, Some(&payment("decided")));
+    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    ok(&process, "POST", &format!("{path}/approve"), Some(&approval("alice")));
+    let (address, approve) = (process.address.clone(), format!("{path}/approve"));
+    let last = thread::spawn(move || request(&address, "POST", &approve, Some(&approval("bob"))));
+    process.wait_for_line("failpoint ");
+    process.kill();
+    assert!(last.join().unwrap().is_err());
+    path
+}
+
+/// Whether an event of this kind is in the operation's history.
+fn has(process: &Process, path: &str, kind: &str) -> bool {
+    let audit = ok(process, "GET", &format!("{path}/audit-replay"), None);
+    audit["events"].as_array().unwrap().iter().any(|entry| entry["event"]["change"]["type"] == kind)
+}
+
+#[test]
+fn a_decision_of_the_old_key_is_believed_while_the_setting_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = decided_and_killed(folder.path());
+    let old = shown(&keys(folder.path(), &[], &["show"]), "authority_key").to_owned();
+    keys(folder.path(), &[], &["rotate", "authority"]);
+    let process = Process::start(folder.path(), None, &[("authority_keys_previous", &old)]);
+    eventually("the decision must be applied", || has(&process, &path, "admission_applied"));
+    assert!(has(&process, &path, "decision_signed"));
+    published(&process, &path);
+}
+
+#[test]
+fn a_decision_of_the_old_key_is_refused_by_every_node_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = decided_and_killed(folder.path());
+    keys(folder.path(), &[], &["rotate", "authority"]);
+    let process = Process::start(folder.path(), None, &[]);
+    eventually("the decision must be refused", || has(&process, &path, "failed"));
+    assert!(has(&process, &path, "decision_signed") && !has(&process, &path, "admission_applied"));
+    let (status, answer) = request(&process.address, "POST", &format!("{path}/execute"), None).unwrap();
+    assert_eq!((status, answer["error"].as_str()), (409, Some("operation_failed")), "{answer}");
+}
+
+#[test]
+fn nodes_open_under_the_new_key_with_everything_they_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    let waiting = admitted(&process, "waiting");
+    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    assert!(code == 1 && complaint.contains("already open in another process"), "{complaint}");
+    stopped(process);
+    let old = fs::read(&files(folder.path())[2]).unwrap();
+    // An attempt that changed nothing leaves nothing behind.
+    assert!(!folder.path().join("nodes/node.key.next").exists());
+    let process = Process::start(folder.path(), None, &[]);
+    stopped(process);
+    let told = keys(folder.path(), &[], &["rotate", "node"]);
+    assert!(told.starts_with("3 nodes were put from key "), "{told}");
+    let new = fs::read(&files(folder.path())[2]).unwrap();
+    assert_ne!(new, old);
+    let process = Process::start(folder.path(), None, &[]);
+    published(&process, &waiting);
+    stopped(process);
+    // The old key opens nothing any more.
+    fs::write(&files(folder.path())[2], old).unwrap();
+    assert!(Process::refused(folder.path(), &[]).contains("sealed under another key"));
+}
+
+#[test]
+fn nodes_under_neither_key_are_left_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    let waiting = admitted(&process, "waiting");
+    stopped(process);
+    let [_, _, node] = files(folder.path());
+    let right = fs::read(&node).unwrap();
+    let wrong = "01".repeat(32);
+    fs::write(&node, &wrong).unwrap();
+    let (code, out, complaint) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    assert!(code == 1 && out.is_empty(), "{out}");
+    assert!(
+        complaint.contains("participant 0: ") && complaint.contains("sealed under another key"),
+        "{complaint}"
+    );
+    assert_eq!(fs::read_to_string(&node).unwrap(), wrong);
+    assert!(!folder.path().join("nodes/node.key.next").exists());
+    fs::write(&node, right).unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    published(&process, &waiting);
+}
+
+#[test]
+fn a_rotation_that_was_killed_anywhere_is_taken_up() {
+    for failpoint in ["after-rewrap:1", "after-rewrap:3", "before-node-key:1"] {
+        let folder = tempfile::tempdir().unwrap();
+        let process = Process::start(folder.path(), None, &[]);
+        let waiting = admitted(&process, "waiting");
+        stopped(process);
+        killed_at(folder.path(), failpoint, &["keys", "rotate", "node"]);
+        assert!(Process::refused(folder.path(), &[]).contains("run `keys rotate node` again"));
+        keys(folder.path(), &[], &["rotate", "node"]);
+        let process = Process::start(folder.path(), None, &[]);
+        published(&process, &waiting);
+        stopped(process);
+    }
+    // Of the authority's, the old key is in force until the new one is in its place.
+    let folder = tempfile::tempdir().unwrap();
+    keys(folder.path(), &[], &["generate"]);
+    let old = fs::read(&files(folder.path())[0]).unwrap();
+    killed_at(folder.path(), "before-authority-key:1", &["keys", "rotate", "authority"]);
+    assert_eq!(fs::read(&files(folder.path())[0]).unwrap(), old);
+    keys(folder.path(), &[], &["rotate", "authority"]);
+    assert_ne!(fs::read(&files(folder.path())[0]).unwrap(), old);
+}
+
+/// Runs a command up to a point, and kills it there.
+fn killed_at(folder: &Path, failpoint: &str, arguments: &[&str]) {
+    let mut command = command(folder, &[]);
+    let mut child = command.args(arguments).env("SVC_FAILPOINT", failpoint).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let is_there = lines.map_while(Result::ok).any(|line| line.starts_with("failpoint "));
+    assert!(is_there, "{failpoint} was not passed");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

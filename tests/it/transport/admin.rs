@@ -1,0 +1,50 @@
+//! Probes on an address of their own.
+
+use crate::harness::process::{Process, request, text};
+
+#[test]
+fn readiness_and_counters_move_to_the_address_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[("admin_bind", "127.0.0.1:0")]);
+    let admin = process.admin_address.clone().unwrap();
+    assert_ne!(admin, process.address);
+    let at = |address: &str, path: &str| {
+        let (status, answer) = request(address, "GET", path, None).unwrap();
+        (status, answer["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let (ok, not_found) = ((200, String::new()), (404, "not_found".to_owned()));
+    assert_eq!(at(&process.address, "/healthz"), ok);
+    assert_eq!(at(&process.address, "/readyz"), not_found);
+    assert_eq!(at(&process.address, "/metrics"), not_found);
+    assert_eq!(at(&admin, "/healthz"), ok);
+    assert_eq!(at(&admin, "/readyz"), ok);
+    assert!(text(&admin, "/metrics").contains("operation_gateway_requests_total"));
+    for path in ["/v1/openapi.json", "/v1/log/checkpoint", "/v1/operations/sign"] {
+        assert_eq!(at(&admin, path), not_found);
+    }
+}
+
+#[test]
+fn without_one_everything_is_on_the_one_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    assert_eq!(process.admin_address, None);
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(request(&process.address, "GET", path, None).unwrap().0, 200);
+    }
+}
+
+#[test]
+fn probes_are_answered_while_the_other_address_is_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let given =
+        [("admin_bind", "127.0.0.1:0"), ("connections_max", "2"), ("connections_per_address_max", "2")];
+    let process = Process::start(folder.path(), None, &given);
+    let mut held: Vec<_> =
+        (0..2).map(|_| crate::harness::wire::connect_from(1, &process.address).unwrap()).collect();
+    for stream in &mut held {
+        assert_eq!(crate::harness::wire::ask(stream, "/healthz").unwrap().0, 200);
+    }
+    assert!(request(&process.address, "GET", "/healthz", None).is_err());
+    assert_eq!(request(process.admin_address.as_deref().unwrap(), "GET", "/readyz", None).unwrap().0, 200);
+}

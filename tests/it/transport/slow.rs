@@ -1,0 +1,184 @@
+//! Clients that take their time. Each is cut off at the deadline of what it does, and no sooner.
+
+use crate::harness::process::{Process, request, text};
+use crate::harness::wire::{Came, answer, ask, came, connect_from, eventually, get, rest, trickle};
+use gateway_api::ROUTES;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_millis(1500);
+
+/// A deadline that is met, and others that are not.
+fn impatient(name: &'static str) -> Vec<(&'static str, &'static str)> {
+    vec![("reconcile_every_ms", "60000"), (name, "1500")]
+}
+
+fn cut(process: &Process, reason: &str) -> bool {
+    let line = format!("operation_gateway_connections_cut_total{{reason=\"{reason}\"}}");
+    text(&process.address, "/metrics").contains(&line)
+}
+
+#[test]
+fn headers_that_come_a_byte_at_a_time_are_cut_off_while_others_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
+    for sent in ["", "GET /healthz HTTP/1.1\r\nx-slow: ", "POST /v1/operations/sign HTTP/1.1\r\n"] {
+        let mut slow = TcpStream::connect(&process.address).unwrap();
+        slow.write_all(sent.as_bytes()).unwrap();
+        let (said, after) = trickle(&mut slow, b"a", Duration::from_millis(100));
+        assert!(after >= DEADLINE - Duration::from_millis(100), "{sent:?} was cut after {after:?}");
+        assert!(!said.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&said));
+        assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
+    }
+    assert!(cut(&process, "header"));
+}
+
+#[test]
+fn a_client_that_says_nothing_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
+    let (began, mut silent) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
+    assert_eq!(rest(&mut silent), "");
+    assert!(began.elapsed() >= DEADLINE - Duration::from_millis(100));
+}
+
+#[test]
+fn a_body_that_comes_a_byte_at_a_time_is_cut_off_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &impatient("body_within_ms"));
+    for (path, framing) in
+        [("/v1/operations/sign", "content-length: 4096"), ("/v1/custody/keys", "transfer-encoding: chunked")]
+    {
+        let mut slow = TcpStream::connect(&process.address).unwrap();
+        slow.write_all(head(path, framing).as_bytes()).unwrap();
+        // Chunks of one byte, or spaces before the value.
+        let (said, after) = match framing {
+            "content-length: 4096" => trickle(&mut slow, b" ", Duration::from_millis(100)),
+            _ => trickle(&mut slow, b"1\r\n \r\n", Duration::from_millis(40)),
+        };
+        is_too_slow(path, &String::from_utf8(said).unwrap());
+        assert!(after >= DEADLINE - Duration::from_millis(100), "{path} was cut after {after:?}");
+    }
+}
+
+fn head(path: &str, framing: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\nhost: gateway\r\n{framing}\r\n\r\n")
+}
+
+#[track_caller]
+fn is_too_slow(path: &str, said: &str) {
+    assert!(said.starts_with("HTTP/1.1 408 "), "{path}: {said:?}");
+    assert!(said.contains("\r\nconnection: close\r\n") && said.contains("\r\nx-request-id: "), "{said}");
+    assert!(said.contains(r#"{"error":"request_timeout","message":"#), "{said}");
+}
+
+#[test]
+fn a_body_that_does_not_come_is_waited_for_on_no_route() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &impatient("body_within_ms"));
+    let posts = ROUTES.iter().filter(|(method, _)| *method == "POST");
+    let waiting = posts.map(|(_, path)| {
+        let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
+        let mut stream = TcpStream::connect(&process.address).unwrap();
+        stream.write_all(head(&path, "content-length: 9").as_bytes()).unwrap();
+        (path, stream)
+    });
+    for (path, mut stream) in waiting.collect::<Vec<_>>() {
+        is_too_slow(&path, &rest(&mut stream));
+    }
+}
+
+#[test]
+fn an_idle_connection_has_a_deadline_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = [("header_within_ms", "400"), ("idle_within_ms", "3000")];
+    let process = Process::start(folder.path(), None, &given);
+    let mut stream = TcpStream::connect(&process.address).unwrap();
+    for _ in 0..2 {
+        assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+        // Longer than headers may take, and less than idleness may.
+        assert_eq!(came(&mut stream, Duration::from_millis(1000)), Came::Nothing);
+    }
+    assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+    let idle = Instant::now();
+    assert_eq!(rest(&mut stream), "");
+    assert!(idle.elapsed() >= Duration::from_millis(2900), "{:?}", idle.elapsed());
+    // Once it has begun, the next request has the deadline of headers.
+    let mut stream = TcpStream::connect(&process.address).unwrap();
+    assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+    let (_, after) = trickle(&mut stream, b"G", Duration::from_millis(50));
+    assert!(after < Duration::from_millis(2900), "{after:?}");
+}
+
+#[test]
+fn an_answer_that_nobody_takes_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &impatient("write_within_ms"));
+    // Requests in one go, until neither end's buffers take more.
+    let mut greedy = TcpStream::connect(&process.address).unwrap();
+    greedy.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let requests = get("/v1/openapi.json").repeat(64);
+    let mut is_full = false;
+    eventually("buffers must fill", || {
+        is_full = is_full || greedy.write_all(requests.as_bytes()).is_err();
+        is_full
+    });
+    eventually("who does not read must be cut off", || cut(&process, "write"));
+    // Others are served meanwhile; and one that reads gets all of it.
+    let mut patient = TcpStream::connect(&process.address).unwrap();
+    patient.write_all(get("/v1/openapi.json").repeat(3).as_bytes()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(answer(&mut patient).unwrap().0, 200);
+    }
+}
+
+#[test]
+fn headers_and_targets_have_a_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = [("header_bytes_max", "16384"), ("headers_max", "20")];
+    let process = Process::start(folder.path(), None, &given);
+    let said = |head: String| {
+        let mut stream = TcpStream::connect(&process.address).unwrap();
+        // It may be refused before all of it is sent.
+        let _refused = stream.write_all(head.as_bytes());
+        rest(&mut stream)
+    };
+    let with = |headers: &str| format!("GET /healthz HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
+    let long = |n_bytes| with(&format!("x: {}\r\n", "y".repeat(n_bytes)));
+    let many = |n_headers| with(&"x: y\r\n".repeat(n_headers));
+    let status = |answer: String| answer.get(9..12).map(str::to_owned);
+    assert_eq!(status(said(long(15_000))).as_deref(), Some("200"));
+    assert_eq!(status(said(long(17_000))).as_deref(), Some("431"));
+    assert_eq!(status(said(many(19))).as_deref(), Some("200"));
+    assert_eq!(status(said(many(20))).as_deref(), Some("431"));
+    // Of a target that is too long the router says so, in its own words.
+    let target = |n_bytes: usize| {
+        let query = "q".repeat(n_bytes - "/healthz?".len());
+        format!("GET /healthz?{query} HTTP/1.1\r\nconnection: close\r\n\r\n")
+    };
+    assert_eq!(status(said(target(8192))).as_deref(), Some("200"));
+    let answer = said(target(8193));
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("invalid_request"), "{answer}");
+}
+
+#[test]
+fn what_is_no_http_is_refused_and_others_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    let hostile: [&[u8]; 6] = [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/operations/sign HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"POST /v1/operations/sign HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
+    ];
+    for bytes in hostile {
+        let mut stream = connect_from(1, &process.address).unwrap();
+        stream.write_all(bytes).unwrap();
+        let said = rest(&mut stream);
+        assert!(!said.contains(" 200 ") && !said.contains(" 500 "), "{said}");
+        assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
+    }
+}

@@ -1,0 +1,49 @@
+//! Stopping: what is in flight is answered, and nobody else keeps the gateway.
+
+use crate::harness::process::Process;
+use crate::harness::samples::payment;
+use crate::harness::wire::{Came, answer, ask, came, eventually, rest};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_request_in_flight_is_answered_and_idle_clients_are_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path(), None, &[]);
+    let mut idle = TcpStream::connect(&process.address).unwrap();
+    assert_eq!(ask(&mut idle, "/healthz").unwrap().0, 200);
+    let body = payment("in-flight").to_string();
+    let mut sending = TcpStream::connect(&process.address).unwrap();
+    let head = format!(
+        "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    sending.write_all(head.as_bytes()).unwrap();
+    // Its handler reads the body: the request is in flight.
+    let Came::Bytes(went_on) = came(&mut sending, Duration::from_secs(60)) else { panic!("no answer") };
+    assert!(went_on.starts_with(b"HTTP/1.1 100 "));
+    process.tell_to_stop();
+    assert_eq!(rest(&mut idle), "", "an idle connection is closed");
+    eventually("nobody new is let in", || TcpStream::connect(&process.address).is_err());
+    sending.write_all(body.as_bytes()).unwrap();
+    assert_eq!(answer(&mut sending).unwrap().0, 200);
+    assert_eq!(rest(&mut sending), "");
+    process.wait_for_line("operation-gateway stopped");
+}
+
+#[test]
+fn a_client_that_never_ends_its_request_keeps_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), None, &[("shutdown_within_ms", "500")]);
+    let mut sending = TcpStream::connect(&process.address).unwrap();
+    let head =
+        "POST /v1/operations/sign HTTP/1.1\r\nhost: g\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
+    sending.write_all(head.as_bytes()).unwrap();
+    assert!(matches!(came(&mut sending, Duration::from_secs(60)), Came::Bytes(_)));
+    let began = Instant::now();
+    let (ended, log) = process.terminate();
+    assert!(ended.success(), "{log:#?}");
+    // Less than the body's own deadline.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}

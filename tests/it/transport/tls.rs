@@ -1,0 +1,145 @@
+//! TLS: who is let in, and what happens to certificates.
+
+use crate::harness::certificates::{Authority, Files, Identity, connect};
+use crate::harness::process::{Process, command, request};
+use crate::harness::samples::payment;
+use crate::harness::wire::{answer, ask, rest};
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Whether a request on a fresh connection is answered.
+fn is_served(process: &Process, authority: &Authority, shown: Option<&Identity>) -> bool {
+    let mut stream = connect(&process.address, &authority.pem, shown);
+    ask(&mut stream, "/healthz").is_ok_and(|(status, _)| status == 200)
+}
+
+#[test]
+fn clients_must_show_a_certificate_of_our_authority_when_they_must() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, others) = (Authority::new(), Authority::new());
+    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let process = Process::start(folder.path(), None, &files.settings("required"));
+    assert!(is_served(&process, &ours, Some(&ours.issue())));
+    assert!(!is_served(&process, &ours, None));
+    assert!(!is_served(&process, &ours, Some(&others.issue())));
+    assert!(!is_served(&process, &ours, Some(&ours.issue_until(2001))), "expired");
+    assert!(is_served(&process, &ours, Some(&ours.issue())));
+}
+
+#[test]
+fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, others) = (Authority::new(), Authority::new());
+    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let process = Process::start(folder.path(), None, &files.settings("optional"));
+    assert!(is_served(&process, &ours, None) && is_served(&process, &ours, Some(&ours.issue())));
+    assert!(!is_served(&process, &ours, Some(&others.issue())));
+    assert!(!is_served(&process, &ours, Some(&ours.issue_until(2001))), "expired");
+}
+
+#[test]
+fn the_gateway_shows_its_own_and_a_whole_payment_goes_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, others) = (Authority::new(), Authority::new());
+    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let process = Process::start(folder.path(), None, &files.settings("off"));
+    assert!(is_served(&process, &ours, None));
+    assert!(!is_served(&process, &others, None), "whoever believes another authority stays away");
+    let mut stream = connect(&process.address, &ours.pem, None);
+    let body = payment("encrypted").to_string();
+    let head = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length:";
+    write!(stream, "{head} {}\r\n\r\n{body}", body.len()).unwrap();
+    let (status, submitted) = answer(&mut stream).unwrap();
+    assert_eq!((status, submitted["operation"]["state"].as_str()), (200, Some("pending_approval")));
+    // Keep-alive: the same connection again.
+    assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+}
+
+#[test]
+fn plain_http_and_silence_get_nothing_from_a_tls_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = Authority::new();
+    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let given = [files.settings("off"), vec![("tls_handshake_within_ms", "700")]].concat();
+    let process = Process::start(folder.path(), None, &given);
+    let plain = request(&process.address, "GET", "/healthz", None);
+    assert!(plain.is_err(), "{plain:?}");
+    // Cut off at the handshake's deadline.
+    let mut silent = TcpStream::connect(&process.address).unwrap();
+    assert_eq!(rest(&mut silent), "");
+    let mut half = TcpStream::connect(&process.address).unwrap();
+    half.write_all(b"\x16\x03\x01\x02\x00").unwrap();
+    assert_eq!(rest(&mut half), "");
+    assert!(is_served(&process, &ours, None));
+}
+
+#[test]
+fn certificates_are_read_again_and_connections_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (Authority::new(), Authority::new());
+    let files = Files::write(folder.path(), &old.issue(), &old.pem);
+    let mut process = Process::start(folder.path(), None, &files.settings("required"));
+    let client = old.issue();
+    let mut open = connect(&process.address, &old.pem, Some(&client));
+    assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200);
+
+    Files::write(folder.path(), &new.issue(), &new.pem);
+    assert!(is_served(&process, &old, Some(&client)), "nobody said so yet");
+    process.hang_up();
+    process.wait_for_line("certificates were read again");
+    assert!(!is_served(&process, &old, Some(&client)), "the old authority's clients are out");
+    assert!(is_served(&process, &new, Some(&new.issue())));
+    assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "what was open stays open");
+
+    // What can not be used changes nothing.
+    fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
+    process.hang_up();
+    process.wait_for_line("certificates could not be read again");
+    assert!(is_served(&process, &new, Some(&new.issue())));
+}
+
+/// The one line of a start that is refused.
+fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
+    let output = command(folder, given).output().unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert!(!folder.join("gateway.db").exists(), "something was written");
+    lines[0].replace(folder.to_str().unwrap(), "FOLDER")
+}
+
+#[test]
+fn identities_that_are_none_stop_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = Authority::new();
+    let identity = ours.issue();
+    let files = Files::write(folder.path(), &identity, &ours.pem);
+    let start = |clients: &str| refused(folder.path(), &files.settings(clients));
+    let key = |content: &str, mode| {
+        fs::set_permissions(&files.key, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&files.key, content).unwrap();
+        fs::set_permissions(&files.key, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let prefix = "operation-gateway: tls:";
+    key(&identity.key, 0o640);
+    let exposed =
+        "the private key can not be read: the file `FOLDER/tls.key` has mode 0640; it must be 0600 or 0400";
+    assert_eq!(start("off"), format!("{prefix} {exposed}"));
+    key("no key", 0o600);
+    assert_eq!(start("off"), format!("{prefix} the file `FOLDER/tls.key` has no PEM private key in it"));
+    key(&ours.issue().key, 0o600);
+    let line = start("off");
+    assert!(line.starts_with(&format!("{prefix} certificate and private key can not be used: ")), "{line}");
+    key(&identity.key, 0o600);
+    fs::write(&files.clients, "nobody").unwrap();
+    let line = start("required");
+    assert_eq!(line, format!("{prefix} the file `FOLDER/clients.pem` is not a list of PEM certificates"));
+    fs::remove_file(&files.certificate).unwrap();
+    assert!(start("off").contains("the file `FOLDER/tls.pem` can not be read"));
+    fs::create_dir(&files.certificate).unwrap();
+    assert!(start("off").contains("`FOLDER/tls.pem` is not a list of PEM certificates"));
+}
