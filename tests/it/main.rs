@@ -20,5 +20,6 @@ mod race;
 mod receipts;
 mod records;
 mod routes;
+mod signed_approvals;
 mod start;
 mod velocity;

@@ -1,5 +1,6 @@
 //! The command line, made from the table of settings.
 
+pub(crate) mod approvers;
 pub(crate) mod bundle;
 pub(crate) mod evidence;
 pub(crate) mod ledger;
@@ -22,6 +23,8 @@ pub(crate) enum Invocation {
     Bundle(ArgMatches),
     /// Check evidence; with settings, print what it is checked against.
     Evidence(Evidence, Option<Resolved>),
+    /// The registry of approvers, and approving with a key; settings have no part in it.
+    Approvers(approvers::Approvers),
     /// Check the store.
     Fsck(ledger::Fsck, Resolved),
 }
@@ -47,6 +50,9 @@ pub(crate) fn invocation(
         command().try_get_matches_from(arguments).map_err(|error| CliError::Clap(Box::new(error)))?;
     if let Some(("bundle", leaf)) = matches.subcommand() {
         return Ok(Invocation::Bundle(leaf.clone()));
+    }
+    if let Some(command) = approvers::parsed(&matches) {
+        return Ok(Invocation::Approvers(command));
     }
     let evidence = evidence::parsed(&matches);
     if let Some(verify @ Evidence::Verify { .. }) = evidence {
@@ -103,6 +109,7 @@ fn command() -> Command {
         .subcommands(records::commands(with_settings))
         .subcommand(evidence::command(with_settings))
         .subcommand(ledger::command(with_settings))
+        .subcommand(approvers::command())
         .subcommand(bundle::command())
 }
 
