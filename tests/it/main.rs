@@ -23,6 +23,7 @@ mod rate;
 mod receipts;
 mod records;
 mod routes;
+mod signed_approvals;
 mod start;
 mod transport;
 mod velocity;

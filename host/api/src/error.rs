@@ -182,7 +182,9 @@ impl From<Refusal> for ApiError {
             Refusal::NotExecuted { .. } => Code::OperationNotExecuted,
             Refusal::ResultRefMismatch { .. } => Code::ResultRefMismatch,
             Refusal::PublicationScope { .. } => Code::InvalidJson,
-            Refusal::ApproverNotPermitted { .. } => Code::ApproverNotPermitted,
+            Refusal::ApproverNotPermitted { .. } | Refusal::ApprovalNotSigned { .. } => {
+                Code::ApproverNotPermitted
+            }
             Refusal::PolicyRejected { .. } => Code::PolicyRejected,
             Refusal::Failed(_) => Code::OperationFailed,
             Refusal::EpochFenceMismatch { .. } => Code::EpochFenceMismatch,

@@ -1,5 +1,6 @@
 //! Request and response shapes of the contract, and how requests become domain values.
 
+pub mod approvals;
 pub mod bundles;
 pub mod common;
 pub mod custody;

@@ -1,4 +1,28 @@
-//! Approvals: one vote a subject.
+//! Approvals: one vote a subject, and what an approver signs when the deployment asks for it.
+//!
+//! Reading order: [`Statement`] (the bytes an approver signs), [`ApprovalSignature`], [`Approvers`] (whose keys are
+//! believed), [`SigningRule`] (what a gateway or a node makes of an approval), [`ApprovalFault`] (why it is refused). The
+//! gateway, every node and the offline verifier check with this same code, each against a registry of its own.
+
+mod approvers;
+mod fault;
+pub mod limits;
+mod registry;
+mod rule;
+mod signature;
+mod statement;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod webauthn;
+
+pub use approvers::Approvers;
+pub use fault::ApprovalFault;
+pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
+pub use rule::{Pinned, SigningRule};
+pub use signature::{ApprovalSignature, Base64Url, Hex64};
+pub use statement::{Matter, Statement, TAG};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
@@ -12,13 +36,16 @@ pub struct Approval {
     pub subject_id: String,
     /// In which roles.
     pub roles: Vec<String>,
-    /// When, by the caller's clock: a claim.
+    /// When, by the caller's clock: a claim. The approver's signature is over it.
     pub claimed_at_ms: i64,
     /// When, by the gateway's clock.
     pub approved_at_ms: EpochMs,
+    /// The approver's own, over [`Statement`]; without one the approval is the gateway's word.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signature: Option<Box<ApprovalSignature>>,
 }
 
-/// Digest that the admission decision binds: which approvals, of which intent.
+/// Digest that the admission decision binds: which approvals, of which intent, with their signatures.
 ///
 /// # Errors
 /// [`CanonicalError`], which approvals do not give.

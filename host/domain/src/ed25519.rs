@@ -25,6 +25,12 @@ impl PublicKey {
         self.0.to_bytes()
     }
 
+    /// Whether it is of small order: a key whose signatures anybody can make.
+    #[must_use]
+    pub fn is_weak(&self) -> bool {
+        self.0.is_weak()
+    }
+
     /// Whether the key's owner signed exactly this message. A key or a commitment of small order never verifies
     /// anything, nor does a second form of the same signature.
     #[must_use]

@@ -47,7 +47,7 @@ pub use recover::recovery;
 pub use settle::ATTEMPTS_MAX;
 
 use crate::admission::Admission;
-use crate::approval::Approval;
+use crate::approval::{Approval, Matter};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::Intent;
@@ -134,6 +134,13 @@ impl Operation {
             (Intent::AssetAction(_), Phase::Published) if !is_settled => &[NextAction::ExternalExport],
             (_, phase) => phase.next_actions(self.intent.publication_mode()),
         }
+    }
+
+    /// What its approvals are about.
+    #[must_use]
+    pub const fn matter(&self) -> Matter<'_> {
+        let Self { tenant, id, key, intent_hash, .. } = self;
+        Matter { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
     }
 
     /// Who must do what; none before the decision.

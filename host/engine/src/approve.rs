@@ -5,7 +5,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, judged};
 use crate::ports::Record;
 use crate::target::{Target, until_unraced};
-use gateway_domain::approval::Approval;
+use gateway_domain::approval::{Approval, ApprovalSignature};
 use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 
@@ -18,6 +18,8 @@ pub struct Vote {
     pub roles: Vec<String>,
     /// The voter's clock, epoch milliseconds: a claim.
     pub claimed_at_ms: i64,
+    /// The voter's own signature over its statement.
+    pub signature: Option<Box<ApprovalSignature>>,
     /// Who sent it.
     pub asker: Option<Asker>,
 }
@@ -43,7 +45,9 @@ impl Inner {
             roles: vote.roles.clone(),
             claimed_at_ms: vote.claimed_at_ms,
             approved_at_ms: self.ports.clock.now(),
+            signature: vote.signature.clone(),
         };
+        self.check_signature(&draft.operation, &approval)?;
         let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };
         if draft.ask(approval.approved_at_ms, expire)? > 0 {
             draft.commit(self).await?;
@@ -54,6 +58,13 @@ impl Inner {
         self.drive_or_wait(&mut draft).await?;
         refused_at_admission(&draft.operation)?;
         Ok(draft.into_record())
+    }
+
+    /// Before anything is decided on it, and on a repeat too: what is not signed as it must be leaves no trace.
+    fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), Refusal> {
+        let checked =
+            self.rules.signed_approvals.check(&operation.matter(), approval, approval.approved_at_ms);
+        checked.map_err(|fault| Refusal::ApprovalNotSigned { subject_id: approval.subject_id.clone(), fault })
     }
 
     /// Decides on the vote; one that the policy keeps from counting leaves its record.

@@ -10,6 +10,7 @@ use crate::ports::{
 use crate::rate::{Budgets, Rate};
 use crate::readiness::LastProbes;
 use crate::spending::SpendingLocks;
+use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::Tenant;
 use gateway_domain::policy::facts;
 use std::future::Future;
@@ -41,6 +42,8 @@ pub struct Ports {
 pub struct Rules {
     /// What policies may ask for.
     pub policy: facts::Rules,
+    /// Whether approvals are signed by their approvers.
+    pub signed_approvals: SigningRule,
     /// How long approvals may take.
     pub approval_ttl_ms: u64,
     /// How long an admission decision holds.

@@ -7,13 +7,16 @@
 //!   "nodes": { "0": "<64 hexadecimal: Ed25519 public key>" },
 //!   "logs": ["<origin>+<key id>+<key>: a verifier key as C2SP's signed-note has it"],
 //!   "keys": { "<key_id>": "<profile>:<public key>" },
-//!   "bundles": ["<bundle_hash>"]
+//!   "bundles": ["<bundle_hash>"],
+//!   "approvers": { "format": "svc/approvers/v1", … },
+//!   "signed_approvals": "required"
 //! }
 //! ```
 //!
-//! `keys` and `bundles` may be left out: then a document's own word for a public key is believed as far as the nodes' and the
-//! log's signatures vouch for it, and any bundle that the authority named.
+//! `keys`, `bundles`, `approvers` and `signed_approvals` may be left out: then a document's own word for a public key is believed as far as the nodes' and the
+//! log's signatures vouch for it, any bundle that the authority named, and the gateway's word for who approved.
 
+use gateway_domain::approval::{Approvers, ApproversFile, RegistryError};
 use gateway_domain::dsse::{EnvelopeError, KeySet};
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::json::NotJson;
@@ -44,6 +47,22 @@ pub struct RootsFile {
     /// The policy bundles that may decide; any when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub bundles: Vec<Hex32>,
+    /// The registry of the approvers, who sign their approvals.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approvers: Option<ApproversFile>,
+    /// Whether an approval without a signature is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signed_approvals: Option<SignedApprovals>,
+}
+
+/// What the deployment settled on signed approvals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignedApprovals {
+    /// Those that are signed are verified.
+    Optional,
+    /// An approval without a signature is none.
+    Required,
 }
 
 /// The file, checked.
@@ -54,6 +73,8 @@ pub struct Roots {
     pub(crate) logs: Vec<VerifierKey>,
     pub(crate) keys: BTreeMap<KeyId, String>,
     pub(crate) bundles: Vec<Hex32>,
+    pub(crate) approvers: Option<Approvers>,
+    pub(crate) requires_signatures: bool,
 }
 
 /// Why a roots file is of no use. Each displays as one line.
@@ -71,6 +92,12 @@ pub enum RootsError {
     /// Not a key.
     #[error("the authority's key is not one: {0}")]
     Authority(#[from] EnvelopeError),
+    /// Not a registry of approvers.
+    #[error("the approvers are not a registry: {0}")]
+    Approvers(#[from] RegistryError),
+    /// A demand that nothing can meet.
+    #[error("`signed_approvals` is `required`, and there are no `approvers`")]
+    NoApprovers,
     /// Not a verifier key.
     #[error("a key of the log is not one: {0}")]
     Log(#[from] VerifierKeyError),
@@ -88,10 +115,14 @@ impl Roots {
     /// As [`Self::parse`].
     ///
     /// # Errors
-    /// [`RootsError::Format`], [`RootsError::Authority`], [`RootsError::Log`].
+    /// [`RootsError`], but for what a text alone can be.
     pub fn new(file: RootsFile) -> Result<Self, RootsError> {
         if file.format != FORMAT {
             return Err(RootsError::Format(file.format));
+        }
+        let requires_signatures = file.signed_approvals == Some(SignedApprovals::Required);
+        if requires_signatures && file.approvers.is_none() {
+            return Err(RootsError::NoApprovers);
         }
         Ok(Self {
             authorities: KeySet::new(file.authorities.iter().map(|key| *key.as_bytes()))?,
@@ -99,6 +130,8 @@ impl Roots {
             logs: file.logs.iter().map(|key| key.parse()).collect::<Result<_, _>>()?,
             keys: file.keys,
             bundles: file.bundles,
+            approvers: file.approvers.map(Approvers::new).transpose()?,
+            requires_signatures,
         })
     }
 }

@@ -1,10 +1,11 @@
 //! Everything a document says, checked again from its events and the reader's roots.
 //!
 //! Reading order: `events` (each hash, each opened field), `story` (what the events make of the operation, and whether
-//! the document says the same), then what others signed: `decisions`, `admission`, `receipts`, `result`, `log`.
+//! the document says the same), then what others signed: `decisions`, `approvals`, `admission`, `receipts`, `result`, `log`.
 //! A check goes on after a fault, so that a report names all that does not hold.
 
 mod admission;
+mod approvals;
 mod decisions;
 mod events;
 mod key;
@@ -46,6 +47,7 @@ pub fn verify(pages: Vec<Value>, roots: &Roots, rerun: Option<&dyn Rerun>) -> Re
     let story = story::check(&read, history, &mut report);
     if let Some(story) = &story {
         decisions::check(story, roots, rerun, &mut report);
+        approvals::check(story, roots, &mut report);
         admission::check(story, roots, &mut report);
         receipts::check(story, roots, &mut report);
         result::check(story, roots, &mut report);

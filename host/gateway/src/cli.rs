@@ -1,5 +1,6 @@
 //! The command line, made from the table of settings.
 
+pub(crate) mod approvers;
 pub(crate) mod bundle;
 pub(crate) mod evidence;
 pub(crate) mod keys;
@@ -25,6 +26,8 @@ pub(crate) enum Invocation {
     Evidence(Evidence, Option<Resolved>),
     /// Make, show or replace the deployment's keys.
     Keys(keys::Keys, Resolved),
+    /// The registry of approvers, and approving with a key; settings have no part in it.
+    Approvers(approvers::Approvers),
     /// Check the store.
     Fsck(ledger::Fsck, Resolved),
 }
@@ -50,6 +53,9 @@ pub(crate) fn invocation(
         command().try_get_matches_from(arguments).map_err(|error| CliError::Clap(Box::new(error)))?;
     if let Some(("bundle", leaf)) = matches.subcommand() {
         return Ok(Invocation::Bundle(leaf.clone()));
+    }
+    if let Some(command) = approvers::parsed(&matches) {
+        return Ok(Invocation::Approvers(command));
     }
     let evidence = evidence::parsed(&matches);
     if let Some(verify @ Evidence::Verify { .. }) = evidence {
@@ -110,6 +116,7 @@ fn command() -> Command {
         .subcommand(evidence::command(with_settings))
         .subcommand(keys::command(with_settings))
         .subcommand(ledger::command(with_settings))
+        .subcommand(approvers::command())
         .subcommand(bundle::command())
 }
 

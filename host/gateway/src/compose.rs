@@ -1,5 +1,6 @@
 //! The composition root: the only file that names concrete adapters.
 
+use crate::approvers;
 use crate::clock::SystemClock;
 use crate::counting;
 use crate::node_key;
@@ -104,6 +105,8 @@ pub async fn open_lifecycle(
 /// # Errors
 /// [`StartError`] naming what could not be had.
 pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
+    // Before anything is written: a registry that is none leaves nothing behind.
+    let rules = rules(settings)?;
     let store =
         Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
@@ -123,13 +126,13 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         nodes: fleet.clone(),
         clock,
     };
-    Ok(Gateway { app: app(settings, ports), store, fleet, policies })
+    Ok(Gateway { app: app(settings, rules, ports), store, fleet, policies })
 }
 
 /// The application on these adapters.
 #[must_use]
-pub fn app(settings: &Settings, ports: Ports) -> App {
-    App::new(Engine::new(ports, rules(settings)), options(settings), counting::text)
+pub fn app(settings: &Settings, rules: Rules, ports: Ports) -> App {
+    App::new(Engine::new(ports, rules), options(settings), counting::text)
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {
@@ -154,10 +157,10 @@ fn seed(settings: &Settings, path: &Path) -> Result<Seed, KeyFileError> {
     }
 }
 
-/// Each node pins the authority and holds operations to the deployment's approvals by itself.
+/// Each node pins the authority and the approvers, and holds operations to the deployment's approvals by itself.
 ///
 /// # Errors
-/// [`StartError`] when the authority's key is no key, or the nodes do not open under their own.
+/// [`StartError`] when the authority's key is no key, the registry of approvers is none, or the nodes do not open under their own.
 pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
     let kek = Arc::new(node_key::open(settings).await?);
     let fleet = EmbeddedFleet::new(fleet_config(settings, authority, kek)?);
@@ -181,6 +184,7 @@ pub(crate) fn fleet_config(
         kek,
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
         required_approvals: settings.required_approvals,
+        signed_approvals: approvers::at_nodes(settings)?,
         keys_without_approvals: settings.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
     })
@@ -205,14 +209,17 @@ pub async fn node_identities(
 }
 
 /// What the deployment settled, for the engine.
-#[must_use]
-pub fn rules(settings: &Settings) -> Rules {
-    Rules {
+///
+/// # Errors
+/// [`StartError`] when the registry of approvers is none.
+pub fn rules(settings: &Settings) -> Result<Rules, StartError> {
+    Ok(Rules {
         policy: facts::Rules {
             permitted_recipients: settings.permitted_recipients.clone(),
             required_approvals: settings.required_approvals,
             separation_of_duties: settings.separation_of_duties,
         },
+        signed_approvals: approvers::at_approval(settings)?,
         approval_ttl_ms: settings.approval_ttl_ms,
         admission_ttl_ms: settings.admission_ttl_ms,
         auto_provision_keys: settings.auto_provision_keys,
@@ -220,7 +227,7 @@ pub fn rules(settings: &Settings) -> Rules {
         admission_rate: Rate { per_second: settings.admission_rate, burst: settings.admission_burst },
         preview_records_max: settings.preview_records_max,
         answer_within: settings.answer_within,
-    }
+    })
 }
 
 /// What the deployment settled, for the HTTP border.

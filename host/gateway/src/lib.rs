@@ -2,6 +2,7 @@
 //!
 //! Start at [`main`], then [`serve`], then [`compose`], the only place that knows which adapters there are.
 
+pub mod approvers;
 mod cli;
 mod clock;
 pub mod compose;
@@ -51,6 +52,7 @@ pub fn main() -> ExitCode {
             Ok(settings) => keys::main(asked, &settings),
             Err(faults) => complain(&faults, EXIT_SETTINGS),
         },
+        Ok(Invocation::Approvers(command)) => approvers::main(&command),
         Ok(Invocation::Fsck(asked, resolved)) => match Settings::parse(&resolved) {
             Ok(settings) => ledger::main(asked, &settings),
             Err(faults) => complain(&faults, EXIT_SETTINGS),

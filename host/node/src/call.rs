@@ -3,7 +3,7 @@
 use gateway_domain::approval::Approval;
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::dsse::Envelope;
-use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{EffectId, SignatureResult, Staged};
 use gateway_domain::roster::ParticipantIndex;
@@ -20,8 +20,20 @@ pub struct AdmitRequest {
     pub intent: Intent,
     /// The approvals the decision rests on, in its order.
     pub approvals: Vec<Approval>,
+    /// Whose operation on which key; a node that verifies approvers' signatures asks for it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub owner: Option<Owner>,
     /// The signed decision.
     pub envelope: Envelope,
+}
+
+/// Whose key an operation is about. It names the key: [`gateway_domain::intent::key_id`] of it is the decision's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// The tenant's name for the key.
+    pub key_ref: KeyRef,
 }
 
 /// What every later call carries (the contract's `CallContext`, as far as a node needs it).

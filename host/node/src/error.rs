@@ -48,6 +48,8 @@ pub struct Rejection {
 pub enum Code {
     /// The decision is not signed by a pinned authority, or does not fit the intent, the approvals or this node.
     AdmissionRefused,
+    /// An approval is not its approver's own over this operation, by the node's own registry.
+    ApprovalRefused,
     /// The decision is not valid yet, or no longer.
     AdmissionExpired,
     /// The operation was admitted by another decision.
@@ -82,6 +84,7 @@ impl Code {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AdmissionRefused => "admission_refused",
+            Self::ApprovalRefused => "approval_refused",
             Self::AdmissionExpired => "admission_expired",
             Self::AdmissionConflict => "admission_conflict",
             Self::EpochConflict => "epoch_conflict",
@@ -104,6 +107,7 @@ impl Code {
         match self {
             Self::AttemptSuperseded | Self::SessionConsumed => true,
             Self::AdmissionRefused
+            | Self::ApprovalRefused
             | Self::AdmissionExpired
             | Self::AdmissionConflict
             | Self::EpochConflict

@@ -1,14 +1,12 @@
 //! What an admission must be before this node believes it. Pure: no store, and the time is an argument.
 
+use crate::approvals::check_approvals;
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
 use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, Target, verify};
-use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{
-    Intent, KeyCreate, Lifecycle, OperationType, Recover, Refresh, Reshare, Rotate, SigningTerms,
-};
+use gateway_domain::intent::{Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms};
 use gateway_domain::key::FIRST_EPOCH;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{Roster, Threshold};
@@ -34,7 +32,7 @@ pub(crate) fn judge(
         return Err(refused("this node is not among the participants").into());
     }
     check_intent(&request.intent, decision)?;
-    check_approvals(config, request, decision)?;
+    check_approvals(config, request, decision, now)?;
     check_terms(&request.intent, decision)?;
     Ok(admission)
 }
@@ -45,24 +43,6 @@ fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Nod
         && intent.request_digest()? == decision.request_digest
         && intent.operation_type() == decision.operation_type;
     if fits { Ok(()) } else { Err(refused("the decision is for another intent").into()) }
-}
-
-/// The decision rests on exactly these approvals, and they are enough by this node's own count.
-fn check_approvals(
-    config: &NodeConfig,
-    request: &AdmitRequest,
-    decision: &AdmissionDecision,
-) -> Result<(), NodeError> {
-    if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
-        return Err(refused("the decision rests on other approvals").into());
-    }
-    let exempt = config.keys_without_approvals && decision.operation_type == OperationType::KeyCreate;
-    let required = if exempt { 0 } else { config.required_approvals };
-    let n_approved = n_distinct_subjects(&request.approvals);
-    if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
-        return Err(refused(format!("{n_approved} of {required} approvals")).into());
-    }
-    Ok(())
 }
 
 /// Who acts on what is what the intent asked for.
@@ -173,7 +153,7 @@ fn derivation(intent: &Intent, keys: &PublicKeys) -> Result<Option<Derivation>, 
     }))
 }
 
-fn refused(detail: impl Into<String>) -> Rejection {
+pub(crate) fn refused(detail: impl Into<String>) -> Rejection {
     Rejection::new(Code::AdmissionRefused, detail)
 }
 

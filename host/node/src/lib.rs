@@ -1,11 +1,13 @@
 //! A runtime node: verifies each decision itself, keeps one share a key, and never signs twice.
 //!
-//! **A node trusts nobody** (decisions.md 10). It pins the authorities it believes and counts approvals itself; a caller
+//! **A node trusts nobody** (decisions.md 10). It pins the authorities it believes, and the approvers whose signatures it
+//! verifies, and counts approvals itself; a caller
 //! can make it stop, never make it sign what was not admitted. What it signs comes from its own stored admission, not
 //! from the call. Deliberately absent: policy, knowledge of other nodes (messages go through the caller), and clocks
 //! (an argument).
 //!
-//! Reading order: [`Node`] (the steps of an operation), `judge` (what an admission must be), `gate` (what a call must
+//! Reading order: [`Node`] (the steps of an operation), `judge` (what an admission must be), `approvals` (what its
+//! approvals must be), `gate` (what a call must
 //! be), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `receipt`
 //! (the node's signed word), `signing` and `sessions` (the nonce rule), `ceremony` and `part` (making shares),
 //! `mail` (messages between nodes), `vault` and `sealing` (secrets at rest).
@@ -26,6 +28,7 @@
 //! a repeat, also after a restart, is answered with the very same one.
 
 mod admit;
+mod approvals;
 mod call;
 mod ceremony;
 mod error;
@@ -51,7 +54,9 @@ pub mod testing;
 mod tests;
 mod vault;
 
-pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, Publication, Published};
+pub use call::{
+    AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, Owner, Publication, Published,
+};
 pub use ceremony::CeremonyAnswer;
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_seal::relay::{Envelope, Header};

@@ -7,6 +7,7 @@ use crate::limits::READERS;
 use crate::peers::Peers;
 use crate::sealing::{Rewrap, Sealing, settle};
 use crate::sessions::Sessions;
+use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
@@ -40,7 +41,10 @@ pub struct NodeConfig {
     pub authorities: KeySet,
     /// How many different people must have approved, whatever a policy says.
     pub required_approvals: u32,
-    /// Development only: keys are made without approvals. A node cannot tell a key made on first use from another; a
+    /// Whether approvals must be signed by their approvers, and whose signatures it believes: its own copy of the
+    /// registry, never the gateway's word.
+    pub signed_approvals: SigningRule,
+    /// Development only, and not where approvals must be signed: keys are made without approvals. A node cannot tell a key made on first use from another; a
     /// new key releases nothing, and every signature with it still needs its approvals.
     pub keys_without_approvals: bool,
     /// Its own clock.

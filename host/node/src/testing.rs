@@ -5,7 +5,7 @@ mod lies;
 
 pub(crate) use lies::Lies;
 
-use crate::{AdmitRequest, Call};
+use crate::{AdmitRequest, Call, Owner};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
@@ -66,6 +66,7 @@ pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
         roles: vec!["approver".to_owned()],
         claimed_at_ms: 0,
         approved_at_ms: EpochMs(1),
+        signature: None,
     };
     subjects.iter().map(approval).collect()
 }
@@ -183,6 +184,8 @@ pub struct Case {
     pub intent: Intent,
     /// By whom it was approved.
     pub approvals: Vec<Approval>,
+    /// Whose key the caller says it is.
+    pub owner: Option<Owner>,
     /// What the authority states.
     pub decision: AdmissionDecision,
 }
@@ -234,7 +237,7 @@ impl Case {
             not_before_ms: EpochMs(0),
             not_after_ms: NOT_AFTER,
         };
-        Self { authority: authority(1), intent, approvals, decision }
+        Self { authority: authority(1), intent, approvals, owner: None, decision }
     }
 
     /// The creation of a key, by participants `0..n`.
@@ -280,6 +283,7 @@ impl Case {
             effect: self.effect(EffectStep::Admission, 1),
             intent: self.intent.clone(),
             approvals: self.approvals.clone(),
+            owner: self.owner.clone(),
             envelope: Envelope::seal(PAYLOAD_TYPE, &payload, &[signature]),
         }
     }

@@ -7,7 +7,7 @@ use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
-use gateway_node::{AdmitRequest, Call, Published};
+use gateway_node::{AdmitRequest, Call, Owner, Published};
 
 /// The operation as its nodes are shown it.
 #[derive(Clone, Copy)]
@@ -64,6 +64,7 @@ impl<'a> Calls<'a> {
             effect: self.effect(EffectStep::Admission),
             intent: operation.intent.clone(),
             approvals: operation.approvals.clone(),
+            owner: Some(Owner { tenant: operation.tenant.clone(), key_ref: operation.key.key_ref.clone() }),
             envelope: admission.envelope.clone(),
         })
     }

@@ -1,5 +1,6 @@
 //! What a fleet in this process is told at its start.
 
+use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Clock, NodeConfig, Peers};
@@ -18,6 +19,8 @@ pub struct FleetConfig {
     pub authorities: KeySet,
     /// See [`NodeConfig::required_approvals`].
     pub required_approvals: u32,
+    /// See [`NodeConfig::signed_approvals`].
+    pub signed_approvals: SigningRule,
     /// See [`NodeConfig::keys_without_approvals`].
     pub keys_without_approvals: bool,
     /// See [`NodeConfig::clock`].
@@ -38,6 +41,7 @@ impl FleetConfig {
             kek: Arc::clone(&self.kek),
             authorities: self.authorities.clone(),
             required_approvals: self.required_approvals,
+            signed_approvals: self.signed_approvals.clone(),
             keys_without_approvals: self.keys_without_approvals,
             clock: self.clock.clone(),
         }

@@ -124,8 +124,18 @@ impl World {
 
     /// Everything real, with faults to be switched on, and a clock of its own.
     pub(crate) async fn with_faults(faults: Arc<Faults>, given: &[(&str, &str)]) -> Self {
+        Self::apart(faults, given, &[]).await
+    }
+
+    /// As [`Self::with_faults`]; the nodes were given something else than the gateway.
+    pub(crate) async fn apart(
+        faults: Arc<Faults>,
+        given: &[(&str, &str)],
+        nodes_given: &[(&str, &str)],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = parsed(folder.path(), given);
+        let of_nodes = parsed(folder.path(), &[given, nodes_given].concat());
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
         let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -134,7 +144,7 @@ impl World {
         let policies =
             compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
         let authority = EmbeddedAuthority::new(&keys::load_or_create(&settings.authority_key).unwrap());
-        let real = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
+        let real = compose::open_fleet(&of_nodes, authority.public_key()).await.unwrap();
         let log_seed = keys::load_or_create(&settings.log_key).unwrap();
         let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
         let ports = Ports {
@@ -148,7 +158,8 @@ impl World {
             nodes: Arc::new(FaultyNodes { faults, real }),
             clock,
         };
-        Self::of(compose::app(&settings, ports), store, (held_up, asked), settings, folder)
+        let rules = compose::rules(&settings).unwrap();
+        Self::of(compose::app(&settings, rules, ports), store, (held_up, asked), settings, folder)
     }
 
     pub(super) fn of(

@@ -4,6 +4,7 @@ use super::lifecycle::warn_unknown;
 use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Body, Caller, OperationsAny, PolicyRead, query};
 use crate::state::App;
+use crate::strict::Fault;
 use crate::wire::bundles::PolicyBundlesResponse;
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
 use axum::Json;
@@ -62,19 +63,25 @@ pub async fn preview(
     let PolicyPreviewRequest { intent: request, approvals } = body.value;
     let intent = request.intent()?;
     let submitter = caller.principal.bind(request.client.parse()?)?;
-    let approvals = approvals.into_iter().map(|approval| Ok(claimed(approval.vote()?)));
+    let approvals = approvals.into_iter().enumerate().map(|(index, approval)| {
+        let vote = approval.vote();
+        let at = |fault: Fault| Fault { pointer: format!("/approvals/{index}{}", fault.pointer), ..fault };
+        Ok(claimed(vote.map_err(at)?))
+    });
     let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
     let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };
     let outcome = app.engine().preview(preview).await?;
     Ok((warn_unknown(&body.unknown), Json(PolicyPreview::from(&outcome))))
 }
 
-/// Nothing happened yet, so the claimed instant stands for the gateway's.
+/// Nothing happened yet, so the claimed instant stands for the gateway's. A signature is read and no more: there is no
+/// operation that it could be of.
 fn claimed(vote: gateway_engine::Vote) -> Approval {
     Approval {
         approved_at_ms: EpochMs(u64::try_from(vote.claimed_at_ms).unwrap_or_default()),
         subject_id: vote.subject_id,
         roles: vote.roles,
         claimed_at_ms: vote.claimed_at_ms,
+        signature: None,
     }
 }

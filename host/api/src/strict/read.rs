@@ -26,13 +26,16 @@ pub fn read<'a, T: de::Deserialize<'a>>(json: &'a Json) -> Result<Reading<T>, Fa
     Ok(Reading { value, unknown: unknown.into_inner() })
 }
 
+/// Before a pointer from where a visitor is, which it does not know: no pointer has it.
+const UNPLACED: char = '\0';
+
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::at("", message.to_string())
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::at(format!("/{field}"), "is required")
+        Self::at(format!("{UNPLACED}/{field}"), "is required")
     }
 }
 
@@ -87,7 +90,9 @@ impl Cursor<'_, '_> {
     /// Puts a place on a fault that a visitor made without knowing where it was.
     fn placed(&self, fault: Fault) -> Fault {
         let place = self.place.to_string();
-        if fault.pointer.starts_with(&place) {
+        if let Some(relative) = fault.pointer.strip_prefix(UNPLACED) {
+            Fault::at(place + relative, fault.message)
+        } else if fault.pointer.starts_with(&place) {
             fault
         } else {
             Fault::at(place + &fault.pointer, fault.message)

@@ -1,5 +1,6 @@
 //! Shapes of the signing operations.
 
+use super::approvals::ApprovalSignature;
 use super::common::{ClientBinding, PublicationMode, not_empty, roster};
 use super::view::OperationView;
 use crate::strict::Fault;
@@ -125,6 +126,8 @@ pub struct ApproveOperationRequest {
     pub roles: Vec<String>,
     /// The approver's clock, epoch milliseconds: a claim.
     pub approved_at_ms: i64,
+    /// The approver's own signature over the statement that the operation's `approval_statement` gives.
+    pub signature: Option<ApprovalSignature>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
@@ -133,10 +136,12 @@ impl ApproveOperationRequest {
     /// The vote, checked.
     ///
     /// # Errors
-    /// [`Fault`] for an empty subject.
+    /// [`Fault`] for an empty subject, or a signature that is none.
     pub fn vote(self) -> Result<Vote, Fault> {
         let subject_id = not_empty("/subject_id", self.subject_id)?;
-        Ok(Vote { subject_id, roles: self.roles, claimed_at_ms: self.approved_at_ms, asker: None })
+        let signature = self.signature.map(|signature| signature.parse("/signature")).transpose()?;
+        let signature = signature.map(Box::new);
+        Ok(Vote { subject_id, roles: self.roles, claimed_at_ms: self.approved_at_ms, signature, asker: None })
     }
 }
 

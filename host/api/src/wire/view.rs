@@ -1,9 +1,10 @@
 //! `OperationView`: an operation as callers see it.
 
+use super::approvals::ApprovalStatementView;
 use super::policy::PolicyPreview;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
-use gateway_domain::operation::{Operation, State};
+use gateway_domain::operation::{NextAction, Operation, State};
 use gateway_domain::roster::Roster;
 use gateway_engine::ports::Record;
 use gateway_evidence::summary::result;
@@ -26,6 +27,9 @@ pub struct OperationView {
     pub intent: Value,
     /// Who approved.
     pub approvals: ApprovalsView,
+    /// What an approver signs, while approvals are awaited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_statement: Option<ApprovalStatementView>,
     /// The latest evaluation.
     pub policy: PolicyPreview,
     /// Runtime references.
@@ -109,6 +113,7 @@ impl From<&Record> for OperationView {
             state: operation.state(),
             intent: intent(operation),
             approvals: approvals(operation),
+            approval_statement: approval_statement(operation),
             policy: PolicyPreview::from(&operation.policy),
             runtime: runtime(record),
             result: result(operation),
@@ -125,6 +130,11 @@ fn approvals(operation: &Operation) -> ApprovalsView {
         required: quorum.required,
         subjects: quorum.subjects.clone(),
     }
+}
+
+fn approval_statement(operation: &Operation) -> Option<ApprovalStatementView> {
+    let is_awaited = operation.next_actions().contains(&NextAction::Approve);
+    is_awaited.then(|| ApprovalStatementView::new(&operation.matter()).ok()).flatten()
 }
 
 fn runtime(record: &Record) -> RuntimeView {

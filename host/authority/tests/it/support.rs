@@ -154,6 +154,7 @@ fn approval(subject: &str) -> Approval {
         roles: vec!["approver".into()],
         claimed_at_ms: 0,
         approved_at_ms: EpochMs(500),
+        signature: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::effect::{EffectId, Failure, Outcome};
 use super::event::ExternalExport;
-use crate::approval::Approval;
+use crate::approval::{Approval, ApprovalFault};
 use crate::ids::Hex32;
 use crate::key::CustodyKey;
 use crate::policy;
@@ -109,6 +109,14 @@ pub enum Refusal {
         subject_id: String,
         /// The policy's reasons.
         reasons: Vec<String>,
+    },
+    /// The approval is not signed as it must be.
+    #[error("approval of `{subject_id}` is refused: `{}`: {fault}", .fault.as_str())]
+    ApprovalNotSigned {
+        /// Who.
+        subject_id: String,
+        /// Why.
+        fault: ApprovalFault,
     },
     /// The policy denies the operation itself.
     #[error("policy denies the operation{}", why(.reasons))]

@@ -99,8 +99,14 @@ const CLIENT: &Shape = &[&[
 
 const CREDENTIAL: &Shape = &[&[("salt", Open), ("sha256", Open)]];
 
-const APPROVAL: &Shape =
-    &[&[("subject_id", Open), ("roles", Open), ("claimed_at_ms", Open), ("approved_at_ms", Open)]];
+/// A signature names the key or the credential that it was made with: it is the parties' to see.
+const APPROVAL: &Shape = &[&[
+    ("subject_id", Open),
+    ("roles", Open),
+    ("claimed_at_ms", Open),
+    ("approved_at_ms", Open),
+    ("signature", Parties),
+]];
 
 const INTENTS: &[(&str, &Shape)] = &[
     ("payment", &[PAYMENT, SIGNING_TERMS]),

@@ -88,6 +88,10 @@ impl Findings {
         self.0.push(Finding { at: at.into(), what: what.into() });
     }
 
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A value that is to be the same as another.
     pub(crate) fn same<T: PartialEq + fmt::Display>(&mut self, at: &str, what: &str, stands: &T, is: &T) {
         if stands != is {

@@ -1,13 +1,14 @@
 //! What readers of this deployment's evidence must believe beforehand, from its keys. Nothing is made here: a deployment
 //! that was never started has none.
 
+use crate::approvers;
 use crate::compose::{StartError, node_identities};
-use crate::settings::Settings;
+use crate::settings::{Settings, SignedApprovals as Settled};
 use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::VerifierKey;
 use gateway_engine::ports::SignCheckpoint;
-use gateway_evidence::roots::{FORMAT, RootsFile};
+use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
 use std::collections::BTreeMap;
 use std::error::Error;
 
@@ -25,7 +26,7 @@ pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
 /// As [`roots`], of an authority and a log whose public keys are known.
 ///
 /// # Errors
-/// [`StartError`] when the nodes' identities cannot be read.
+/// [`StartError`] when the nodes' identities or the registry of approvers cannot be read.
 pub async fn of_keys(
     settings: &Settings,
     authority: [u8; 32],
@@ -33,6 +34,12 @@ pub async fn of_keys(
 ) -> Result<RootsFile, StartError> {
     let nodes = node_identities(settings).await?;
     let previous = settings.authority_keys_previous.iter().copied();
+    let approvers = approvers::registry(settings)?.map(|approvers| approvers.file().clone());
+    let signed_approvals = match &settings.signed_approvals {
+        Settled::Off => None,
+        Settled::Optional(_) => Some(SignedApprovals::Optional),
+        Settled::Required(_) => Some(SignedApprovals::Required),
+    };
     Ok(RootsFile {
         format: FORMAT.to_owned(),
         authorities: [Hex32::new(authority)].into_iter().chain(previous).collect(),
@@ -40,6 +47,8 @@ pub async fn of_keys(
         logs: vec![log.to_string()],
         keys: BTreeMap::new(),
         bundles: Vec::new(),
+        approvers,
+        signed_approvals,
     })
 }
 

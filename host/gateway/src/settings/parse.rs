@@ -1,5 +1,6 @@
 //! From texts to settings that cannot be wrong.
 
+use super::approvals::SignedApprovals;
 use super::sources::Resolved;
 use super::transport::Transport;
 use gateway_api::state::ProfileAliases;
@@ -72,6 +73,7 @@ pub struct Settings {
     pub policy_watch: Option<Duration>,
     pub auth_mode: AuthMode,
     pub required_approvals: u32,
+    pub signed_approvals: SignedApprovals,
     pub permitted_recipients: String,
     pub separation_of_duties: bool,
     pub auto_provision_keys: bool,
@@ -141,6 +143,7 @@ impl Reader<'_> {
             policy_watch: self.watch(),
             auth_mode: self.auth_mode(),
             required_approvals: self.value("required_approvals", "a whole number", 0),
+            signed_approvals: self.signed_approvals(),
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
             separation_of_duties: self.flag("separation_of_duties"),
             auto_provision_keys: self.flag("auto_provision_keys"),

@@ -180,6 +180,18 @@ pub const SETTINGS: &[Setting] = &[
         "APPROVALS",
         "Least approvals an operation needs; a bundle may ask for more",
     ),
+    both(
+        "signed_approvals",
+        "off",
+        "off|optional|required",
+        "Whether approvals are signed by their approvers; the gateway and each node verify them against approvers_file",
+    ),
+    both(
+        "approvers_file",
+        "",
+        "FILE",
+        "Registry of the approvers' public keys; read at start, and empty while signed_approvals is off",
+    ),
     each("permitted_recipients", "*", Some(""), "ACCOUNT,...", "Accounts that may be paid; * is any"),
     each(
         "separation_of_duties",

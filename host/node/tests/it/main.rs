@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod admission;
+mod approvals;
 mod at_rest;
 mod keygen;
 mod lies;

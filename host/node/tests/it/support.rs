@@ -1,5 +1,6 @@
 //! Nodes in a folder, a clock they share, and a coordinator that does as it is told.
 
+use gateway_domain::approval::SigningRule;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
@@ -26,7 +27,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use zeroize::Zeroizing;
 
-pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
+/// Of the key `treasury` of tenant `default`.
+pub(crate) const KEY: KeyId = KeyId(Hex32::new([
+    76, 113, 56, 128, 101, 160, 255, 209, 246, 1, 15, 185, 147, 146, 226, 254, 183, 75, 243, 210, 110, 238,
+    68, 5, 10, 36, 57, 103, 205, 247, 10, 18,
+]));
 pub(crate) const NOW: u64 = 1_000;
 /// No other value of a test is made of this byte.
 pub(crate) const KEK_BYTE: u8 = 0xa7;
@@ -38,6 +43,7 @@ pub(crate) struct Group {
     pub(crate) kek: Arc<Kek>,
     now: Arc<AtomicU64>,
     pub(crate) keys: Option<PublicKeys>,
+    signed_approvals: SigningRule,
 }
 
 impl Group {
@@ -51,6 +57,7 @@ impl Group {
             kek: Arc::new(kek(KEK_BYTE)),
             now,
             keys: None,
+            signed_approvals: SigningRule::Off,
         };
         for participant in 0..n {
             let node = Node::open(group.config(participant)).await.unwrap();
@@ -82,6 +89,7 @@ impl Group {
             peers: Arc::clone(&self.peers),
             authorities: pinned(&authority(1)),
             required_approvals: 2,
+            signed_approvals: self.signed_approvals.clone(),
             keys_without_approvals: false,
             clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
         }
@@ -128,6 +136,14 @@ impl Group {
         let options = SqliteConnectOptions::new().filename(self.path(participant));
         let mut conn = options.connect().await.unwrap();
         sqlx::query(sql).execute(&mut conn).await.unwrap();
+    }
+
+    /// The nodes start again with another rule on approvers' signatures.
+    pub(crate) async fn set_signed_approvals(&mut self, rule: SigningRule) {
+        self.signed_approvals = rule;
+        for participant in 0..u16::try_from(self.nodes.len()).unwrap() {
+            self.restart(participant).await;
+        }
     }
 
     /// The node's process ends and starts again.

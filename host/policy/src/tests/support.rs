@@ -214,6 +214,7 @@ pub(super) fn payment(to: &str, approvers: &[&str]) -> Asked {
         roles: vec!["approver".into()],
         claimed_at_ms: 1,
         approved_at_ms: NOW,
+        signature: None,
     };
     Asked {
         tenant: Tenant("default".into()),

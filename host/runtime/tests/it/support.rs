@@ -1,6 +1,7 @@
 //! A deployment in a folder: a fleet, a clock, the gateway's copy of its keys, and operations driven by the core.
 
 use gateway_domain::approval::Approval;
+use gateway_domain::approval::SigningRule;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::Intent;
@@ -53,6 +54,7 @@ fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
         kek: Arc::new(kek(key)),
         authorities: pinned(&authority(1)),
         required_approvals: 2,
+        signed_approvals: SigningRule::Off,
         keys_without_approvals: false,
         clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
     })

@@ -13,7 +13,13 @@ use gateway_engine::ports::{CommitOperations, DecisionRecord, PreviewRecord};
 
 fn approved(subject: &str) -> Approval {
     let roles = vec!["approver".to_owned()];
-    Approval { subject_id: subject.into(), roles, claimed_at_ms: 1, approved_at_ms: EpochMs(2) }
+    Approval {
+        subject_id: subject.into(),
+        roles,
+        claimed_at_ms: 1,
+        approved_at_ms: EpochMs(2),
+        signature: None,
+    }
 }
 
 /// Everything after a cursor, read `n_max` at a time.

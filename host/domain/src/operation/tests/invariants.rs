@@ -1,6 +1,9 @@
 //! What must hold after every event of every life.
 
+use super::life::SIGNER;
 use super::machine::Machine;
+use crate::approval::Approvers;
+use crate::approval::testing::{entry, key, key_entry, registry};
 use crate::intent::Intent;
 use crate::operation::{
     Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, replay,
@@ -8,6 +11,7 @@ use crate::operation::{
 use crate::receipt::attested;
 use crate::receipt::tests::check_receipts;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 pub(crate) fn check(machine: &Machine) {
     published_means_complete(machine);
@@ -132,6 +136,7 @@ pub(crate) fn at_rest(machine: &Machine) {
     let owed: &[_] = if exports && !settled { &[NextAction::ExternalExport] } else { &[] };
     assert_eq!(machine.operation.next_actions(), owed);
     every_question_is_found_again(machine);
+    who_signed_is_still_believed(machine);
     the_state_is_that_of_the_last_change_that_has_one(machine);
 }
 
@@ -142,6 +147,22 @@ fn the_state_is_that_of_the_last_change_that_has_one(machine: &Machine) {
         expected = State::after(event["change"]["type"].as_str().unwrap()).or(expected);
         let operation = replay(&machine.log[..n_events]).unwrap();
         assert_eq!(Some(operation.state()), expected, "after {event}");
+    }
+}
+
+/// Whatever crashed in between, what is stored of an approver's signature verifies, and only hers is one.
+fn who_signed_is_still_believed(machine: &Machine) {
+    static APPROVERS: LazyLock<Approvers> = LazyLock::new(|| {
+        let registry = registry(&[entry(SIGNER, &[key_entry(&key(1))])]);
+        Approvers::parse(registry.as_bytes()).unwrap()
+    });
+    for approval in &machine.operation.approvals {
+        assert_eq!(approval.signature.is_some(), approval.subject_id == SIGNER);
+        if let Some(signature) = &approval.signature {
+            let matter = machine.operation.matter();
+            let verified = APPROVERS.verify(&matter.statement(approval), signature, machine.now);
+            assert_eq!(verified, Ok(()), "{approval:?}");
+        }
     }
 }
 

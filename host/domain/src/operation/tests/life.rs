@@ -3,10 +3,14 @@
 use super::invariants;
 use super::machine::Machine;
 use super::samples::{Kind, approval, asked, hex32, intent, key, submission, verdict};
+use crate::approval::testing::{key as signing_key, signed};
 use crate::intent::PublicationMode;
 use crate::operation::{Ask, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
 use crate::policy::Moment;
 use crate::roster::ParticipantIndex;
+
+/// Who signs its approvals.
+pub(crate) const SIGNER: &str = "subject-0";
 
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
@@ -93,7 +97,11 @@ fn stale_answer(machine: &mut Machine) -> Ask {
 
 fn approve(machine: &mut Machine) -> Ask {
     let subject = format!("subject-{}", machine.random.below(5));
-    let approval = approval(&subject, machine.now);
+    let mut approval = approval(&subject, machine.now);
+    // One in five signs: with and without, an approval is stored, replayed and read the same.
+    if subject == SIGNER {
+        approval = signed(approval, &machine.operation.matter(), &signing_key(1));
+    }
     let policy = approval_is_open(&machine.operation, &subject).then(|| {
         let earlier = machine.operation.approvals.iter().map(|approval| approval.subject_id.clone());
         let subjects: Vec<_> = earlier.chain([subject.clone()]).collect();

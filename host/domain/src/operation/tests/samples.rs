@@ -161,12 +161,14 @@ pub(crate) fn submission(intent: Intent, required: u32) -> Submission {
     }
 }
 
+/// Unsigned.
 pub(crate) fn approval(subject: &str, at: EpochMs) -> Approval {
     Approval {
         subject_id: subject.into(),
         roles: vec!["approver".into()],
         claimed_at_ms: 0,
         approved_at_ms: at,
+        signature: None,
     }
 }
 

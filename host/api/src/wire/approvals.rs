@@ -1,0 +1,128 @@
+//! Approvals that approvers sign: what they sign, and how the signature is sent.
+
+use crate::strict::Fault;
+use gateway_domain::approval::{ApprovalSignature as Signature, Matter, TAG};
+use gateway_domain::canonical::CanonicalError;
+use gateway_domain::ids::Hex32;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use utoipa::ToSchema;
+
+/// What an approver signed with.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SignatureKind {
+    /// RFC 8032 over the message.
+    Ed25519,
+    /// A WebAuthn assertion whose challenge is the message's SHA-256.
+    Webauthn,
+}
+
+/// An approver's signature: `public_key` and `signature` of an Ed25519 key, everything but `public_key` of a WebAuthn
+/// credential.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct ApprovalSignature {
+    /// With what.
+    pub kind: SignatureKind,
+    /// Ed25519: the key, 64 hexadecimal characters.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub public_key: Option<String>,
+    /// WebAuthn: the credential's id, base64url without padding, as all of its members.
+    #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
+    pub credential_id: Option<String>,
+    /// WebAuthn: what the authenticator says of itself.
+    #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
+    pub authenticator_data: Option<String>,
+    /// WebAuthn: what the browser says of the ceremony.
+    #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
+    pub client_data_json: Option<String>,
+    /// Ed25519: 128 hexadecimal characters. WebAuthn: base64url.
+    #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
+    pub signature: String,
+}
+
+impl ApprovalSignature {
+    /// The signature, in its one form. `at`: where it stands.
+    ///
+    /// # Errors
+    /// [`Fault`] at the member that is missing, wrong, or of the other kind.
+    pub fn parse(self, at: &str) -> Result<Signature, Fault> {
+        let Self { kind, public_key, credential_id, authenticator_data, client_data_json, signature } = self;
+        let webauthn = [
+            ("credential_id", &credential_id),
+            ("authenticator_data", &authenticator_data),
+            ("client_data_json", &client_data_json),
+        ];
+        match kind {
+            SignatureKind::Ed25519 => {
+                absent(at, "ed25519", &webauthn)?;
+                Ok(Signature::Ed25519 {
+                    public_key: given(at, "public_key", public_key.as_deref())?,
+                    signature: given(at, "signature", Some(&signature))?,
+                })
+            }
+            SignatureKind::Webauthn => {
+                absent(at, "webauthn", &[("public_key", &public_key)])?;
+                Ok(Signature::Webauthn {
+                    credential_id: given(at, "credential_id", credential_id.as_deref())?,
+                    authenticator_data: given(at, "authenticator_data", authenticator_data.as_deref())?,
+                    client_data_json: given(at, "client_data_json", client_data_json.as_deref())?,
+                    signature: given(at, "signature", Some(&signature))?,
+                })
+            }
+        }
+    }
+}
+
+fn given<T: FromStr<Err: fmt::Display>>(at: &str, name: &str, text: Option<&str>) -> Result<T, Fault> {
+    let at = format!("{at}/{name}");
+    let text = text.ok_or_else(|| Fault::at(&at, "is required"))?;
+    text.parse().map_err(|invalid: T::Err| Fault::at(&at, invalid.to_string()))
+}
+
+fn absent(at: &str, kind: &str, members: &[(&str, &Option<String>)]) -> Result<(), Fault> {
+    match members.iter().find(|(_, value)| value.is_some()) {
+        Some((name, _)) => Err(Fault::at(format!("{at}/{name}"), format!("is no member of kind `{kind}`"))),
+        None => Ok(()),
+    }
+}
+
+/// What an approval of the operation is over, for approvers that sign theirs. It can be made anew from the operation:
+/// whoever signs what a gateway gives, and does not look at it, signs for the gateway.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApprovalStatementView {
+    /// Whose operation.
+    pub tenant: String,
+    /// Which.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub operation_id: Hex32,
+    /// The key that is to sign or to change.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub key_id: Hex32,
+    /// What is to be done.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub intent_hash: Hex32,
+    /// The tag that the message begins with.
+    pub tag: &'static str,
+    /// The message, with `{approved_at_ms}` for the number, `{roles}` and `{subject_id}` for the JSON texts of what the
+    /// approval's body says.
+    pub template: String,
+}
+
+impl ApprovalStatementView {
+    /// What is signed of this matter.
+    ///
+    /// # Errors
+    /// [`CanonicalError`], which a matter does not give.
+    pub fn new(matter: &Matter<'_>) -> Result<Self, CanonicalError> {
+        Ok(Self {
+            tenant: matter.tenant.0.clone(),
+            operation_id: matter.operation_id.0,
+            key_id: matter.key_id.0,
+            intent_hash: matter.intent_hash,
+            tag: TAG,
+            template: matter.template()?,
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! The registry, checked: whoever has a value of this type need not check it again.
+
+use super::registry::{
+    ANY_TENANT, Algorithm, ApproverEntry, ApproversFile, FORMAT, KeyEntry, RegistryError, Validity,
+};
+use super::webauthn::{Credential, CredentialKey};
+use super::{ApprovalFault, ApprovalSignature, Statement, limits};
+use crate::ed25519::PublicKey;
+use crate::ids::Tenant;
+use crate::time::EpochMs;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everybody whose signature under an approval is believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approvers {
+    /// By subject. INVARIANT: the entries of one subject have no tenant in common; [`Self::new`] keeps it.
+    entries: BTreeMap<String, Vec<Approver>>,
+    file: ApproversFile,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Approver {
+    /// None for every tenant.
+    tenants: Option<BTreeSet<String>>,
+    roles: BTreeSet<String>,
+    keys: Vec<(Key, Validity)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Key {
+    Ed25519(PublicKey),
+    Webauthn(Credential),
+}
+
+impl Approvers {
+    /// Reads a registry file.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    pub fn parse(text: &[u8]) -> Result<Self, RegistryError> {
+        Self::new(ApproversFile::parse(text)?)
+    }
+
+    /// As [`Self::parse`].
+    ///
+    /// # Errors
+    /// [`RegistryError::Format`], [`RegistryError::Entry`], [`RegistryError::Duplicate`].
+    pub fn new(file: ApproversFile) -> Result<Self, RegistryError> {
+        if file.format != FORMAT {
+            return Err(RegistryError::Format(file.format));
+        }
+        if file.approvers.len() > limits::APPROVERS_MAX {
+            let what = format!("more than {} approvers", limits::APPROVERS_MAX);
+            return Err(RegistryError::Shape(what));
+        }
+        let mut entries: BTreeMap<String, Vec<Approver>> = BTreeMap::new();
+        let (mut known_keys, mut known_credentials) = (BTreeMap::new(), BTreeMap::new());
+        for entry in &file.approvers {
+            let wrong = |what: String| RegistryError::Entry { subject_id: entry.subject_id.clone(), what };
+            let approver = approver(entry).map_err(wrong)?;
+            for (key, _) in &approver.keys {
+                once(&mut known_keys, key.bytes(), entry, "key")?;
+                if let Key::Webauthn(credential) = key {
+                    once(&mut known_credentials, credential.id.0.clone(), entry, "credential")?;
+                }
+            }
+            let same = entries.entry(entry.subject_id.clone()).or_default();
+            if same.iter().any(|other| other.shares_tenant(&approver)) {
+                let what = format!("approver `{}` stands twice for one tenant", entry.subject_id);
+                return Err(RegistryError::Duplicate(what));
+            }
+            same.push(approver);
+        }
+        Ok(Self { entries, file })
+    }
+
+    /// The file that it was read from.
+    #[must_use]
+    pub const fn file(&self) -> &ApproversFile {
+        &self.file
+    }
+
+    /// Whether the statement's own subject signed it, with a key that is valid at `now`, in roles that it holds.
+    ///
+    /// # Errors
+    /// [`ApprovalFault`].
+    pub fn verify(
+        &self,
+        statement: &Statement<'_>,
+        signature: &ApprovalSignature,
+        now: EpochMs,
+    ) -> Result<(), ApprovalFault> {
+        let named = self.entries.get(statement.subject_id).into_iter().flatten();
+        let approver = named
+            .into_iter()
+            .find(|approver| approver.serves(statement.tenant))
+            .ok_or(ApprovalFault::UnknownApprover)?;
+        let (key, validity) =
+            approver.keys.iter().find(|(key, _)| key.made(signature)).ok_or(ApprovalFault::UnknownKey)?;
+        validity.check(now)?;
+        if let Some(role) = statement.roles.iter().find(|role| !approver.roles.contains(*role)) {
+            return Err(ApprovalFault::RoleNotHeld(role.clone()));
+        }
+        key.verify(statement, signature)
+    }
+}
+
+/// A key or a credential belongs to one entry: whoever has it is one person.
+fn once(
+    known: &mut BTreeMap<Vec<u8>, String>,
+    bytes: Vec<u8>,
+    entry: &ApproverEntry,
+    what: &str,
+) -> Result<(), RegistryError> {
+    match known.insert(bytes, entry.subject_id.clone()) {
+        None => Ok(()),
+        Some(other) => Err(RegistryError::Duplicate(format!(
+            "approvers `{other}` and `{}` have the same {what}",
+            entry.subject_id
+        ))),
+    }
+}
+
+fn approver(entry: &ApproverEntry) -> Result<Approver, String> {
+    name("subject_id", &entry.subject_id)?;
+    let tenants = names("tenants", &entry.tenants)?;
+    let is_any = tenants.contains(ANY_TENANT);
+    if is_any && tenants.len() > 1 {
+        return Err(format!("`tenants` must name tenants, or `{ANY_TENANT}` alone"));
+    }
+    if entry.keys.is_empty() || entry.keys.len() > limits::KEYS_MAX {
+        return Err(format!("`keys` must have 1 to {} entries", limits::KEYS_MAX));
+    }
+    let keys = entry.keys.iter().map(|entry| Ok((key(entry)?, validity(entry)?)));
+    Ok(Approver {
+        tenants: (!is_any).then_some(tenants),
+        roles: names("roles", &entry.roles)?,
+        keys: keys.collect::<Result<_, String>>()?,
+    })
+}
+
+fn name(member: &str, name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
+        return Err(format!("`{member}` must have names of 1 to {} bytes", limits::NAME_BYTES_MAX));
+    }
+    Ok(())
+}
+
+fn names(member: &str, given: &[String]) -> Result<BTreeSet<String>, String> {
+    if given.is_empty() || given.len() > limits::NAMES_MAX {
+        return Err(format!("`{member}` must have 1 to {} entries", limits::NAMES_MAX));
+    }
+    let mut names = BTreeSet::new();
+    for one in given {
+        name(member, one)?;
+        if !names.insert(one.clone()) {
+            return Err(format!("`{member}` has `{one}` twice"));
+        }
+    }
+    Ok(names)
+}
+
+fn validity(entry: &KeyEntry) -> Result<Validity, String> {
+    let validity = entry.validity();
+    match validity {
+        Validity { not_before_ms: Some(from), not_after_ms: Some(until), .. } if from >= until => {
+            Err("a key's `not_before_ms` must be before its `not_after_ms`".to_owned())
+        }
+        Validity { .. } => Ok(validity),
+    }
+}
+
+fn key(entry: &KeyEntry) -> Result<Key, String> {
+    match entry {
+        KeyEntry::Ed25519 { public_key, .. } => ed25519(public_key.as_bytes()).map(Key::Ed25519),
+        KeyEntry::Webauthn { credential_id, algorithm, public_key, rp_id, origins, .. } => {
+            if credential_id.0.is_empty() || credential_id.0.len() > limits::CREDENTIAL_ID_BYTES_MAX {
+                let max = limits::CREDENTIAL_ID_BYTES_MAX;
+                return Err(format!("`credential_id` must have 1 to {max} bytes"));
+            }
+            name("rp_id", rp_id)?;
+            Ok(Key::Webauthn(Credential {
+                id: credential_id.clone(),
+                key: credential_key(*algorithm, public_key)?,
+                rp_id: rp_id.clone(),
+                origins: names("origins", origins)?,
+            }))
+        }
+    }
+}
+
+fn credential_key(algorithm: Algorithm, public_key: &str) -> Result<CredentialKey, String> {
+    let is_lower = !public_key.bytes().any(|byte| byte.is_ascii_uppercase());
+    let bytes = hex::decode(public_key).ok().filter(|_| is_lower);
+    let bytes = bytes.ok_or("`public_key` must be lowercase hexadecimal")?;
+    match algorithm {
+        Algorithm::Es256 => CredentialKey::es256(&bytes)
+            .ok_or_else(|| "`public_key` must be an uncompressed point of P-256, 65 bytes".to_owned()),
+        Algorithm::EdDsa => {
+            let bytes: [u8; 32] = bytes.try_into().map_err(|_| "`public_key` must be 32 bytes")?;
+            ed25519(&bytes).map(CredentialKey::EdDsa)
+        }
+    }
+}
+
+/// A key of small order verifies what nobody signed; strict verification refuses it too, but later.
+fn ed25519(bytes: &[u8; 32]) -> Result<PublicKey, String> {
+    let key = PublicKey::from_bytes(bytes).filter(|key| !key.is_weak());
+    key.ok_or_else(|| "`public_key` must be an Ed25519 public key".to_owned())
+}
+
+impl Approver {
+    fn serves(&self, tenant: &Tenant) -> bool {
+        self.tenants.as_ref().is_none_or(|tenants| tenants.contains(&tenant.0))
+    }
+
+    fn shares_tenant(&self, other: &Self) -> bool {
+        match (&self.tenants, &other.tenants) {
+            (Some(ours), Some(theirs)) => !ours.is_disjoint(theirs),
+            (None, _) | (_, None) => true,
+        }
+    }
+}
+
+impl Key {
+    /// The public key alone: one key is one key, whatever it is used as.
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Ed25519(key) => key.to_bytes().to_vec(),
+            Self::Webauthn(credential) => credential.key.bytes(),
+        }
+    }
+
+    /// Whether the signature names this key.
+    fn made(&self, signature: &ApprovalSignature) -> bool {
+        match (self, signature) {
+            (Self::Ed25519(key), ApprovalSignature::Ed25519 { public_key, .. }) => {
+                key.to_bytes() == *public_key.as_bytes()
+            }
+            (Self::Webauthn(credential), ApprovalSignature::Webauthn { credential_id, .. }) => {
+                credential.id == *credential_id
+            }
+            (Self::Ed25519(_), ApprovalSignature::Webauthn { .. })
+            | (Self::Webauthn(_), ApprovalSignature::Ed25519 { .. }) => false,
+        }
+    }
+
+    fn verify(&self, statement: &Statement<'_>, signature: &ApprovalSignature) -> Result<(), ApprovalFault> {
+        match (self, signature) {
+            (Self::Ed25519(key), ApprovalSignature::Ed25519 { signature, .. }) => {
+                let message = statement.message().map_err(|_| ApprovalFault::Malformed("statement"))?;
+                if key.verifies(&message, &signature.0) { Ok(()) } else { Err(ApprovalFault::BadSignature) }
+            }
+            (
+                Self::Webauthn(credential),
+                ApprovalSignature::Webauthn { authenticator_data, client_data_json, signature, .. },
+            ) => {
+                let challenge = statement.digest().map_err(|_| ApprovalFault::Malformed("statement"))?;
+                credential.verify(challenge, &authenticator_data.0, &client_data_json.0, &signature.0)
+            }
+            (Self::Ed25519(_), ApprovalSignature::Webauthn { .. })
+            | (Self::Webauthn(_), ApprovalSignature::Ed25519 { .. }) => Err(ApprovalFault::UnknownKey),
+        }
+    }
+}
+
+impl Validity {
+    /// Whether a key may be used now.
+    ///
+    /// # Errors
+    /// [`ApprovalFault::KeyRevoked`], [`ApprovalFault::KeyNotYetValid`], [`ApprovalFault::KeyExpired`].
+    pub fn check(&self, now: EpochMs) -> Result<(), ApprovalFault> {
+        if self.revoked_at_ms.is_some_and(|revoked| now.0 >= revoked) {
+            return Err(ApprovalFault::KeyRevoked);
+        }
+        if self.not_before_ms.is_some_and(|from| now.0 < from) {
+            return Err(ApprovalFault::KeyNotYetValid);
+        }
+        if self.not_after_ms.is_some_and(|until| now.0 >= until) {
+            return Err(ApprovalFault::KeyExpired);
+        }
+        Ok(())
+    }
+}

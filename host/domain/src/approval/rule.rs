@@ -1,0 +1,65 @@
+//! What a gateway or a node makes of an approval's signature.
+
+use super::limits::CLOCK_SKEW_MS;
+use super::{Approval, ApprovalFault, Approvers, Matter};
+use crate::time::EpochMs;
+use std::sync::Arc;
+
+/// Whether approvals are signed by their approvers.
+#[derive(Clone, Debug, Default)]
+pub enum SigningRule {
+    /// They are not, and nobody verifies any.
+    #[default]
+    Off,
+    /// Those that are, are verified.
+    Optional(Pinned),
+    /// An approval without a signature is none.
+    Required(Pinned),
+}
+
+/// Whose signatures are believed, and how long.
+#[derive(Clone, Debug)]
+pub struct Pinned {
+    /// The registry.
+    pub approvers: Arc<Approvers>,
+    /// The longest time from what an approver's clock said to now: approvals are not kept in store.
+    pub age_max_ms: u64,
+}
+
+impl SigningRule {
+    /// Whether an approval without a signature is none.
+    #[must_use]
+    pub const fn is_required(&self) -> bool {
+        matches!(self, Self::Required(_))
+    }
+
+    /// Whether this approval of this matter may count now.
+    ///
+    /// # Errors
+    /// [`ApprovalFault`].
+    pub fn check(&self, matter: &Matter<'_>, approval: &Approval, now: EpochMs) -> Result<(), ApprovalFault> {
+        match (self, approval.signature.as_deref()) {
+            (Self::Off | Self::Optional(_), None) => Ok(()),
+            (Self::Off, Some(_)) => Err(ApprovalFault::NotTaken),
+            (Self::Required(_), None) => Err(ApprovalFault::NotSigned),
+            (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
+                let statement = matter.statement(approval);
+                pinned.approvers.verify(&statement, signature, now)?;
+                pinned.check_age(statement.approved_at_ms, now)
+            }
+        }
+    }
+}
+
+impl Pinned {
+    fn check_age(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
+        let claimed = u64::try_from(claimed_at_ms).map_err(|_| ApprovalFault::TooOld)?;
+        if claimed > now.0.saturating_add(CLOCK_SKEW_MS) {
+            return Err(ApprovalFault::InFuture);
+        }
+        if now.0.saturating_sub(claimed) > self.age_max_ms {
+            return Err(ApprovalFault::TooOld);
+        }
+        Ok(())
+    }
+}

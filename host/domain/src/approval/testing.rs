@@ -1,0 +1,127 @@
+//! Approvers to test with: a key, or an authenticator that does as it is told.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
+
+use super::{Approval, ApprovalSignature, Base64Url, Hex64, Matter};
+use crate::ids::Hex32;
+use crate::time::EpochMs;
+use ed25519_dalek::Signer;
+use p256::ecdsa::Signature;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The relying party and the origin of every [`Authenticator`].
+pub const RP_ID: &str = "approve.example";
+/// See [`RP_ID`].
+pub const ORIGIN: &str = "https://approve.example";
+
+/// An Ed25519 key with a fixed seed.
+#[must_use]
+pub fn key(byte: u8) -> ed25519_dalek::SigningKey {
+    ed25519_dalek::SigningKey::from_bytes(&[byte; 32])
+}
+
+/// A key's line in a registry.
+#[must_use]
+pub fn key_entry(key: &ed25519_dalek::SigningKey) -> Value {
+    json!({ "kind": "ed25519", "public_key": Hex32::new(key.verifying_key().to_bytes()) })
+}
+
+/// An approver of tenant `default` in the role `approver`.
+#[must_use]
+pub fn entry(subject_id: &str, keys: &[Value]) -> Value {
+    json!({ "subject_id": subject_id, "tenants": ["default"], "roles": ["approver"], "keys": keys })
+}
+
+/// A registry's text.
+#[must_use]
+pub fn registry(entries: &[Value]) -> String {
+    json!({ "format": "svc/approvers/v1", "approvers": entries }).to_string()
+}
+
+/// An approval in the role `approver` that nobody signed yet.
+#[must_use]
+pub fn approval(subject_id: &str, claimed_at_ms: i64) -> Approval {
+    Approval {
+        subject_id: subject_id.to_owned(),
+        roles: vec!["approver".to_owned()],
+        claimed_at_ms,
+        approved_at_ms: EpochMs(u64::try_from(claimed_at_ms).unwrap_or_default()),
+        signature: None,
+    }
+}
+
+/// The approval, signed with a key.
+#[must_use]
+pub fn signed(mut approval: Approval, matter: &Matter<'_>, key: &ed25519_dalek::SigningKey) -> Approval {
+    let message = matter.statement(&approval).message().unwrap();
+    let public_key = Hex32::new(key.verifying_key().to_bytes());
+    let signature = Hex64(key.sign(&message).to_bytes());
+    approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
+    approval
+}
+
+/// A WebAuthn authenticator, and the browser before it.
+#[derive(Clone, Debug)]
+pub struct Authenticator {
+    key: p256::ecdsa::SigningKey,
+    credential_id: Vec<u8>,
+    origin: String,
+    flags: u8,
+}
+
+impl Authenticator {
+    /// One with a fixed key.
+    #[must_use]
+    pub fn new(byte: u8) -> Self {
+        let key = p256::ecdsa::SigningKey::from_slice(&[byte; 32]).unwrap();
+        Self { key, credential_id: vec![byte; 16], origin: ORIGIN.to_owned(), flags: 0x05 }
+    }
+
+    /// The same with other flags (section 6.1); it begins with user present and verified, `0x05`.
+    #[must_use]
+    pub fn with_flags(&self, flags: u8) -> Self {
+        Self { flags, ..self.clone() }
+    }
+
+    /// The same, its browser elsewhere.
+    #[must_use]
+    pub fn at_origin(&self, origin: &str) -> Self {
+        Self { origin: origin.to_owned(), ..self.clone() }
+    }
+
+    /// Its line in a registry.
+    #[must_use]
+    pub fn entry(&self) -> Value {
+        let point = self.key.verifying_key().to_encoded_point(false);
+        json!({
+            "kind": "webauthn", "credential_id": Base64Url(self.credential_id.clone()), "algorithm": "ES256",
+            "public_key": hex::encode(point.as_bytes()), "rp_id": RP_ID, "origins": [ORIGIN],
+        })
+    }
+
+    /// The approval with an assertion over this challenge.
+    #[must_use]
+    pub fn asserted(&self, mut approval: Approval, challenge: Hex32) -> Approval {
+        let challenge = Base64Url(challenge.as_bytes().to_vec());
+        let client = json!({ "type": "webauthn.get", "challenge": challenge, "origin": self.origin });
+        let client = client.to_string().into_bytes();
+        let hash = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
+        let data = [hash(RP_ID.as_bytes()).as_slice(), &[self.flags, 0, 0, 0, 9]].concat();
+        let message = [data.as_slice(), &hash(&client)].concat();
+        let signature: Signature = self.key.sign(&message);
+        approval.signature = Some(Box::new(ApprovalSignature::Webauthn {
+            credential_id: Base64Url(self.credential_id.clone()),
+            authenticator_data: Base64Url(data),
+            client_data_json: Base64Url(client),
+            signature: Base64Url(signature.to_der().as_bytes().to_vec()),
+        }));
+        approval
+    }
+
+    /// The approval, signed as its user means it.
+    #[must_use]
+    pub fn signed(&self, approval: Approval, matter: &Matter<'_>) -> Approval {
+        let challenge = matter.statement(&approval).digest().unwrap();
+        self.asserted(approval, challenge)
+    }
+}

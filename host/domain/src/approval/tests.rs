@@ -1,0 +1,310 @@
+//! Signatures by programs that are not ours, registries that are none, and every member of a statement altered.
+
+mod registries;
+
+use super::*;
+use crate::ids::{KeyId, OperationId, Tenant};
+use crate::operation::samples::hex32;
+use ed25519_dalek::{Signer, SigningKey};
+use serde::Deserialize;
+use serde_json::json;
+
+const NOW: EpochMs = EpochMs(1_790_000_060_000);
+
+/// A statement as the vectors have it.
+#[derive(Deserialize)]
+struct Stated {
+    tenant: Tenant,
+    operation_id: OperationId,
+    key_id: KeyId,
+    intent_hash: Hex32,
+    subject_id: String,
+    roles: Vec<String>,
+    approved_at_ms: i64,
+}
+
+impl Stated {
+    fn matter(&self) -> Matter<'_> {
+        let Self { tenant, operation_id, key_id, intent_hash, .. } = self;
+        Matter { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
+    }
+
+    fn approval(&self) -> Approval {
+        Approval {
+            subject_id: self.subject_id.clone(),
+            roles: self.roles.clone(),
+            claimed_at_ms: self.approved_at_ms,
+            approved_at_ms: NOW,
+            signature: None,
+        }
+    }
+}
+
+/// `host/domain/vectors/approval_statement.py` shares nothing with this crate.
+#[test]
+fn statements_are_those_of_another_program() {
+    #[derive(Deserialize)]
+    struct Vector {
+        name: String,
+        statement: Stated,
+        message: String,
+        sha256: Hex32,
+    }
+    let vectors: Vec<Vector> =
+        serde_json::from_str(include_str!("../../vectors/approval_statement.json")).unwrap();
+    assert!(vectors.len() >= 11);
+    for Vector { name, statement, message, sha256 } in vectors {
+        let (matter, approval) = (statement.matter(), statement.approval());
+        let ours = matter.statement(&approval);
+        assert_eq!(String::from_utf8(ours.message().unwrap()).unwrap(), message, "{name}");
+        assert_eq!(ours.digest().unwrap(), sha256, "{name}");
+        // As a client without a canonical form of its own.
+        let filled = matter
+            .template()
+            .unwrap()
+            .replacen("{subject_id}", &json!(approval.subject_id).to_string(), 1)
+            .replacen("{roles}", &json!(approval.roles).to_string(), 1)
+            .replacen("{approved_at_ms}", &approval.claimed_at_ms.to_string(), 1);
+        assert_eq!(filled, message, "{name}");
+    }
+}
+
+/// `host/domain/vectors/webauthn.py`: assertions by soft-webauthn and fido2, judged by fido2's server too.
+#[test]
+fn assertions_are_judged_as_by_another_server() {
+    #[derive(Deserialize)]
+    struct Vectors {
+        now_ms: EpochMs,
+        registry: serde_json::Value,
+        cases: Vec<Case>,
+    }
+    #[derive(Deserialize)]
+    struct Case {
+        name: String,
+        expected: String,
+        statement: Stated,
+        signature: ApprovalSignature,
+    }
+    let vectors: Vectors = serde_json::from_str(include_str!("../../vectors/webauthn.json")).unwrap();
+    let approvers = Approvers::parse(vectors.registry.to_string().as_bytes()).unwrap();
+    assert!(vectors.cases.len() >= 35);
+    for Case { name, expected, statement, signature } in vectors.cases {
+        let (matter, approval) = (statement.matter(), statement.approval());
+        let judged = approvers.verify(&matter.statement(&approval), &signature, vectors.now_ms);
+        let word = judged.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok");
+        assert_eq!(word, expected, "{name}: {judged:?}");
+        let stored: ApprovalSignature = serde_json::from_value(json!(signature)).unwrap();
+        assert_eq!(stored, signature);
+    }
+}
+
+fn key(byte: u8) -> SigningKey {
+    SigningKey::from_bytes(&[byte; 32])
+}
+
+fn public(key: &SigningKey) -> Hex32 {
+    Hex32::new(key.verifying_key().to_bytes())
+}
+
+fn entry(subject_id: &str, tenants: &[&str], roles: &[&str], key: &SigningKey) -> serde_json::Value {
+    let keys = [json!({ "kind": "ed25519", "public_key": public(key) })];
+    json!({ "subject_id": subject_id, "tenants": tenants, "roles": roles, "keys": keys })
+}
+
+fn registry(entries: &[serde_json::Value]) -> Approvers {
+    let file = json!({ "format": "svc/approvers/v1", "approvers": entries });
+    Approvers::parse(file.to_string().as_bytes()).unwrap()
+}
+
+struct Given {
+    tenant: Tenant,
+    operation_id: OperationId,
+    key_id: KeyId,
+    intent_hash: Hex32,
+    approval: Approval,
+}
+
+impl Given {
+    fn by(signing: &SigningKey) -> Self {
+        let approval = Approval {
+            subject_id: "alice".into(),
+            roles: vec!["approver".into()],
+            claimed_at_ms: 1_790_000_000_000,
+            approved_at_ms: NOW,
+            signature: None,
+        };
+        let (operation_id, key_id) = (OperationId(hex32(3)), KeyId(hex32(2)));
+        let mut given =
+            Self { tenant: Tenant("default".into()), operation_id, key_id, intent_hash: hex32(1), approval };
+        given.sign(signing);
+        given
+    }
+
+    fn matter(&self) -> Matter<'_> {
+        let Self { tenant, operation_id, key_id, intent_hash, .. } = self;
+        Matter { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
+    }
+
+    fn sign(&mut self, signing: &SigningKey) {
+        let message = self.matter().statement(&self.approval).message().unwrap();
+        let signature = Hex64(signing.sign(&message).to_bytes());
+        let signature = ApprovalSignature::Ed25519 { public_key: public(signing), signature };
+        self.approval.signature = Some(Box::new(signature));
+    }
+
+    fn alter_signature(&mut self, alter: impl FnOnce(&mut [u8; 64])) {
+        match self.approval.signature.as_deref_mut() {
+            Some(ApprovalSignature::Ed25519 { signature, .. }) => alter(&mut signature.0),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn pinned(approvers: Approvers) -> Pinned {
+    Pinned { approvers: std::sync::Arc::new(approvers), age_max_ms: 60_000 }
+}
+
+fn required() -> SigningRule {
+    let alice = entry("alice", &["default", "second"], &["approver"], &key(1));
+    let bob = entry("bob", &["*"], &["approver"], &key(2));
+    SigningRule::Required(pinned(registry(&[alice, bob])))
+}
+
+#[track_caller]
+fn word(rule: &SigningRule, given: &Given) -> &'static str {
+    let judged = rule.check(&given.matter(), &given.approval, NOW);
+    judged.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok")
+}
+
+#[test]
+fn a_signature_is_of_every_member_of_its_statement() {
+    assert_eq!(word(&required(), &Given::by(&key(1))), "ok");
+    type Alter = fn(&mut Given);
+    let altered: [(Alter, &str); 9] = [
+        (|given| given.tenant.0 = "second".into(), "bad_signature"),
+        (|given| given.tenant.0 = "third".into(), "unknown_approver"),
+        (|given| given.operation_id.0 = hex32(4), "bad_signature"),
+        (|given| given.key_id.0 = hex32(4), "bad_signature"),
+        (|given| given.intent_hash = hex32(4), "bad_signature"),
+        (|given| given.approval.claimed_at_ms += 1, "bad_signature"),
+        (|given| given.approval.roles.clear(), "bad_signature"),
+        (|given| given.approval.roles.push("treasurer".into()), "role_not_held"),
+        (|given| given.approval.subject_id = "bob".into(), "unknown_key"),
+    ];
+    for (index, (alter, expected)) in altered.into_iter().enumerate() {
+        let mut given = Given::by(&key(1));
+        alter(&mut given);
+        assert_eq!(word(&required(), &given), expected, "{index}");
+    }
+}
+
+#[test]
+fn a_signature_has_one_form_and_one_key() {
+    let mut given = Given::by(&key(1));
+    given.alter_signature(|signature| signature[5] ^= 1);
+    assert_eq!(word(&required(), &given), "bad_signature");
+    // S + L verifies where the check is not strict (RFC 8032, section 8.4).
+    const ORDER: [u8; 32] = [
+        0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+    ];
+    let mut given = Given::by(&key(1));
+    given.alter_signature(|signature| {
+        let mut carry = 0_u16;
+        for (byte, order) in signature[32..].iter_mut().zip(ORDER) {
+            carry += u16::from(*byte) + u16::from(order);
+            *byte = carry as u8;
+            carry >>= 8;
+        }
+    });
+    assert_eq!(word(&required(), &given), "bad_signature");
+    assert_eq!(word(&required(), &Given::by(&key(9))), "unknown_key");
+    // Another's key under one's own name, and one's own under another's.
+    assert_eq!(word(&required(), &Given::by(&key(2))), "unknown_key");
+}
+
+#[test]
+fn a_rule_says_what_becomes_of_approvals_without_a_signature() {
+    let SigningRule::Required(pinned) = required() else { panic!() };
+    let optional = SigningRule::Optional(pinned);
+    let mut unsigned = Given::by(&key(1));
+    unsigned.approval.signature = None;
+    let signed = Given::by(&key(1));
+    assert_eq!([word(&required(), &unsigned), word(&required(), &signed)], ["not_signed", "ok"]);
+    assert_eq!([word(&optional, &unsigned), word(&optional, &signed)], ["ok", "ok"]);
+    assert_eq!(word(&optional, &Given::by(&key(9))), "unknown_key");
+    assert_eq!([word(&SigningRule::Off, &unsigned), word(&SigningRule::Off, &signed)], ["ok", "not_taken"]);
+}
+
+#[test]
+fn an_approval_is_of_its_time() {
+    let at = |claimed_at_ms: i64| {
+        let mut given = Given::by(&key(1));
+        given.approval.claimed_at_ms = claimed_at_ms;
+        given.sign(&key(1));
+        word(&required(), &given)
+    };
+    let now = i64::try_from(NOW.0).unwrap();
+    let skew = i64::try_from(limits::CLOCK_SKEW_MS).unwrap();
+    assert_eq!([at(now - 60_000), at(now - 60_001)], ["ok", "too_old"]);
+    assert_eq!([at(now + skew), at(now + skew + 1)], ["ok", "in_future"]);
+    assert_eq!([at(-1), at(i64::MIN), at(i64::MAX)], ["too_old", "too_old", "in_future"]);
+}
+
+#[test]
+fn a_key_is_of_its_time() {
+    let signing = key(1);
+    let validity = |members: serde_json::Value| {
+        let mut alice = entry("alice", &["default"], &["approver"], &signing);
+        let key = alice["keys"][0].as_object_mut().unwrap();
+        key.extend(members.as_object().unwrap().clone());
+        word(&SigningRule::Required(pinned(registry(&[alice]))), &Given::by(&signing))
+    };
+    let now = NOW.0;
+    assert_eq!(
+        validity(json!({ "not_before_ms": now, "not_after_ms": now + 1, "revoked_at_ms": now + 1 })),
+        "ok"
+    );
+    assert_eq!(validity(json!({ "not_before_ms": now + 1 })), "key_not_yet_valid");
+    assert_eq!(validity(json!({ "not_after_ms": now })), "key_expired");
+    assert_eq!(validity(json!({ "revoked_at_ms": now })), "key_revoked");
+    assert_eq!(validity(json!({ "revoked_at_ms": 0, "not_after_ms": now })), "key_revoked");
+}
+
+#[test]
+fn a_signature_has_one_text() {
+    let sound = json!({ "kind": "ed25519", "public_key": "2a".repeat(32), "signature": "2b".repeat(64) });
+    assert!(serde_json::from_value::<ApprovalSignature>(sound.clone()).is_ok());
+    for (name, value) in [
+        ("signature", json!("2B".repeat(64))),
+        ("signature", json!("2b".repeat(63))),
+        ("public_key", json!("2A".repeat(32))),
+        ("kind", json!("rsa")),
+        ("more", json!(1)),
+    ] {
+        let mut wrong = sound.clone();
+        wrong[name] = value;
+        assert!(serde_json::from_value::<ApprovalSignature>(wrong).is_err(), "{name}");
+    }
+    for text in ["YQ==", "YQ=", "Y", "YR", "a+b/", " YQ", "YQ\n"] {
+        assert!(text.parse::<Base64Url>().is_err(), "{text}");
+    }
+    assert_eq!("YQ".parse::<Base64Url>().unwrap().0, b"a");
+}
+
+/// An approval of a release that knew no signatures has the digest that it had.
+#[test]
+fn old_approvals_hash_as_they_did() {
+    let old =
+        json!([{ "subject_id": "alice", "roles": ["approver"], "claimed_at_ms": 1, "approved_at_ms": 2 }]);
+    let read: Vec<Approval> = serde_json::from_value(old.clone()).unwrap();
+    assert_eq!(json!(read), old);
+    let root = canonical::digest("svc/approvals/v1", &json!({ "intent_hash": hex32(1), "approvals": old }));
+    assert_eq!(approvals_root(hex32(1), &read).unwrap(), root.unwrap());
+    let mut signed = read.clone();
+    signed[0].signature = Given::by(&key(1)).approval.signature;
+    assert_ne!(approvals_root(hex32(1), &signed).unwrap(), approvals_root(hex32(1), &read).unwrap());
+    let mut other = signed.clone();
+    other[0].signature = Given::by(&key(2)).approval.signature;
+    assert_ne!(approvals_root(hex32(1), &signed).unwrap(), approvals_root(hex32(1), &other).unwrap());
+}

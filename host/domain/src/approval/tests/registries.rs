@@ -1,0 +1,138 @@
+use super::{entry, key, public};
+use crate::approval::Approvers;
+use serde_json::{Value, json};
+
+fn line(entries: &[Value]) -> String {
+    let file = json!({ "format": "svc/approvers/v1", "approvers": entries });
+    told(&file.to_string())
+}
+
+/// What is wrong with a text, on one line.
+#[track_caller]
+fn told(text: &str) -> String {
+    let told = Approvers::parse(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(told.lines().count(), 1, "{told}");
+    told
+}
+
+fn alice() -> Value {
+    entry("alice", &["default"], &["approver"], &key(1))
+}
+
+fn webauthn() -> Value {
+    let vectors: Value = serde_json::from_str(include_str!("../../../vectors/webauthn.json")).unwrap();
+    vectors["registry"]["approvers"][0]["keys"][0].clone()
+}
+
+fn with(mut value: Value, pointer: &str, other: Value) -> Value {
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    match value.pointer_mut(parent).unwrap() {
+        Value::Object(members) => drop(members.insert(name.to_owned(), other)),
+        Value::Array(items) => items[name.parse::<usize>().unwrap()] = other,
+        scalar => panic!("{scalar}"),
+    }
+    value
+}
+
+#[test]
+fn entries_that_are_impossible() {
+    let point_off_the_curve = format!("04{}", "01".repeat(64));
+    let compressed = webauthn()["public_key"].as_str().unwrap()[..66].replacen("04", "02", 1);
+    let with_webauthn =
+        |pointer: &str, other: Value| with(with(alice(), "/keys/0", webauthn()), pointer, other);
+    for (wrong, part) in [
+        (
+            with(alice(), "/subject_id", json!("")),
+            "approver ``: `subject_id` must have names of 1 to 1024 bytes",
+        ),
+        (with(alice(), "/tenants", json!([])), "`tenants` must have 1 to 64 entries"),
+        (with(alice(), "/tenants", json!(["*", "default"])), "`tenants` must name tenants, or `*` alone"),
+        (with(alice(), "/tenants", json!(["a", "a"])), "`tenants` has `a` twice"),
+        (with(alice(), "/roles", json!([])), "`roles` must have 1 to 64 entries"),
+        (with(alice(), "/roles", json!([""])), "`roles` must have names"),
+        (with(alice(), "/keys", json!([])), "`keys` must have 1 to 32 entries"),
+        (with(alice(), "/keys", json!(vec![webauthn(); 33])), "`keys` must have 1 to 32 entries"),
+        // The identity, and bytes that are no point.
+        (
+            with(alice(), "/keys/0/public_key", json!(format!("01{}", "00".repeat(31)))),
+            "must be an Ed25519 public key",
+        ),
+        (
+            with(alice(), "/keys/0/public_key", json!(format!("02{}", "00".repeat(31)))),
+            "must be an Ed25519 public key",
+        ),
+        (
+            with(with(alice(), "/keys/0/not_before_ms", json!(2)), "/keys/0/not_after_ms", json!(2)),
+            "`not_before_ms` must be before",
+        ),
+        (with_webauthn("/keys/0/credential_id", json!("")), "`credential_id` must have 1 to 768 bytes"),
+        (with_webauthn("/keys/0/rp_id", json!("")), "`rp_id` must have names"),
+        (with_webauthn("/keys/0/origins", json!([])), "`origins` must have 1 to 64 entries"),
+        (with_webauthn("/keys/0/public_key", json!(point_off_the_curve)), "uncompressed point of P-256"),
+        (with_webauthn("/keys/0/public_key", json!(compressed)), "uncompressed point of P-256"),
+        (with_webauthn("/keys/0/public_key", json!("zz")), "must be lowercase hexadecimal"),
+        (with_webauthn("/keys/0/algorithm", json!("EdDSA")), "`public_key` must be 32 bytes"),
+    ] {
+        let told = line(&[wrong]);
+        assert!(told.contains(part), "{told}");
+    }
+}
+
+#[test]
+fn texts_that_are_no_registry() {
+    let sound = json!({ "format": "svc/approvers/v1", "approvers": [alice()] });
+    assert!(Approvers::parse(sound.to_string().as_bytes()).is_ok());
+    let public = public(&key(1)).to_string();
+    let text = sound.to_string();
+    for (wrong, part) in [
+        ("{".to_owned(), "EOF"),
+        ("{}".to_owned(), "missing field `format`"),
+        (text.replace("/v1", "/v2"), "format `svc/approvers/v2`"),
+        (text.replacen("\"roles\"", "\"rules\"", 1), "unknown field `rules`"),
+        (text.replacen("\"kind\"", "\"more\":1,\"kind\"", 1), "unknown field `more`"),
+        (text.replacen("\"roles\"", "\"roles\":[\"approver\"],\"roles\"", 1), "duplicate field `roles`"),
+        (
+            text.replacen("\"public_key\"", &format!("\"public_key\":\"{public}\",\"public_key\""), 1),
+            "duplicate",
+        ),
+        (text.replacen("\"kind\"", "\"kind\":\"ed25519\",\"kind\"", 1), "duplicate"),
+        (text.replacen("\"kind\"", "\"not_after_ms\":null,\"kind\"", 1), "left out"),
+        (text.replacen("\"ed25519\"", "\"rsa\"", 1), "unknown variant `rsa`"),
+        (text.replacen(&public, &public.to_uppercase(), 1), "64 lowercase hexadecimal"),
+        (text.clone() + "x", "trailing"),
+        (json!(["svc/approvers/v1", [alice()]]).to_string(), "objects must be written with their names"),
+        (" ".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),
+    ] {
+        let told = told(&wrong);
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn one_key_is_one_person() {
+    let bob = |seed| entry("bob", &["default"], &["approver"], &key(seed));
+    assert_eq!(line(&[alice(), bob(1)]), "approvers `alice` and `bob` have the same key");
+    assert_eq!(
+        line(&[alice(), entry("alice", &["default"], &["other"], &key(2))]),
+        "approver `alice` stands twice for one tenant"
+    );
+    assert_eq!(
+        line(&[alice(), entry("alice", &["*"], &["other"], &key(2))]),
+        "approver `alice` stands twice for one tenant"
+    );
+    let namesake = entry("alice", &["second"], &["approver"], &key(2));
+    let file = json!({ "format": "svc/approvers/v1", "approvers": [alice(), namesake] });
+    assert!(Approvers::parse(file.to_string().as_bytes()).is_ok());
+    // The same key as a credential's, and a credential's id under two keys.
+    let as_credential = with(webauthn(), "/algorithm", json!("EdDSA"));
+    let as_credential = with(as_credential, "/public_key", json!(public(&key(1))));
+    let two = with(bob(2), "/keys/0", as_credential);
+    assert_eq!(line(&[alice(), two]), "approvers `alice` and `bob` have the same key");
+    let one = with(alice(), "/keys/0", webauthn());
+    let another = with(webauthn(), "/algorithm", json!("EdDSA"));
+    let another = with(another, "/public_key", json!(public(&key(2))));
+    let two = with(bob(2), "/keys/0", another);
+    assert_eq!(line(&[one, two]), "approvers `alice` and `bob` have the same credential");
+    let twice = with(alice(), "/keys", json!([alice()["keys"][0], alice()["keys"][0]]));
+    assert_eq!(line(&[twice]), "approvers `alice` and `alice` have the same key");
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Writes approval_statement.json: what approvers sign, from the specification's words. Standard library alone; shares
+nothing with the gateway's code. Run it beside the file: python3 approval_statement.py > approval_statement.json
+"""
+import hashlib
+import json
+
+TAG = "svc/approval-statement/v1"
+HEX = {"intent_hash": "11", "key_id": "22", "operation_id": "33"}
+
+
+def text(value):
+    """RFC 8785, section 3.2.2.2: what ECMAScript's JSON.stringify writes."""
+    short = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+    return '"' + "".join(short.get(c, c if ord(c) >= 32 else f"\\u{ord(c):04x}") for c in value) + '"'
+
+
+def message(statement):
+    roles = "[" + ",".join(text(role) for role in statement["roles"]) + "]"
+    members = [
+        ("approved_at_ms", text(str(statement["approved_at_ms"]))),  # integers are decimal strings
+        ("intent_hash", text(statement["intent_hash"])),
+        ("key_id", text(statement["key_id"])),
+        ("operation_id", text(statement["operation_id"])),
+        ("roles", roles),
+        ("subject_id", text(statement["subject_id"])),
+        ("tenant", text(statement["tenant"])),
+    ]
+    return TAG + "{" + ",".join(f"{text(name)}:{value}" for name, value in members) + "}"
+
+
+def statement(subject_id="alice", roles=("approver",), approved_at_ms=1790000000000, tenant="default", **other):
+    hashes = {name: byte * 32 for name, byte in HEX.items()}
+    return {**hashes, "subject_id": subject_id, "roles": list(roles), "approved_at_ms": approved_at_ms,
+            "tenant": tenant, **other}
+
+
+STATEMENTS = {
+    "an approver in one role": statement(),
+    "two roles, in their order": statement(roles=["treasurer", "approver"]),
+    "the same roles, in the other order": statement(roles=["approver", "treasurer"]),
+    "no role": statement(roles=[]),
+    "another tenant": statement(tenant="other"),
+    "another operation": statement(operation_id="34" * 32),
+    "another key": statement(key_id="23" * 32),
+    "another intent": statement(intent_hash="12" * 32),
+    "before the epoch": statement(approved_at_ms=-1),
+    "a time that a double rounds": statement(approved_at_ms=9007199254740993),
+    "names with quotes, controls and other scripts": statement(
+        subject_id='ålice "A" \\ 🔑', roles=["a,b", "c\u0001\n\u007f"], tenant="{roles}"),
+}
+VECTORS = [
+    {"name": name, "statement": one, "message": message(one),
+     "sha256": hashlib.sha256(message(one).encode()).hexdigest()}
+    for name, one in STATEMENTS.items()
+]
+if __name__ == "__main__":
+    print(json.dumps(VECTORS, indent=2, ensure_ascii=False))

@@ -1,0 +1,62 @@
+//! The approvers: each signed its own approval of this very operation, with a key that was valid then. What nobody signed
+//! is the gateway's word, and is said to be.
+
+use super::report::{Findings, Report};
+use super::story::Story;
+use crate::roots::Roots;
+use gateway_domain::approval::{Approval, ApprovalFault};
+use gateway_domain::operation::{Change, Event};
+
+const NAME: &str = "approvals signed";
+
+pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
+    let recorded = story.events.iter().enumerate();
+    let recorded: Vec<_> =
+        recorded.filter_map(|(index, event)| Some((index, event, approval(event)?))).collect();
+    if recorded.is_empty() {
+        report.open(NAME, "nobody approved");
+        return;
+    }
+    let (mut findings, mut n_signed, mut unsigned) = (Findings::default(), 0_usize, Vec::new());
+    for (index, event, approval) in &recorded {
+        let at = format!("/events/{index}/event/change/approval/signature");
+        match (&approval.signature, &roots.approvers) {
+            (Some(signature), Some(approvers)) => {
+                let statement = story.operation.matter().statement(approval);
+                match approvers.verify(&statement, signature, event.at_ms) {
+                    Ok(()) => n_signed = n_signed.saturating_add(1),
+                    Err(fault) => findings.add(at, words(&approval.subject_id, &fault)),
+                }
+            }
+            (None, _) if roots.requires_signatures => {
+                findings.add(at, words(&approval.subject_id, &ApprovalFault::NotSigned));
+            }
+            (None, _) | (Some(_), None) => unsigned.push(approval.subject_id.as_str()),
+        }
+    }
+    if n_signed > 0 || !findings.is_empty() {
+        report.add(NAME, findings, format!("{n_signed} of {} by the approvers themselves", recorded.len()));
+    }
+    if !unsigned.is_empty() {
+        let why = if roots.approvers.is_none() && recorded.iter().any(|(.., one)| one.signature.is_some()) {
+            "the roots name no approvers"
+        } else {
+            "not signed by its approver"
+        };
+        let who = unsigned.join("`, `");
+        report.open(NAME, format!("the approval of `{who}` rests on the gateway's word: {why}"));
+    }
+}
+
+fn approval(event: &Event) -> Option<&Approval> {
+    match &event.change {
+        Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } => {
+            Some(approval)
+        }
+        _ => None,
+    }
+}
+
+fn words(subject_id: &str, fault: &ApprovalFault) -> String {
+    format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str())
+}

@@ -1,0 +1,82 @@
+//! What the approvals of an admission must be: enough of them, by this node's own count; and where it verifies signatures,
+//! each its approver's own, over this very operation. Pure, as `judge` is.
+
+use crate::call::{AdmitRequest, Owner};
+use crate::error::{Code, NodeError, Rejection};
+use crate::judge::refused;
+use crate::node::NodeConfig;
+use gateway_domain::admission::AdmissionDecision;
+use gateway_domain::approval::{Matter, SigningRule, approvals_root, n_distinct_subjects};
+use gateway_domain::intent::{Intent, OperationType, key_id};
+use gateway_domain::time::EpochMs;
+
+/// The decision rests on exactly these approvals, and they are enough by this node's own count.
+pub(crate) fn check_approvals(
+    config: &NodeConfig,
+    request: &AdmitRequest,
+    decision: &AdmissionDecision,
+    now: EpochMs,
+) -> Result<(), NodeError> {
+    if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
+        return Err(refused("the decision rests on other approvals").into());
+    }
+    match &config.signed_approvals {
+        SigningRule::Off => {}
+        rule @ (SigningRule::Optional(_) | SigningRule::Required(_)) => {
+            check_signatures(rule, request, decision, now)?;
+        }
+    }
+    let n_approved = n_distinct_subjects(&request.approvals);
+    let required = required(config, decision.operation_type);
+    if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
+        return Err(refused(format!("{n_approved} of {required} approvals")).into());
+    }
+    Ok(())
+}
+
+/// A key made on first use has no approver: where every approval must be signed there is none.
+fn required(config: &NodeConfig, operation_type: OperationType) -> u32 {
+    let is_exempt = config.keys_without_approvals
+        && operation_type == OperationType::KeyCreate
+        && !config.signed_approvals.is_required();
+    if is_exempt { 0 } else { config.required_approvals }
+}
+
+/// Every approval the decision rests on is of this tenant, operation, key and intent, in its approver's own word.
+fn check_signatures(
+    rule: &SigningRule,
+    request: &AdmitRequest,
+    decision: &AdmissionDecision,
+    now: EpochMs,
+) -> Result<(), NodeError> {
+    let owner =
+        request.owner.as_ref().ok_or_else(|| refused("the admission does not say whose key it is"))?;
+    check_owner(owner, &request.intent, decision)?;
+    let matter = Matter {
+        tenant: &owner.tenant,
+        operation_id: decision.operation_id,
+        key_id: decision.key_id,
+        intent_hash: decision.intent_hash,
+    };
+    for approval in &request.approvals {
+        rule.check(&matter, approval, now).map_err(|fault| {
+            let subject_id = &approval.subject_id;
+            let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());
+            Rejection::new(Code::ApprovalRefused, detail)
+        })?;
+    }
+    Ok(())
+}
+
+/// The caller's word for tenant and name is only believed as far as they name the keys of the decision.
+fn check_owner(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
+    if key_id(&owner.tenant, &owner.key_ref)? != decision.key_id {
+        return Err(refused("the key of the decision is not this tenant's key of this name").into());
+    }
+    if let (Intent::Rotate(rotate), Some(target)) = (intent, &decision.target)
+        && key_id(&owner.tenant, &rotate.new_key_ref)? != target.key_id
+    {
+        return Err(refused("the new key of the decision is not the one the intent names").into());
+    }
+    Ok(())
+}

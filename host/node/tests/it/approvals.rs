@@ -1,0 +1,304 @@
+//! A gateway that is wholly compromised, with the authority's real key: whatever it makes of approvals, nodes that verify
+//! signatures admit nothing that the approvers did not sign.
+
+use crate::support::{Group, KEY, NOW, code};
+use gateway_domain::approval::testing::{Authenticator, approval, entry, key, key_entry, registry, signed};
+use gateway_domain::approval::{Approval, Approvers, Matter, Pinned, SigningRule, approvals_root};
+use gateway_domain::ids::{KeyId, KeyRef, Tenant};
+use gateway_domain::intent::{Intent, key_id};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_node::testing::{Case, SUITES, asset_action, hex32, roster, rotate};
+use gateway_node::{AdmitRequest, Code, ExecuteSecrets, Node, NodeError, Owner};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const AGE_MAX_MS: u64 = 500;
+
+/// Alice has a key, one revoked and one expired; Bob a key and a credential; Carol approves for another tenant.
+fn pinned() -> Pinned {
+    let with = |key: Value, name: &str, at: u64| {
+        let mut key = key;
+        key[name] = json!(at);
+        key
+    };
+    let alice = entry(
+        "alice",
+        &[
+            key_entry(&key(1)),
+            with(key_entry(&key(11)), "revoked_at_ms", NOW),
+            with(key_entry(&key(12)), "not_after_ms", NOW),
+            with(key_entry(&key(13)), "not_before_ms", NOW + 1),
+        ],
+    );
+    let bob = entry("bob", &[key_entry(&key(2)), Authenticator::new(20).entry()]);
+    let mut carol = entry("carol", &[key_entry(&key(3))]);
+    carol["tenants"] = json!(["second"]);
+    let approvers = Approvers::parse(registry(&[alice, bob, carol]).as_bytes()).unwrap();
+    Pinned { approvers: Arc::new(approvers), age_max_ms: AGE_MAX_MS }
+}
+
+fn owner(tenant: &str, key_ref: &str) -> Owner {
+    Owner { tenant: Tenant(tenant.into()), key_ref: KeyRef(key_ref.into()) }
+}
+
+async fn group() -> Group {
+    let mut group = Group::with_key(3, 2, SUITES[0]).await;
+    group.set_signed_approvals(SigningRule::Required(pinned())).await;
+    group
+}
+
+/// What approvals of a case are about, whatever was done to it since.
+fn matter<'a>(case: &Case, tenant: &'a Tenant) -> Matter<'a> {
+    let decision = &case.decision;
+    let (operation_id, key_id, intent_hash) = (decision.operation_id, decision.key_id, decision.intent_hash);
+    Matter { tenant, operation_id, key_id, intent_hash }
+}
+
+fn at(subject_id: &str) -> Approval {
+    approval(subject_id, i64::try_from(NOW).unwrap())
+}
+
+/// The approvals, and a decision that rests on them.
+fn resting_on(mut case: Case, approvals: Vec<Approval>) -> Case {
+    case.decision.approvals_root = approvals_root(case.decision.intent_hash, &approvals).unwrap();
+    case.approvals = approvals;
+    case.owner = Some(owner("default", "treasury"));
+    case
+}
+
+/// By Alice with her key and Bob with his authenticator: what they see is what they sign.
+fn approved(case: Case) -> Case {
+    let tenant = Tenant("default".into());
+    let matter = matter(&case, &tenant);
+    let alice = signed(at("alice"), &matter, &key(1));
+    let bob = Authenticator::new(20).signed(at("bob"), &matter);
+    resting_on(case, vec![alice, bob])
+}
+
+fn action(group: &Group) -> Case {
+    group.case(1, asset_action(&[0, 1, 2], 7))
+}
+
+/// No node admits it, nor does anything that follows: the code and the words of the refusal.
+async fn refused(group: &Group, case: &Case) -> (Code, String) {
+    let request: AdmitRequest = case.request();
+    let mut words = None;
+    for (node, participant) in group.nodes.iter().zip(0..) {
+        let Err(NodeError::Rejected(rejection)) = node.admit(&request).await else {
+            panic!("admitted: {request:?}")
+        };
+        let receipt =
+            node.materialize_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await;
+        assert_eq!(code(receipt), Code::StepOutOfOrder);
+        let call = case.call(participant, EffectStep::Execute, 1, 1);
+        let nonces = node.signing_commit(&call, &ExecuteSecrets::default()).await;
+        assert_eq!(code(nonces), Code::StepOutOfOrder);
+        words = Some((rejection.code, rejection.detail));
+    }
+    words.unwrap()
+}
+
+#[track_caller]
+fn assert_says(refusal: (Code, String), expected: Code, part: &str) {
+    assert_eq!(refusal.0, expected, "{}", refusal.1);
+    assert!(refusal.1.contains(part), "{part}: {}", refusal.1);
+}
+
+async fn assert_approval_refused(group: &Group, case: &Case, fault: &str) {
+    assert_says(refused(group, case).await, Code::ApprovalRefused, &format!("`{fault}`"));
+}
+
+#[tokio::test]
+async fn what_the_approvers_signed_is_admitted_and_signed() {
+    let group = group().await;
+    let case = approved(action(&group));
+    group.admit(&case).await;
+    group.sign(&case, 1).await;
+}
+
+#[tokio::test]
+async fn invented_approvals_are_refused() {
+    let group = group().await;
+    let case = || approved(action(&group));
+    let tenant = Tenant("default".into());
+    let genuine = case();
+    let alice = genuine.approvals[0].clone();
+    // Nobody signed.
+    let unsigned = resting_on(action(&group), vec![alice.clone(), at("bob")]);
+    assert_approval_refused(&group, &unsigned, "not_signed").await;
+    // Signed by the gateway, with a key of its own.
+    let own = signed(at("bob"), &matter(&genuine, &tenant), &key(66));
+    assert_approval_refused(&group, &resting_on(action(&group), vec![alice.clone(), own]), "unknown_key")
+        .await;
+    // In the name of somebody who may not approve, signed by somebody who may.
+    let nobody = signed(at("mallory"), &matter(&genuine, &tenant), &key(2));
+    let nobody = resting_on(action(&group), vec![alice.clone(), nobody]);
+    assert_approval_refused(&group, &nobody, "unknown_approver").await;
+    // Alice under another name, and under her own twice.
+    let mut renamed = alice.clone();
+    renamed.subject_id = "bob".into();
+    let renamed = resting_on(action(&group), vec![alice.clone(), renamed]);
+    assert_approval_refused(&group, &renamed, "unknown_key").await;
+    let later =
+        signed(approval("alice", i64::try_from(NOW).unwrap() - 1), &matter(&genuine, &tenant), &key(1));
+    for second in [alice.clone(), later] {
+        let twice = resting_on(action(&group), vec![alice.clone(), second]);
+        assert_says(refused(&group, &twice).await, Code::AdmissionRefused, "1 of 2 approvals");
+    }
+    // None at all.
+    let none = resting_on(action(&group), vec![]);
+    assert_says(refused(&group, &none).await, Code::AdmissionRefused, "0 of 2 approvals");
+    // Others than the decision rests on.
+    let mut others = case();
+    others.approvals.pop();
+    assert_says(refused(&group, &others).await, Code::AdmissionRefused, "rests on other approvals");
+}
+
+#[tokio::test]
+async fn approvals_are_of_one_operation_one_intent_and_one_key() {
+    let group = group().await;
+    let approvals = approved(action(&group)).approvals;
+    // Of another operation with the same intent.
+    let replayed = group.case(2, asset_action(&[0, 1, 2], 7));
+    assert_approval_refused(&group, &resting_on(replayed, approvals.clone()), "bad_signature").await;
+    // Of another intent under the same operation.
+    let other_intent = group.case(1, asset_action(&[0, 1, 2], 8));
+    assert_approval_refused(&group, &resting_on(other_intent, approvals.clone()), "bad_signature").await;
+    // For another key of the same tenant: an intent to sign a digest does not name its key.
+    let mut other_key = action(&group);
+    other_key.decision.key_id = key_id(&Tenant("default".into()), &KeyRef("vault".into())).unwrap();
+    let mut other_key = resting_on(other_key, approvals.clone());
+    other_key.owner = Some(owner("default", "vault"));
+    assert_approval_refused(&group, &other_key, "bad_signature").await;
+    // With roles, or a time, that the approver did not say.
+    for alter in [(|one: &mut Approval| one.claimed_at_ms -= 1) as fn(&mut Approval), |one| one.roles.clear()]
+    {
+        let mut altered = approvals.clone();
+        alter(&mut altered[0]);
+        assert_approval_refused(&group, &resting_on(action(&group), altered), "bad_signature").await;
+    }
+    let mut raised = approvals.clone();
+    raised[0].roles.push("treasurer".into());
+    assert_approval_refused(&group, &resting_on(action(&group), raised), "role_not_held").await;
+}
+
+#[tokio::test]
+async fn approvals_are_of_one_tenant() {
+    let group = group().await;
+    let second = Tenant("second".into());
+    // The key is `default`'s, whatever the gateway says of it.
+    let genuine = approved(action(&group));
+    let elsewhere = [
+        signed(at("carol"), &matter(&genuine, &second), &key(3)),
+        signed(at("alice"), &matter(&genuine, &second), &key(1)),
+    ];
+    let mut lied = resting_on(action(&group), elsewhere.to_vec());
+    lied.owner = Some(owner("second", "treasury"));
+    assert_says(refused(&group, &lied).await, Code::AdmissionRefused, "not this tenant's key");
+    lied.owner = None;
+    assert_says(refused(&group, &lied).await, Code::AdmissionRefused, "does not say whose key");
+    // Carol approves for her tenant, and counts for no other.
+    let carol = signed(at("carol"), &matter(&genuine, &second), &key(3));
+    let carols = resting_on(action(&group), vec![genuine.approvals[0].clone(), carol]);
+    assert_approval_refused(&group, &carols, "unknown_approver").await;
+    // Alice has nothing to say on the second tenant's keys.
+    let mut theirs = action(&group);
+    theirs.decision.key_id = key_id(&second, &KeyRef("treasury".into())).unwrap();
+    let theirs = approved(theirs);
+    let mut theirs = resting_on(theirs.clone(), theirs.approvals);
+    theirs.owner = Some(owner("second", "treasury"));
+    assert_approval_refused(&group, &theirs, "unknown_approver").await;
+}
+
+#[tokio::test]
+async fn keys_and_approvals_are_of_their_time() {
+    let group = group().await;
+    let tenant = Tenant("default".into());
+    let bob = approved(action(&group)).approvals[1].clone();
+    for (byte, fault) in [(11, "key_revoked"), (12, "key_expired"), (13, "key_not_yet_valid")] {
+        let alice = signed(at("alice"), &matter(&action(&group), &tenant), &key(byte));
+        assert_approval_refused(&group, &resting_on(action(&group), vec![alice, bob.clone()]), fault).await;
+    }
+    // Kept until it suits somebody.
+    let case = approved(action(&group));
+    group.set_time(NOW + AGE_MAX_MS + 1);
+    assert_approval_refused(&group, &case, "too_old").await;
+    group.set_time(NOW + AGE_MAX_MS - 1);
+    group.admit(&case).await;
+}
+
+#[tokio::test]
+async fn assertions_are_made_by_a_verified_user_at_the_right_place_over_this_statement() {
+    let group = group().await;
+    let tenant = Tenant("default".into());
+    let alice = approved(action(&group)).approvals[0].clone();
+    let case = |bob: Approval| resting_on(action(&group), vec![alice.clone(), bob]);
+    let device = Authenticator::new(20);
+    let by = |device: &Authenticator| device.signed(at("bob"), &matter(&action(&group), &tenant));
+    for (flags, fault) in [(0x01, "user_not_verified"), (0x04, "user_not_present")] {
+        let device = device.with_flags(flags);
+        assert_approval_refused(&group, &case(by(&device)), fault).await;
+    }
+    let elsewhere = device.at_origin("https://evil.example");
+    assert_approval_refused(&group, &case(by(&elsewhere)), "wrong_origin").await;
+    let stranger = Authenticator::new(21);
+    assert_approval_refused(&group, &case(by(&stranger)), "unknown_key").await;
+    // What Bob touched his authenticator for was another operation.
+    let of_another = group.case(2, asset_action(&[0, 1, 2], 7));
+    let other = device.signed(at("bob"), &matter(&of_another, &tenant));
+    assert_approval_refused(&group, &case(other), "wrong_challenge").await;
+}
+
+#[tokio::test]
+async fn where_signatures_are_optional_a_wrong_one_is_still_wrong() {
+    let mut group = group().await;
+    group.set_signed_approvals(SigningRule::Optional(pinned())).await;
+    let tenant = Tenant("default".into());
+    let own = signed(at("bob"), &matter(&action(&group), &tenant), &key(66));
+    let forged = resting_on(action(&group), vec![at("alice"), own]);
+    assert_approval_refused(&group, &forged, "unknown_key").await;
+    group.admit(&resting_on(action(&group), vec![at("alice"), at("dave")])).await;
+}
+
+/// A node cannot tell a key made on first use from another: where every approval is signed, there is none.
+#[tokio::test]
+async fn keys_without_approvals_are_not_made_where_signatures_are_required() {
+    let group = Group::open(1).await;
+    let case = resting_on(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
+    for (participant, rule, expected) in [
+        (7, SigningRule::Required(pinned()), Some(Code::AdmissionRefused)),
+        (8, SigningRule::Optional(pinned()), None),
+        (9, SigningRule::Off, None),
+    ] {
+        let mut config = group.config(participant);
+        config.participant = ParticipantIndex(0);
+        config.keys_without_approvals = true;
+        config.signed_approvals = rule;
+        let answer = Node::open(config).await.unwrap().admit(&case.request()).await;
+        match expected {
+            Some(expected) => assert_eq!(code(answer), expected),
+            None => drop(answer.unwrap()),
+        }
+    }
+}
+
+/// The approvers of a rotation approved the new key's name: the node holds the decision to it.
+#[tokio::test]
+async fn a_rotation_makes_the_key_that_was_approved() {
+    let group = group().await;
+    let change = |new_key: KeyId| {
+        let target = gateway_domain::admission::Target {
+            key_id: new_key,
+            epoch: gateway_domain::ids::EpochName("2".into()),
+            participants: roster(&[0, 1, 2]),
+            threshold: gateway_domain::roster::Threshold(2),
+        };
+        let intent: Intent = rotate("2", &[0, 1, 2], 2);
+        approved(group.case(1, intent).changing(&roster(&[0, 1, 2]), target))
+    };
+    let other = refused(&group, &change(KeyId(hex32(44)))).await;
+    assert_says(other, Code::AdmissionRefused, "not the one the intent names");
+    let named = key_id(&Tenant("default".into()), &KeyRef("successor".into())).unwrap();
+    group.admit(&change(named)).await;
+}

@@ -1,0 +1,97 @@
+//! Approvers who sign: a registry on disk, and bodies made from what a view says.
+
+use gateway_domain::approval::testing::{Authenticator, approval, key, key_entry, registry, signed};
+use gateway_domain::approval::{Approval, Matter};
+use gateway_domain::ids::Tenant;
+use gateway_engine::ports::TellTime;
+use operation_gateway::SystemClock;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Alice with a key; Bob with a key and an authenticator; Tina, who is a treasurer too; Carol, who submits.
+pub(crate) struct Signers {
+    folder: TempDir,
+    path: String,
+    pub(crate) device: Authenticator,
+}
+
+impl Signers {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvers.json").display().to_string();
+        let signers = Self { folder, path, device: Authenticator::new(20) };
+        std::fs::write(&signers.path, registry(&signers.entries())).unwrap();
+        signers
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Value> {
+        let entry = |subject: &str, roles: &[&str], keys: &[Value]| json!({ "subject_id": subject, "tenants": ["default"], "roles": roles, "keys": keys });
+        vec![
+            entry("alice", &["approver"], &[key_entry(&key(1))]),
+            entry("bob", &["approver"], &[key_entry(&key(2)), self.device.entry()]),
+            entry("tina", &["approver", "treasurer"], &[key_entry(&key(3))]),
+            entry("carol", &["approver"], &[key_entry(&key(4))]),
+        ]
+    }
+
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// The registry's path.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Settings by which approvals are verified.
+    pub(crate) fn given<'a>(&'a self, rule: &'a str) -> [(&'a str, &'a str); 2] {
+        [("signed_approvals", rule), ("approvers_file", &self.path)]
+    }
+
+    /// As each of them signs: Bob with his authenticator, the others with their keys.
+    pub(crate) fn body(&self, view: &Value, subject: &str) -> Value {
+        self.body_as(view, subject, &["approver"])
+    }
+
+    pub(crate) fn body_as(&self, view: &Value, subject: &str, roles: &[&str]) -> Value {
+        let approval =
+            Approval { roles: roles.iter().map(|role| (*role).to_owned()).collect(), ..fresh(subject) };
+        let signs = |seed: u8| signed_over(view, |matter| signed(approval.clone(), matter, &key(seed)));
+        body(&match subject {
+            "bob" => signed_over(view, |matter| self.device.signed(approval.clone(), matter)),
+            "alice" => signs(1),
+            "tina" => signs(3),
+            "carol" => signs(4),
+            other => panic!("{other} signs nothing"),
+        })
+    }
+}
+
+/// An approval of now.
+pub(crate) fn fresh(subject: &str) -> Approval {
+    approval(subject, i64::try_from(SystemClock.now().0).unwrap())
+}
+
+/// What a view asks to be signed.
+pub(crate) fn signed_over(view: &Value, sign: impl FnOnce(&Matter<'_>) -> Approval) -> Approval {
+    let stated = &view["approval_statement"];
+    let text = |name: &str| stated[name].as_str().unwrap_or_else(|| panic!("no {name} in {view}")).to_owned();
+    let tenant = Tenant(text("tenant"));
+    sign(&Matter {
+        tenant: &tenant,
+        operation_id: text("operation_id").parse().unwrap(),
+        key_id: text("key_id").parse().unwrap(),
+        intent_hash: text("intent_hash").parse().unwrap(),
+    })
+}
+
+/// The body that says it.
+pub(crate) fn body(approval: &Approval) -> Value {
+    let mut body = json!({
+        "subject_id": approval.subject_id, "roles": approval.roles, "approved_at_ms": approval.claimed_at_ms,
+    });
+    if let Some(signature) = &approval.signature {
+        body["signature"] = json!(signature);
+    }
+    body
+}

@@ -1,0 +1,169 @@
+//! Approving from the command line, on the real process.
+
+use crate::harness::approvers::Signers;
+use crate::harness::custody;
+use crate::harness::process::{Process, request, tool};
+use crate::harness::samples::payment;
+use gateway_domain::approval::testing::registry;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn call(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Value {
+    let (status, answer) = request(&process.address, method, path, body).unwrap();
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+struct Person {
+    name: &'static str,
+    key: String,
+}
+
+impl Person {
+    /// Makes a key; the line for the registry.
+    fn new(folder: &Path, name: &'static str) -> (Self, Value) {
+        let key = folder.join(format!("{name}.key")).display().to_string();
+        let (code, line, err) = tool(folder, &[], &["approvers", "key", &key]);
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        let entry: Value = serde_json::from_str(&line).unwrap();
+        let seed = fs::read_to_string(&key).unwrap();
+        assert!(!line.contains(seed.trim()) && !err.contains(seed.trim()));
+        (
+            Self { name, key },
+            json!({ "subject_id": name, "tenants": ["default"], "roles": ["approver"], "keys": [entry] }),
+        )
+    }
+
+    /// The body that approves a view, and what the person was shown.
+    fn sign(&self, folder: &Path, view: &Value) -> (i32, String, String) {
+        let file = folder.join("view.json").display().to_string();
+        fs::write(&file, view.to_string()).unwrap();
+        let arguments = [
+            "approvers",
+            "sign",
+            "--key",
+            &self.key,
+            "--operation",
+            &file,
+            "--subject",
+            self.name,
+            "--role",
+            "approver",
+        ];
+        tool(folder, &[], &arguments)
+    }
+
+    fn approves(&self, process: &Process, folder: &Path, view: &Value, approve: &str) -> Value {
+        let (code, body, shown) = self.sign(folder, view);
+        assert_eq!(code, 0, "{shown}");
+        let seed = fs::read_to_string(&self.key).unwrap();
+        assert!(!body.contains(seed.trim()) && !shown.contains(seed.trim()));
+        assert!(shown.contains("approves operation"), "{shown}");
+        call(process, "POST", approve, Some(&serde_json::from_str(&body).unwrap()))
+    }
+}
+
+#[test]
+fn two_people_approve_a_key_and_a_payment_with_key_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = tempfile::tempdir().unwrap();
+    let ((alice, first), (bob, second)) =
+        (Person::new(people.path(), "alice"), Person::new(people.path(), "bob"));
+    let file = people.path().join("approvers.json").display().to_string();
+    fs::write(&file, registry(&[first, second])).unwrap();
+    let (code, out, err) = tool(people.path(), &[], &["approvers", "check", &file]);
+    assert!(code == 0 && out.ends_with("2 approvers\n") && out.matches("  valid").count() == 2, "{out}{err}");
+
+    let given = [("signed_approvals", "required"), ("approvers_file", file.as_str())];
+    let process = Process::start(folder.path(), None, &given);
+    let create = call(&process, "POST", "/v1/custody/keys", Some(&custody::key("treasury-1")));
+    let on_key = |action| custody::path(&create["operation"], action);
+    // Alice from the answer to the submission, Bob from the operation's own path.
+    alice.approves(&process, people.path(), &create, &on_key("/approve"));
+    let view = call(&process, "GET", &on_key(""), None);
+    bob.approves(&process, people.path(), &view, &on_key("/approve"));
+    call(&process, "POST", &on_key("/execute"), None);
+
+    let submitted = call(&process, "POST", "/v1/operations/sign", Some(&payment("command")));
+    let operation = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    let approve = format!("{operation}/approve");
+    let (status, refused) = request(
+        &process.address,
+        "POST",
+        &approve,
+        Some(&json!({ "subject_id": "alice", "roles": ["approver"], "approved_at_ms": 1 })),
+    )
+    .unwrap();
+    assert_eq!((status, &refused["error"]), (403, &json!("approver_not_permitted")));
+    alice.approves(&process, people.path(), &submitted, &approve);
+    let admitted = bob.approves(&process, people.path(), &submitted, &approve);
+    assert_eq!(admitted["state"], "admitted");
+    let executed = call(&process, "POST", &format!("{operation}/execute"), None);
+    assert_eq!(executed["state"], "executed");
+
+    let (code, roots, err) = tool(folder.path(), &given, &["evidence", "roots"]);
+    assert_eq!(code, 0, "{err}");
+    let roots: Value = serde_json::from_str(&roots).unwrap();
+    assert_eq!(
+        (&roots["signed_approvals"], &roots["approvers"]["approvers"][1]["subject_id"]),
+        (&json!("required"), &json!("bob"))
+    );
+    let evidence = call(&process, "GET", &format!("{operation}/evidence"), None);
+    let (trust, document) = (people.path().join("roots.json"), people.path().join("evidence.json"));
+    fs::write(&trust, roots.to_string()).unwrap();
+    fs::write(&document, evidence.to_string()).unwrap();
+    let (trust, document) = (trust.display().to_string(), document.display().to_string());
+    let (code, out, err) = tool(people.path(), &[], &["evidence", "verify", &document, "--trust", &trust]);
+    assert!(
+        code == 0 && out.contains("ok    approvals signed: 2 of 2 by the approvers themselves"),
+        "{out}{err}"
+    );
+}
+
+/// The signer makes everything itself that can be made: a view that lies gets no signature.
+#[test]
+fn nothing_is_signed_that_is_not_what_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = tempfile::tempdir().unwrap();
+    let (alice, _) = Person::new(people.path(), "alice");
+    let process = Process::start(folder.path(), None, &[]);
+    let submitted = call(&process, "POST", "/v1/operations/sign", Some(&payment("lie")))["operation"].clone();
+    assert_eq!(alice.sign(people.path(), &submitted).0, 0);
+    // A payment that named no key has one in its view.
+    let keyless = crate::harness::samples::with(payment("keyless"), "/key_ref", Value::Null);
+    let keyless = call(&process, "POST", "/v1/operations/sign", Some(&keyless));
+    let (code, _, shown) = alice.sign(people.path(), &keyless);
+    assert!(code == 0 && shown.contains("12500"), "{shown}");
+    for (pointer, value, part) in [
+        ("/intent/amount_minor", json!(1), "the intent that is shown is not the one that is approved"),
+        ("/intent/to_account", json!("acct-mallory"), "the intent that is shown"),
+        ("/intent/key_ref", json!("vault"), "the key is not `vault` of tenant `default`"),
+        ("/approval_statement/tenant", json!("other"), "the key is not `treasury-1` of tenant `other`"),
+        ("/approval_statement/key_id", json!("00".repeat(32)), "the key is not"),
+        ("/approval_statement/intent_hash", json!("00".repeat(32)), "the intent that is shown"),
+        ("/approval_statement/operation_id", json!("00".repeat(32)), "another operation than the view"),
+        ("/approval_statement", Value::Null, "awaits approvals"),
+    ] {
+        let lie = crate::harness::samples::with(submitted.clone(), pointer, value);
+        let (code, out, err) = alice.sign(people.path(), &lie);
+        assert_eq!((code, out.as_str(), err.lines().count()), (1, "", 1), "{pointer}: {err}");
+        assert!(err.contains(part), "{pointer}: {err}");
+    }
+}
+
+#[test]
+fn a_registry_that_is_none_is_one_line() {
+    let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
+    let check = || tool(folder.path(), &[], &["approvers", "check", signers.path()]);
+    let (code, out, _) = check();
+    assert!(code == 0 && out.contains("webauthn FBQUFBQUFBQUFBQUFBQUFA of approve.example"), "{out}");
+    let twice = [signers.entries(), signers.entries()].concat();
+    fs::write(signers.path(), registry(&twice)).unwrap();
+    let (code, out, err) = check();
+    assert_eq!((code, out.as_str(), err.lines().count()), (1, "", 1), "{err}");
+    assert!(err.contains("approvers `alice` and `alice` have the same key"), "{err}");
+    assert!(!signers.folder().join("alice.key").exists());
+}

@@ -1,0 +1,51 @@
+//! A gateway that verifies nothing, with the real authority, on nodes that do: it gets no signature out of them.
+
+use super::key;
+use crate::harness::approvers::Signers;
+use crate::harness::faulty::Faults;
+use crate::harness::samples::{approval, path, payment, submitted, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The nodes ask for signatures, the gateway for none.
+async fn compromised(signers: &Signers) -> World {
+    World::apart(Arc::default(), &[], &signers.given("required")).await
+}
+
+#[tokio::test]
+async fn invented_approvals_end_in_the_nodes_refusal() {
+    let signers = Signers::new();
+    let world = World::apart(Arc::default(), &signers.given("optional"), &signers.given("required")).await;
+    key(&world, &signers, "treasury-1").await;
+    let operation = submitted(&world, &payment("invented")).await;
+    let approve = path(&operation, "/approve");
+    world.post(&approve, &signers.body(&operation, "alice")).await.ok();
+    // What the gateway says that Bob said.
+    let message = world.post(&approve, &approval("bob")).await.fails(409, "operation_failed");
+    assert!(message.contains("refuses: approval of `bob`: `not_signed`"), "{message}");
+    let view = world.get(&path(&operation, "")).await.ok();
+    assert_eq!(
+        (&view["state"], &view["intent"]["failure"]["code"], &view["result"]),
+        (&json!("failed"), &json!("approval_refused"), &json!({}))
+    );
+    world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");
+}
+
+/// In development a key is made on first use, and nobody approves that: where nodes ask for signatures, there is none.
+#[tokio::test]
+async fn no_key_is_made_that_nobody_approved() {
+    let signers = Signers::new();
+    for world in [compromised(&signers).await, World::with(&signers.given("required")).await] {
+        let answer =
+            world.post("/v1/operations/sign", &with(payment("first"), "/key_ref", Value::Null)).await;
+        let message = answer.fails(503, "runtime_unavailable");
+        assert!(
+            message.contains("the key of this operation is not made") && message.contains("0 of 2"),
+            "{message}"
+        );
+    }
+    let faults: Arc<Faults> = Arc::default();
+    let world = World::apart(faults, &[], &[]).await;
+    submitted(&world, &with(payment("first"), "/key_ref", Value::Null)).await;
+}

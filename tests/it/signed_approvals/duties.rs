@@ -1,0 +1,69 @@
+//! Separation of duties and roles that the policy requires, with approvers who sign; both families.
+
+use super::key;
+use crate::harness::approvers::Signers;
+use crate::harness::custody;
+use crate::harness::samples::{path, payment, submitted, with};
+use crate::harness::world::World;
+use serde_json::json;
+
+const STRICT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
+
+#[tokio::test]
+async fn the_submitter_s_own_signature_does_not_count() {
+    let signers = Signers::new();
+    let given = [&signers.given("required")[..], &[("separation_of_duties", "true")]].concat();
+    let world = World::with(&given).await;
+    key(&world, &signers, "treasury-1").await;
+    let operation = submitted(&world, &payment("own")).await;
+    let own = world.post(&path(&operation, "/approve"), &signers.body(&operation, "carol")).await;
+    let message = own.fails(403, "approver_not_permitted");
+    assert!(message.contains("the submitter cannot approve"), "{message}");
+    let sign = with(custody::sign("own"), "/client/subject_id", json!("alice"));
+    let sign = custody::submitted(&world, &custody::on_key("treasury-1", "/sign"), &sign).await;
+    let own = world.post(&custody::path(&sign, "/approve"), &signers.body(&sign, "alice")).await;
+    own.fails(403, "approver_not_permitted");
+    assert_eq!(world.get(&path(&operation, "")).await.ok()["approvals"]["approved"], 0);
+}
+
+#[tokio::test]
+async fn a_caller_signs_as_itself() {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("required")).await;
+    key(&world, &signers, "treasury-1").await;
+    let operation = submitted(&world, &payment("self")).await;
+    let identity = [
+        ("x-client-id", "desk"),
+        ("x-subject-id", "alice"),
+        ("x-roles", "approver"),
+        ("x-scopes", "operations.approve"),
+    ];
+    let approve = path(&operation, "/approve");
+    let message = world
+        .call_as(&identity, "POST", &approve, &signers.body(&operation, "bob"))
+        .await
+        .fails(403, "approver_not_permitted");
+    assert!(message.contains("must be the caller's own"), "{message}");
+    world.call_as(&identity, "POST", &approve, &signers.body(&operation, "alice")).await.ok();
+}
+
+/// The third tier of the strict policy asks for three people, a treasurer among them: a role that only she signs.
+#[tokio::test]
+async fn a_role_that_the_policy_requires_is_one_that_its_holder_signed() {
+    let signers = Signers::new();
+    let given = [&signers.given("required")[..], &[("policy_bundle", STRICT)]].concat();
+    let world = World::with(&given).await;
+    key(&world, &signers, "treasury-1").await;
+    let body = with(payment("large"), "/payment/amount_minor", json!(1_500_000));
+    let operation = submitted(&world, &body).await;
+    let approve = path(&operation, "/approve");
+    let claimed = signers.body_as(&operation, "alice", &["treasurer"]);
+    let message = world.post(&approve, &claimed).await.fails(403, "approver_not_permitted");
+    assert!(message.contains("`role_not_held`"), "{message}");
+    for subject in ["alice", "bob"] {
+        let view = world.post(&approve, &signers.body(&operation, subject)).await.ok();
+        assert_eq!(view["state"], "pending_approval");
+    }
+    let admitted = world.post(&approve, &signers.body_as(&operation, "tina", &["treasurer"])).await.ok();
+    assert_eq!(admitted["state"], "admitted", "{admitted}");
+}

@@ -1,0 +1,124 @@
+//! Evidence with approvers' signatures in it: what a reader learns from it, with the registry and without.
+
+use super::published;
+use crate::harness::approvers::Signers;
+use crate::harness::samples::{path, payment};
+use crate::harness::world::World;
+use gateway_domain::approval::testing::{key, key_entry};
+use gateway_evidence::roots::{RootsFile, SignedApprovals};
+use gateway_evidence::verify::Status;
+use gateway_evidence::{Report, Roots};
+use serde_json::{Value, json};
+
+const CHECK: &str = "approvals signed";
+
+fn verified(document: &Value, roots: RootsFile) -> Report {
+    let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
+    gateway_evidence::verify(vec![document], &Roots::new(roots).unwrap(), None)
+}
+
+fn statuses(report: &Report) -> Vec<&Status> {
+    report.checks.iter().filter(|check| check.name == CHECK).map(|check| &check.status).collect()
+}
+
+#[track_caller]
+fn assert_open(report: &Report, part: &str) {
+    let said = statuses(report);
+    assert!(
+        said.iter().any(|status| matches!(status, Status::Open(why) if why.contains(part))),
+        "{part}: {said:?}"
+    );
+}
+
+async fn signed() -> (World, Value, RootsFile) {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("required")).await;
+    let operation = published(&world, &signers).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let roots = world.roots().await;
+    (world, evidence, roots)
+}
+
+fn other_key() -> Value {
+    key_entry(&key(99))["public_key"].clone()
+}
+
+#[tokio::test]
+async fn a_reader_verifies_who_approved() {
+    let (_world, evidence, roots) = signed().await;
+    assert_eq!(roots.signed_approvals, Some(SignedApprovals::Required));
+    let report = verified(&evidence, roots.clone());
+    assert!(report.holds(), "{:#?}", report.findings().collect::<Vec<_>>());
+    assert_eq!(statuses(&report), [&Status::Holds("2 of 2 by the approvers themselves".into())]);
+    // A reader that was given no registry is told so.
+    let without = RootsFile { approvers: None, signed_approvals: None, ..roots };
+    let report = verified(&evidence, without);
+    assert!(report.holds());
+    assert_open(&report, "the roots name no approvers");
+}
+
+/// The gateway's own word, hashed, signed by its authority and in its log, is not the approvers'.
+#[tokio::test]
+async fn a_reader_with_another_registry_believes_nobody() {
+    let (_world, evidence, roots) = signed().await;
+    let altered = |alter: fn(&mut Value)| {
+        let mut approvers = json!(roots.approvers);
+        alter(&mut approvers);
+        RootsFile { approvers: Some(serde_json::from_value(approvers).unwrap()), ..roots.clone() }
+    };
+    for (alter, fault) in [
+        ((|file| file["approvers"][0]["subject_id"] = json!("else")) as fn(&mut Value), "unknown_approver"),
+        (|file| file["approvers"][0]["keys"][0]["public_key"] = json!(other_key()), "unknown_key"),
+        (|file| file["approvers"][0]["keys"][0]["revoked_at_ms"] = json!(1), "key_revoked"),
+        (|file| file["approvers"][0]["tenants"] = json!(["other"]), "unknown_approver"),
+        (|file| file["approvers"][0]["roles"] = json!(["clerk"]), "role_not_held"),
+    ] {
+        let report = verified(&evidence, altered(alter));
+        let found: Vec<_> = report.findings().map(ToString::to_string).collect();
+        assert!(found.len() == 1 && found[0].contains(&format!("`{fault}`")), "{fault}: {found:?}");
+        assert!(found[0].starts_with("/events/2/event/change/approval/signature: "), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
+    let world = World::start().await;
+    let operation = crate::harness::samples::published(&world, &payment("unsigned")).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let roots = world.roots().await;
+    assert_eq!((&roots.approvers, roots.signed_approvals), (&None, None));
+    let report = verified(&evidence, roots.clone());
+    assert!(report.holds());
+    assert_open(
+        &report,
+        "the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver",
+    );
+    // A reader that asks for signatures finds that they are missing.
+    let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
+    let asks =
+        RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
+    let report = verified(&evidence, asks.clone());
+    let found: Vec<_> = report.findings().map(ToString::to_string).collect();
+    assert!(found.len() == 2 && found.iter().all(|found| found.contains("`not_signed`")), "{found:?}");
+    assert!(Roots::new(RootsFile { approvers: None, ..asks }).is_err());
+}
+
+/// One signed, one not: each is what it is.
+#[tokio::test]
+async fn what_is_signed_in_part_is_told_apart() {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("optional")).await;
+    let operation = crate::harness::samples::submitted(&world, &payment("part")).await;
+    let approve = path(&operation, "/approve");
+    world.post(&approve, &crate::harness::samples::approval("alice")).await.ok();
+    world.post(&approve, &signers.body(&operation, "bob")).await.ok();
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let report = verified(&evidence, world.roots().await);
+    assert!(report.holds());
+    assert!(statuses(&report).contains(&&Status::Holds("1 of 2 by the approvers themselves".into())));
+    assert_open(&report, "the approval of `alice` rests on");
+    // The audit log says that there is a signature, and not by which key.
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok().to_string();
+    assert!(audit.contains("\"signature\":{\"commitment\""), "{audit}");
+    assert!(!audit.contains("client_data_json") && !audit.contains("credential_id"), "{audit}");
+}

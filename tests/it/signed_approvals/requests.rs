@@ -1,0 +1,184 @@
+//! What `approve` takes, what it refuses, and what a view gives to be signed.
+
+use super::{approved, key};
+use crate::harness::approvers::{Signers, body, fresh, signed_over};
+use crate::harness::custody;
+use crate::harness::samples::{approval, path, payment, submitted, with};
+use crate::harness::verify;
+use crate::harness::world::World;
+use gateway_domain::approval::testing::{Authenticator, key as seed, signed};
+use gateway_domain::ids::{Hex32, KeyRef, Tenant};
+use gateway_domain::intent::key_id;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn both_families_are_approved_with_keys_and_authenticators() {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("required")).await;
+    verify::signature(&super::published(&world, &signers).await);
+    key(&world, &signers, "cold").await;
+    let sign = custody::submitted(&world, &custody::on_key("cold", "/sign"), &custody::sign("a")).await;
+    approved(&world, &signers, &sign, &custody::path(&sign, "/approve")).await;
+    world.post_nothing(&custody::path(&sign, "/execute")).await.ok();
+    let publication = json!({ "scope": "signature", "requested_at_ms": 1 });
+    verify::signature(&world.post(&custody::path(&sign, "/publish"), &publication).await.ok());
+}
+
+/// What a view gives is what can be made from the rest of it.
+#[tokio::test]
+async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("optional")).await;
+    let operation = submitted(&world, &payment("view")).await;
+    let stated = &operation["approval_statement"];
+    let key_id = key_id(&Tenant("default".into()), &KeyRef("treasury-1".into())).unwrap();
+    assert_eq!(stated["key_id"], json!(key_id));
+    for name in ["operation_id", "intent_hash"] {
+        let elsewhere = if name == "operation_id" { &operation[name] } else { &operation["intent"][name] };
+        assert_eq!(&stated[name], elsewhere, "{name}");
+    }
+    assert_eq!((&stated["tenant"], &stated["tag"]), (&json!("default"), &json!("svc/approval-statement/v1")));
+    // A client that has neither our canonical form nor our types.
+    let (subject, roles, at) = (json!("alice"), json!(["approver"]), fresh("alice").claimed_at_ms);
+    let message = stated["template"].as_str().unwrap();
+    let message = message.replacen("{subject_id}", &subject.to_string(), 1);
+    let message = message.replacen("{roles}", &roles.to_string(), 1);
+    let message = message.replacen("{approved_at_ms}", &at.to_string(), 1);
+    let signature = ed25519_dalek::Signer::sign(&seed(1), message.as_bytes());
+    let public_key = Hex32::new(seed(1).verifying_key().to_bytes());
+    let signature = json!({ "kind": "ed25519", "public_key": public_key, "signature": hex::encode(signature.to_bytes()) });
+    let body = json!({ "subject_id": subject, "roles": roles, "approved_at_ms": at, "signature": signature });
+    world.post(&path(&operation, "/approve"), &body).await.ok();
+    let admitted = world.post(&path(&operation, "/approve"), &signers.body(&operation, "bob")).await.ok();
+    assert_eq!((&admitted["state"], &admitted["approval_statement"]), (&json!("admitted"), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_wrong_signature_is_named_and_leaves_nothing() {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("required")).await;
+    key(&world, &signers, "treasury-1").await;
+    let operation = submitted(&world, &payment("wrong")).await;
+    let other = submitted(&world, &payment("other")).await;
+    let approve = path(&operation, "/approve");
+    let unverified = signers.device.with_flags(1);
+    let elsewhere = signers.device.at_origin("https://evil.example");
+    let asserted =
+        |device: &Authenticator| body(&signed_over(&operation, |matter| device.signed(fresh("bob"), matter)));
+    let by = |subject: &str, byte: u8| {
+        body(&signed_over(&operation, |matter| signed(fresh(subject), matter, &seed(byte))))
+    };
+    let old = signed_over(&operation, |matter| {
+        let mut old = fresh("alice");
+        old.claimed_at_ms -= 86_400_001;
+        signed(old, matter, &seed(1))
+    });
+    for (wrong, fault) in [
+        (approval("alice"), "not_signed"),
+        (signers.body(&other, "alice"), "bad_signature"),
+        (
+            with(signers.body(&operation, "alice"), "/approved_at_ms", json!(fresh("a").claimed_at_ms + 1)),
+            "bad_signature",
+        ),
+        (with(signers.body(&operation, "alice"), "/roles", json!([])), "bad_signature"),
+        (with(signers.body(&operation, "alice"), "/subject_id", json!("carol")), "unknown_key"),
+        (by("alice", 66), "unknown_key"),
+        (by("mallory", 66), "unknown_approver"),
+        (signers.body_as(&operation, "alice", &["approver", "treasurer"]), "role_not_held"),
+        (body(&old), "too_old"),
+        (asserted(&unverified), "user_not_verified"),
+        (asserted(&elsewhere), "wrong_origin"),
+        (signers.body(&other, "bob"), "wrong_challenge"),
+    ] {
+        let message = world.post(&approve, &wrong).await.fails(403, "approver_not_permitted");
+        assert!(message.contains(&format!("`{fault}`")), "{fault}: {message}");
+    }
+    assert_eq!(world.get(&path(&operation, "")).await.ok(), operation, "something was stored");
+    world.post(&approve, &signers.body(&operation, "alice")).await.ok();
+}
+
+#[tokio::test]
+async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("optional")).await;
+    let operation = submitted(&world, &payment("unread")).await;
+    let (alice, bob) = (signers.body(&operation, "alice"), signers.body(&operation, "bob"));
+    let cases = [
+        (&alice, "/signature", json!("x"), "`/signature` must be an object"),
+        (&alice, "/signature/kind", Value::Null, "`/signature/kind` is required"),
+        (&alice, "/signature/kind", json!("rsa"), "`/signature/kind` must be one of `ed25519`, `webauthn`"),
+        (&alice, "/signature/signature", Value::Null, "`/signature/signature` is required"),
+        (&alice, "/signature/signature", json!("00"), "`/signature/signature` must be 128 lowercase"),
+        (&alice, "/signature/public_key", Value::Null, "`/signature/public_key` is required"),
+        (
+            &alice,
+            "/signature/public_key",
+            json!("AA".repeat(32)),
+            "`/signature/public_key` must be 64 lowercase",
+        ),
+        (
+            &alice,
+            "/signature/credential_id",
+            json!("AA"),
+            "`/signature/credential_id` is no member of kind `ed25519`",
+        ),
+        (&bob, "/signature/credential_id", Value::Null, "`/signature/credential_id` is required"),
+        (
+            &bob,
+            "/signature/client_data_json",
+            json!("+/=="),
+            "`/signature/client_data_json` must be base64url",
+        ),
+        (&bob, "/signature/authenticator_data", json!(7), "`/signature/authenticator_data` must be a string"),
+        (
+            &bob,
+            "/signature/public_key",
+            json!("00"),
+            "`/signature/public_key` is no member of kind `webauthn`",
+        ),
+        (
+            &bob,
+            "/signature/client_data_json",
+            json!("A".repeat(1028)),
+            "`/signature/client_data_json` must be at most",
+        ),
+    ];
+    for (sound, pointer, value, expected) in cases {
+        let wrong = with(sound.clone(), pointer, value);
+        let message = world.post(&path(&operation, "/approve"), &wrong).await.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{message}");
+        let preview = json!({ "intent": payment("preview"), "approvals": [sound, wrong] });
+        let message = world.post("/v1/policy/preview", &preview).await.fails(400, "invalid_json");
+        assert!(message.starts_with(&expected.replacen("`/", "`/approvals/1/", 1)), "{message}");
+    }
+    assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
+}
+
+/// Nobody takes a signature for verified that nobody verified.
+#[tokio::test]
+async fn where_nobody_verifies_a_signature_is_refused() {
+    let (signers, world) = (Signers::new(), World::start().await);
+    let operation = submitted(&world, &payment("off")).await;
+    let approve = path(&operation, "/approve");
+    let message =
+        world.post(&approve, &signers.body(&operation, "alice")).await.fails(403, "approver_not_permitted");
+    assert!(message.contains("`not_taken`"), "{message}");
+    world.post(&approve, &approval("alice")).await.ok();
+    let preview = json!({ "intent": payment("preview"), "approvals": [signers.body(&operation, "alice")] });
+    world.post("/v1/policy/preview", &preview).await.ok();
+}
+
+/// A repeat is an answer; an unsigned one is no repeat of it.
+#[tokio::test]
+async fn a_signed_approval_counts_once() {
+    let signers = Signers::new();
+    let world = World::with(&signers.given("required")).await;
+    key(&world, &signers, "treasury-1").await;
+    let operation = submitted(&world, &payment("once")).await;
+    let approve = path(&operation, "/approve");
+    let body = signers.body(&operation, "alice");
+    let first = world.post(&approve, &body).await.ok();
+    assert_eq!(world.post(&approve, &body).await.ok(), first);
+    assert_eq!(first["approvals"], json!({ "approved": 1, "required": 2, "subjects": ["alice"] }));
+    world.post(&approve, &approval("alice")).await.fails(403, "approver_not_permitted");
+}

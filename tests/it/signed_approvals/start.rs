@@ -1,0 +1,54 @@
+//! Settings and registries that keep the gateway from starting.
+
+use crate::harness::approvers::Signers;
+use crate::harness::process::command;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+#[track_caller]
+fn refused(given: &[(&str, &str)]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(folder.path(), given).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{text}");
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    for name in ["gateway.db", "nodes", "authority.key", "log.key"] {
+        assert!(!folder.path().join(name).exists(), "`{name}` was left behind");
+    }
+    lines[0].to_owned()
+}
+
+#[test]
+fn settings_that_contradict_each_other() {
+    let signers = Signers::new();
+    for rule in ["optional", "required"] {
+        let line = refused(&[("signed_approvals", rule)]);
+        let expected = format!("setting `approvers_file` must be given while `signed_approvals` is `{rule}`");
+        assert!(line.ends_with(&expected), "{line}");
+    }
+    let line = refused(&[("approvers_file", signers.path())]);
+    assert!(
+        line.contains("setting `approvers_file` must be empty while `signed_approvals` is `off`"),
+        "{line}"
+    );
+    let line = refused(&signers.given("always"));
+    assert!(
+        line.ends_with("setting `signed_approvals` must be one of off, optional, required, not `always`"),
+        "{line}"
+    );
+}
+
+#[test]
+fn registries_that_are_none() {
+    let signers = Signers::new();
+    let start = || refused(&signers.given("required")).replace(signers.path(), "FILE");
+    let prefix = "operation-gateway: approvers file `FILE`: ";
+    fs::set_permissions(signers.path(), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(start(), format!("{prefix}has mode 0666: anybody may write to it"));
+    fs::set_permissions(signers.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(signers.path(), "{}").unwrap();
+    assert!(start().starts_with(&format!("{prefix}not a registry of approvers: missing field `format`")));
+    fs::remove_file(signers.path()).unwrap();
+    assert_eq!(start(), format!("{prefix}can not be opened: entity not found"));
+}
