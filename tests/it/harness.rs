@@ -2,6 +2,7 @@
 
 pub(crate) mod bundles;
 pub(crate) mod custody;
+pub(crate) mod documented;
 pub(crate) mod faulty;
 pub(crate) mod guests;
 pub(crate) mod overtaken;

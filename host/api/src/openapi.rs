@@ -1,11 +1,17 @@
-//! The OpenAPI 3.1 document, generated from the handlers and shapes.
+//! The OpenAPI 3.1 document: generated from the handlers and shapes, and completed with what all of a kind have in common,
+//! so that a handler lists only what is its own.
+
+mod answers;
+mod examples;
+mod links;
+mod requests;
 
 use crate::error::{Code, ErrorBody};
 use crate::routes::{custody_keys, custody_operations, evidence, health, log, operations, policy};
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::OperationState;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]
@@ -66,5 +72,23 @@ struct Document;
 /// The document as JSON.
 #[must_use]
 pub fn document() -> Value {
-    serde_json::to_value(Document::openapi()).unwrap_or_default()
+    let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
+    requests::complete(&mut document);
+    answers::complete(&mut document);
+    links::complete(&mut document);
+    document
+}
+
+/// Every operation with its path.
+fn each_operation(document: &mut Value, mut complete: impl FnMut(&str, &mut Map<String, Value>)) {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (path, methods) in paths.into_iter().flatten() {
+        let operations = methods.as_object_mut().into_iter().flatten();
+        operations.filter_map(|(_, operation)| operation.as_object_mut()).for_each(|it| complete(path, it));
+    }
+}
+
+/// The name that a `$ref` to a shape ends with.
+fn shape_named(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
 }
