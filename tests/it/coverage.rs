@@ -1,5 +1,6 @@
 //! Tables that fail when something is missing from them.
 
+use crate::harness::samples::with;
 use crate::harness::world::World;
 use gateway_api::error::Code;
 use gateway_api::{ROUTES, openapi};
@@ -56,6 +57,82 @@ fn every_error_code_is_in_the_openapi_document_with_its_status() {
             }
         }
     }
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_and_every_link_leads_to_one() {
+    let document = openapi::document();
+    let operations: Vec<&Value> = document["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .flat_map(|methods| methods.as_object().unwrap().values())
+        .collect();
+    let names: BTreeSet<&str> = operations.iter().map(|it| it["operationId"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), operations.len(), "{names:?}");
+    let parameters = |name: &str| -> BTreeSet<&str> {
+        let operation = operations.iter().find(|it| it["operationId"] == name).unwrap();
+        let parameters = operation["parameters"].as_array().unwrap();
+        parameters.iter().map(|it| it["name"].as_str().unwrap()).collect()
+    };
+    let mut n_links = 0;
+    for link in operations.iter().filter_map(|it| it["responses"]["200"]["links"].as_object()).flatten() {
+        let (_, link) = link;
+        let known = parameters(link["operationId"].as_str().unwrap());
+        for (name, _) in link["parameters"].as_object().unwrap() {
+            assert!(known.contains(name.as_str()), "{link}");
+            n_links += 1;
+        }
+    }
+    assert!(n_links > 100, "{n_links}");
+}
+
+/// The examples of the document are taken as they stand, in this order.
+#[tokio::test]
+async fn the_documents_examples_make_a_whole_life() {
+    let world = World::start().await;
+    let document = openapi::document();
+    let example = |path: &str, name: &str| {
+        let post = &document["paths"][path]["post"]["requestBody"]["content"]["application/json"];
+        let value = post["examples"][name]["value"].clone();
+        assert!(value.is_object(), "{path} has no example `{name}`");
+        value
+    };
+    let live = async |family: &'static str, submitted: Value| {
+        let mut view = submitted["operation"].clone();
+        for (act, name) in
+            [("approve", "first"), ("approve", "second"), ("execute", "plain"), ("publish", "signature")]
+        {
+            let body = example(&format!("{family}/{{operationId}}/{act}"), name);
+            let path = format!("{family}/{}/{act}", view["operation_id"].as_str().unwrap());
+            view = world.post(&path, &body).await.ok();
+        }
+        assert_eq!(view["state"], "published");
+        view
+    };
+    for name in ["before_quorum", "at_quorum"] {
+        let preview = world.post("/v1/policy/preview", &example("/v1/policy/preview", name)).await.ok();
+        assert_eq!(preview["decision"], "ALLOW", "{name}");
+    }
+    let payment = example("/v1/operations/sign", "payment");
+    live("/v1/operations", world.post("/v1/operations/sign", &payment).await.ok()).await;
+    let of_key = |act: &str| format!("/v1/custody/keys/{{keyRef}}/{act}");
+    let mut view = Value::Null;
+    for (path, name) in [
+        ("/v1/custody/keys".to_owned(), "two_of_three"),
+        (of_key("sign"), "transfer"),
+        (of_key("refresh"), "drill"),
+        (of_key("recover"), "lost_share"),
+        (of_key("reshare"), "three_of_four"),
+        (of_key("rotate"), "new_key"),
+    ] {
+        let submitted = world.post(&path.replace("{keyRef}", "vault-1"), &example(&path, name)).await.ok();
+        view = live("/v1/custody/operations", submitted).await;
+    }
+    let exported = example("/v1/custody/operations/{operationId}/external-export", "settled");
+    let exported = with(exported, "/publication_receipt", view["runtime"]["publication_receipt"].clone());
+    let path = format!("/v1/custody/operations/{}/external-export", view["operation_id"].as_str().unwrap());
+    assert_eq!(world.post(&path, &exported).await.ok()["external_export"]["state"], "Settled");
 }
 
 /// decisions.md 2 and the README list the same codes.

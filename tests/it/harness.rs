@@ -4,6 +4,7 @@ pub(crate) mod approvers;
 pub(crate) mod bundles;
 pub(crate) mod certificates;
 pub(crate) mod custody;
+pub(crate) mod documented;
 pub(crate) mod faulty;
 pub(crate) mod guests;
 pub(crate) mod overtaken;

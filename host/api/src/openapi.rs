@@ -1,11 +1,17 @@
-//! The OpenAPI 3.1 document, generated from the handlers and shapes.
+//! The OpenAPI 3.1 document: generated from the handlers and shapes, and completed with what all of a kind have in common,
+//! so that a handler lists only what is its own.
+
+mod answers;
+mod examples;
+mod links;
+mod requests;
 
 use crate::error::{Code, ErrorBody};
 use crate::routes::{custody_keys, custody_operations, evidence, health, log, operations, policy};
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::OperationState;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]
@@ -67,41 +73,22 @@ struct Document;
 #[must_use]
 pub fn document() -> Value {
     let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
-    let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flatten();
-    for operation in paths.filter_map(|(_, methods)| methods.get_mut("post")) {
-        if let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) {
-            of_every_body(responses);
-            of_every_submission(responses);
-        }
-    }
+    requests::complete(&mut document);
+    answers::complete(&mut document);
+    links::complete(&mut document);
     document
 }
 
-/// Whatever takes a body may wait for it in vain.
-fn of_every_body(responses: &mut Map<String, Value>) {
-    if let Some(too_large) = responses.get("413") {
-        let mut too_slow = too_large.clone();
-        if let Some(description) = too_slow.get_mut("description") {
-            *description = Value::from("`request_timeout`");
-        }
-        responses.insert("408".to_owned(), too_slow);
+/// Every operation with its path.
+fn each_operation(document: &mut Value, mut complete: impl FnMut(&str, &mut Map<String, Value>)) {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (path, methods) in paths.into_iter().flatten() {
+        let operations = methods.as_object_mut().into_iter().flatten();
+        operations.filter_map(|(_, operation)| operation.as_object_mut()).for_each(|it| complete(path, it));
     }
 }
 
-/// Whatever is charged to a client's budget says what is left of it.
-fn of_every_submission(responses: &mut Map<String, Value>) {
-    if !responses.contains_key("429") {
-        return;
-    }
-    let header = |text: &str| json!({ "description": text, "schema": { "type": "integer", "minimum": 0 } });
-    let headers = json!({
-        "RateLimit-Limit": header("Submissions of this client at once; not on a replay"),
-        "RateLimit-Remaining": header("How many of them are left"),
-        "RateLimit-Reset": header("Seconds until all of them are there again"),
-    });
-    for status in ["200", "429"] {
-        if let Some(response) = responses.get_mut(status).and_then(Value::as_object_mut) {
-            response.insert("headers".to_owned(), headers.clone());
-        }
-    }
+/// The name that a `$ref` to a shape ends with.
+fn shape_named(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
 }

@@ -69,6 +69,12 @@ impl Fault {
     pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), message: message.into() }
     }
+
+    /// The same fault of a value that is itself a member, at this pointer.
+    #[must_use]
+    pub fn within(self, pointer: &str) -> Self {
+        Self { pointer: format!("{pointer}{}", self.pointer), message: self.message }
+    }
 }
 
 /// Overwrites every string below a value.

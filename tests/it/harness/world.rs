@@ -1,5 +1,6 @@
 //! The whole gateway in process, every part the real one, on a folder of its own.
 
+use super::documented;
 use super::faulty::{Faults, FaultyNodes};
 use super::overtaken::{HeldUp, Overtaken};
 use super::recording::{Asked, Recording};
@@ -195,15 +196,18 @@ impl World {
         (self.settings, self.folder)
     }
 
+    /// The answer must be one that the OpenAPI document lists.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         Self::answer_of(self.router.clone(), request).await
     }
 
     pub(super) async fn answer_of(router: Router, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         let response = router.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        documented::check(&method, &path, parts.status.as_u16(), &json);
         Answer { status: parts.status, headers: parts.headers, json }
     }
 

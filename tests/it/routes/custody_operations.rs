@@ -119,7 +119,7 @@ async fn other_kinds_are_published_in_any_scope_that_says_something() {
     let publication = |scope| json!({ "scope": scope, "requested_at_ms": 1 });
     let publish = path(&refreshed, "/publish");
     let message = world.post(&publish, &publication("")).await.fails(400, "invalid_json");
-    assert_eq!(message, "`scope` must be a non-empty string");
+    assert_eq!(message, "`/scope` must be a non-empty string");
     assert_eq!(world.post(&publish, &publication("epoch")).await.ok()["state"], "published");
     let signed = executed(&world, &on_key("cold", "/sign"), &sign("s")).await;
     world.post(&path(&signed, "/publish"), &publication("epoch")).await.fails(400, "invalid_json");

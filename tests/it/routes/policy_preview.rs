@@ -46,6 +46,20 @@ async fn bad_bodies_are_named() {
     let deep = with(payment("p"), "/payment/amount_minor", json!("1"));
     let deep = world.post(PREVIEW, &json!({ "intent": deep })).await.fails(400, "invalid_json");
     assert!(deep.starts_with("`/intent/payment/amount_minor` must be an integer"), "{deep}");
+    let empty = |pointer: &str| {
+        let mut body = json!({ "intent": payment("p"), "approvals": [approval("alice"), approval("bob")] });
+        *body.pointer_mut(pointer).unwrap() = json!("");
+        body
+    };
+    for pointer in [
+        "/intent/idempotency_key",
+        "/intent/payment/from_account",
+        "/intent/client/subject_id",
+        "/approvals/1/subject_id",
+    ] {
+        let message = world.post(PREVIEW, &empty(pointer)).await.fails(400, "invalid_json");
+        assert_eq!(message, format!("`{pointer}` must not be empty"));
+    }
     let approvals = json!({ "intent": payment("p"), "approvals": [{}] });
     let approvals = world.post(PREVIEW, &approvals).await.fails(400, "invalid_json");
     assert_eq!(approvals, "`/approvals/0/subject_id` is required");

@@ -19,8 +19,8 @@ async fn only_the_result_that_is_meant_is_published() {
     let message = world.post(&publish, &other).await.fails(409, "result_ref_mismatch");
     assert!(message.contains(operation["runtime"]["result_ref"].as_str().unwrap()));
     let cases = [
-        ("/scope", json!("everything"), "`scope` must be `signature`"),
-        ("/scope", json!(""), "`scope` must be `signature`"),
+        ("/scope", json!("everything"), "`/scope` must be `signature`"),
+        ("/scope", json!(""), "`/scope` must be `signature`"),
         ("/scope", Value::Null, "`/scope` is required"),
         ("/requested_at_ms", Value::Null, "`/requested_at_ms` is required"),
     ];

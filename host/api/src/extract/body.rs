@@ -53,14 +53,14 @@ impl SecretBody {
         Ok(Self(parse_optional(&bytes(request, app, bytes_max).await?)?))
     }
 
-    /// Takes a secret object out; null is none.
+    /// Takes a secret object out and leaves null, which is none.
     ///
     /// # Errors
     /// [`ApiError`] when it is no object.
     pub fn take(&mut self, name: &str) -> Result<Option<Secret>, ApiError> {
         let Json::Object(members) = &mut self.0 else { return Ok(None) };
-        let Some(position) = members.iter().position(|(member, _)| member == name) else { return Ok(None) };
-        let (_, mut value) = members.remove(position);
+        let Some((_, value)) = members.iter_mut().find(|(member, _)| member == name) else { return Ok(None) };
+        let mut value = std::mem::replace(value, Json::Null);
         let taken = match &value {
             Json::Null => Ok(None),
             Json::Object(_) => Ok(Some(Secret::new(Zeroizing::new(strict::write(&value))))),

@@ -23,20 +23,25 @@ pub fn once<'a>(query: &'a str, name: &str) -> Result<Option<&'a str>, ApiError>
 /// # Errors
 /// `invalid_request` for anything but a whole number from 1 to `max`.
 pub fn limit(query: &str, default: u32, max: u32) -> Result<u32, ApiError> {
-    let limit = once(query, "limit")?.map_or(Ok(default), str::parse);
-    let limit = limit.ok().filter(|limit| (1..=max).contains(limit));
-    limit.ok_or_else(|| fault(format!("`limit` must be a whole number from 1 to {max}")))
+    let wrong = || fault(format!("`limit` must be a whole number from 1 to {max}"));
+    let Some(text) = once(query, "limit")? else { return Ok(default) };
+    let limit = digits(text).and_then(|limit| u32::try_from(limit).ok());
+    limit.filter(|limit| (1..=max).contains(limit)).ok_or_else(wrong)
 }
 
 /// A parameter that is a whole number, in digits alone; none when it is not there.
 ///
 /// # Errors
-/// `invalid_request` for anything else, and for what is above 2^64 - 1.
+/// `invalid_request` for anything else, and for what is above 2^63 - 1: no count here is.
 pub fn number(query: &str, name: &str) -> Result<Option<u64>, ApiError> {
     let Some(text) = once(query, name)? else { return Ok(None) };
-    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let number = digits.and_then(|digits| digits.parse().ok());
-    number.map(Some).ok_or_else(|| fault(format!("`{name}` must be a whole number")))
+    digits(text).map(Some).ok_or_else(|| fault(format!("`{name}` must be a whole number")))
+}
+
+/// Without a sign, which `str::parse` would take.
+fn digits(text: &str) -> Option<u64> {
+    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    u64::try_from(digits.parse::<i64>().ok()?).ok()
 }
 
 /// As [`number`], and it must be there.

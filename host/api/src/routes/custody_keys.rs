@@ -1,7 +1,7 @@
 //! `/v1/custody/keys`.
 
 use super::lifecycle::{Answer, replay_headers, warn};
-use crate::error::{ApiError, Code, ErrorBody};
+use crate::error::{ApiError, Code};
 use crate::extract::{Body, Caller, CustodyManage, CustodyRead, CustodySign, PathKeyRef, query};
 use crate::state::App;
 use crate::wire::common::{body_digest, not_empty};
@@ -31,17 +31,12 @@ const PAGE_MAX: u32 = 200;
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/keys", tag = "custody", request_body = CustodyKeyCreateRequest, responses(
+#[utoipa::path(post, path = "/v1/custody/keys", operation_id = "custody_key_create", tag = "custody", request_body = CustodyKeyCreateRequest, responses(
     (status = 200, body = CustodyOperationResponse),
-    (status = 400, description = "`invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`policy_rejected`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 409, description = "`custody_key_exists`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 429, description = "`policy_admission_rate_limited`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`"),
+    (status = 409, description = "`custody_key_exists`, `concurrent_update`"),
+    (status = 429, description = "`policy_admission_rate_limited`"),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
 ))]
 pub async fn create(
     State(app): State<App>,
@@ -89,16 +84,8 @@ fn substitution(intent: &Intent) -> Option<String> {
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}", tag = "custody", params(
-    ("keyRef" = String, Path, description = "The key's name"),
-), responses(
+#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}", operation_id = "custody_key_show", tag = "custody", responses(
     (status = 200, body = CustodyKeyView),
-    (status = 400, description = "`invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn show(
     PathKeyRef(key_ref): PathKeyRef,
@@ -110,32 +97,15 @@ pub async fn show(
     Ok(Json(CustodyKeyView::new(&key, latest)))
 }
 
-/// Which page a query asks for: the most operations, and below which place. Both are plain digits, so nothing is
-/// percent-decoded.
-fn page(query: &str) -> Result<(u32, Option<u64>), ApiError> {
-    let limit = query::limit(query, PAGE_DEFAULT, PAGE_MAX)?;
-    let cursor = query::once(query, "cursor")?.map(str::parse).transpose();
-    let cursor = cursor
-        .map_err(|_| query::fault("`cursor` must be the `next_cursor` of an earlier answer".to_owned()))?;
-    Ok((limit, cursor))
-}
-
 /// The key's custody operations, newest first.
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}/operations", tag = "custody", params(
-    ("keyRef" = String, Path, description = "The key's name"),
+#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}/operations", operation_id = "custody_key_operations", tag = "custody", params(
     ("limit" = Option<u32>, Query, description = "Most operations on a page", minimum = 1, maximum = 200),
-    ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+    ("cursor" = Option<u64>, Query, description = "`next_cursor` of the page before"),
 ), responses(
     (status = 200, body = CustodyOperationsResponse),
-    (status = 400, description = "`invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn operations(
     PathKeyRef(key_ref): PathKeyRef,
@@ -143,7 +113,9 @@ pub async fn operations(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<CustodyOperationsResponse>, ApiError> {
-    let (n_max, before) = page(uri.query().unwrap_or_default())?;
+    let query = uri.query().unwrap_or_default();
+    let n_max = query::limit(query, PAGE_DEFAULT, PAGE_MAX)?;
+    let before = query::number(query, "cursor")?;
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
     let found = app.engine().key_operations(&target, before, n_max).await?;
     let mut operations = Vec::with_capacity(found.records.len());
@@ -159,20 +131,12 @@ macro_rules! on_key {
         ///
         /// # Errors
         /// [`ApiError`] with the codes listed.
-        #[utoipa::path(post, path = $path, tag = "custody", params(
-            ("keyRef" = String, Path, description = "The key's name"),
-        ), request_body = $request, responses(
+        #[utoipa::path(post, path = $path, operation_id = concat!("custody_key_", stringify!($name)), tag = "custody", request_body = $request, responses(
             (status = 200, body = CustodyOperationResponse),
-            (status = 400, description = "`invalid_json`, `invalid_request`", body = ErrorBody),
-            (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-            (status = 403, description = "`policy_rejected`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-            (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
-            (status = 409, description = $conflicts, body = ErrorBody),
-            (status = 413, description = "`payload_too_large`", body = ErrorBody),
-            (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-            (status = 429, description = "`policy_admission_rate_limited`", body = ErrorBody),
-            (status = 500, description = "`internal_error`", body = ErrorBody),
-            (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+            (status = 403, description = "`policy_rejected`"),
+            (status = 409, description = $conflicts),
+            (status = 429, description = "`policy_admission_rate_limited`"),
+            (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
         ))]
         pub async fn $name(
             PathKeyRef(key_ref): PathKeyRef,

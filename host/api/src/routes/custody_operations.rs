@@ -1,7 +1,7 @@
 //! `/v1/custody/operations`.
 
 use super::lifecycle::{self, Answer, asker, warn_unknown};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
 use crate::extract::{
     Body, Caller, CustodyApprove, CustodyExecute, CustodyExport, CustodyPublish, CustodyRead, CustodyRecover,
     PathOperationId,
@@ -28,16 +28,8 @@ pub(super) async fn view(app: &App, record: &Record) -> Result<CustodyOperationV
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), responses(
+#[utoipa::path(get, path = "/v1/custody/operations/{operationId}", operation_id = "custody_operation_show", tag = "custody", responses(
     (status = 200, body = CustodyOperationView),
-    (status = 400, description = "`invalid_operation_id`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn show(
     PathOperationId(id): PathOperationId,
@@ -52,19 +44,11 @@ pub async fn show(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/approve", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = ApproveOperationRequest, responses(
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/approve", operation_id = "custody_operation_approve", tag = "custody", request_body = ApproveOperationRequest, responses(
     (status = 200, body = CustodyOperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`policy_rejected`, `approver_not_permitted`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`operation_failed`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`, `approver_not_permitted`"),
+    (status = 409, description = "`operation_failed`, `concurrent_update`"),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
 ))]
 pub async fn approve(
     PathOperationId(id): PathOperationId,
@@ -81,19 +65,10 @@ pub async fn approve(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/execute", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = Option<ExecuteOperationRequest>, responses(
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/execute", operation_id = "custody_operation_execute", tag = "custody", request_body = Option<ExecuteOperationRequest>, responses(
     (status = 200, body = CustodyOperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_execute_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `epoch_conflict`, `custody_key_not_active`, `custody_key_busy`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `epoch_conflict`, `custody_key_not_active`, `custody_key_busy`, `concurrent_update`"),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
 ))]
 pub async fn execute(
     PathOperationId(id): PathOperationId,
@@ -111,19 +86,10 @@ pub async fn execute(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/publish", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = PublishOperationRequest, responses(
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/publish", operation_id = "custody_operation_publish", tag = "custody", request_body = PublishOperationRequest, responses(
     (status = 200, body = CustodyOperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`"),
+    (status = 503, description = "`runtime_unavailable`"),
 ))]
 pub async fn publish(
     PathOperationId(id): PathOperationId,
@@ -140,19 +106,10 @@ pub async fn publish(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/node-recovery", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = NodeRecoveryRequest, responses(
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/node-recovery", operation_id = "custody_operation_node_recovery", tag = "custody", request_body = NodeRecoveryRequest, responses(
     (status = 200, body = CustodyOperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`recovery_conflict`, `custody_key_not_active`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 409, description = "`recovery_conflict`, `custody_key_not_active`, `concurrent_update`"),
+    (status = 503, description = "`runtime_unavailable`"),
 ))]
 pub async fn node_recovery(
     PathOperationId(id): PathOperationId,
@@ -169,19 +126,9 @@ pub async fn node_recovery(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/external-export", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = CustodyExternalExportRequest, responses(
+#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/external-export", operation_id = "custody_operation_external_export", tag = "custody", request_body = CustodyExternalExportRequest, responses(
     (status = 200, body = CustodyOperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`operation_not_executed`, `publication_receipt_mismatch`, `external_export_conflict`, `operation_failed`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `publication_receipt_mismatch`, `external_export_conflict`, `operation_failed`, `concurrent_update`"),
 ))]
 pub async fn external_export(
     PathOperationId(id): PathOperationId,

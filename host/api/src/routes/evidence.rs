@@ -1,7 +1,7 @@
 //! The evidence of an operation and its audit log: one form, of which the second opens less. Never larger than the cap.
 
 use super::lifecycle;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
 use crate::extract::{AuditRead, Caller, CustodyRead, OperationsRead, PathOperationId, query};
 use crate::state::App;
 use crate::wire::evidence::{key_evidence, log_section};
@@ -17,17 +17,10 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}/evidence", tag = "operations", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+#[utoipa::path(get, path = "/v1/operations/{operationId}/evidence", operation_id = "operation_evidence", tag = "operations", params(
     ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
 ), responses(
     (status = 200, body = Object),
-    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn operation_evidence(
     PathOperationId(id): PathOperationId,
@@ -42,17 +35,10 @@ pub async fn operation_evidence(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}/audit-replay", tag = "operations", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+#[utoipa::path(get, path = "/v1/operations/{operationId}/audit-replay", operation_id = "operation_audit_replay", tag = "operations", params(
     ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
 ), responses(
     (status = 200, body = Object),
-    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn operation_audit_replay(
     PathOperationId(id): PathOperationId,
@@ -67,17 +53,10 @@ pub async fn operation_audit_replay(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/evidence", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/evidence", operation_id = "custody_operation_evidence", tag = "custody", params(
     ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
 ), responses(
     (status = 200, body = Object),
-    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn custody_evidence(
     PathOperationId(id): PathOperationId,
@@ -92,17 +71,10 @@ pub async fn custody_evidence(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/audit-replay", tag = "custody", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/audit-replay", operation_id = "custody_operation_audit_replay", tag = "custody", params(
     ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
 ), responses(
     (status = 200, body = Object),
-    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn custody_audit_replay(
     PathOperationId(id): PathOperationId,

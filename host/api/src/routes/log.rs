@@ -1,7 +1,7 @@
 //! `/v1/log`: the log of all events, for auditors and monitors. It is one log for all tenants, and nothing of an event is
 //! in it but a hash.
 
-use crate::error::{ApiError, Code, ErrorBody};
+use crate::error::{ApiError, Code};
 use crate::extract::{AuditRead, Caller, query};
 use crate::state::App;
 use crate::wire::log::{LogConsistencyView, LogInclusionView};
@@ -15,13 +15,9 @@ use gateway_domain::ids::OperationId;
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/checkpoint", tag = "log", responses(
+#[utoipa::path(get, path = "/v1/log/checkpoint", operation_id = "log_checkpoint", tag = "log", responses(
     (status = 200, description = "the signed checkpoint", body = String, content_type = "text/plain"),
-    (status = 400, description = "`invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`, `policy_unavailable`", body = ErrorBody),
+    (status = 503, description = "`policy_unavailable`"),
 ))]
 pub async fn checkpoint(
     _caller: Caller<AuditRead>,
@@ -35,11 +31,8 @@ pub async fn checkpoint(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/key", tag = "log", responses(
+#[utoipa::path(get, path = "/v1/log/key", operation_id = "log_key", tag = "log", responses(
     (status = 200, description = "the verifier key", body = String, content_type = "text/plain"),
-    (status = 400, description = "`invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
 ))]
 pub async fn key(_caller: Caller<AuditRead>, State(app): State<App>) -> impl IntoResponse {
     text(format!("{}\n", app.engine().log_key()))
@@ -49,16 +42,11 @@ pub async fn key(_caller: Caller<AuditRead>, State(app): State<App>) -> impl Int
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/consistency", tag = "log", params(
+#[utoipa::path(get, path = "/v1/log/consistency", operation_id = "log_consistency", tag = "log", params(
     ("first" = u64, Query, description = "Size of the log before", minimum = 1),
     ("second" = u64, Query, description = "Size of the log after; at most its size now", minimum = 1),
 ), responses(
     (status = 200, body = LogConsistencyView),
-    (status = 400, description = "`invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn consistency(
     _caller: Caller<AuditRead>,
@@ -79,16 +67,11 @@ pub async fn consistency(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/inclusion", tag = "log", params(
+#[utoipa::path(get, path = "/v1/log/inclusion", operation_id = "log_inclusion", tag = "log", params(
     ("index" = u64, Query, description = "The event's place in the log, from 0"),
     ("size" = u64, Query, description = "Size of the log; at most its size now", minimum = 1),
 ), responses(
     (status = 200, body = LogInclusionView),
-    (status = 400, description = "`invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn inclusion(
     _caller: Caller<AuditRead>,
@@ -108,17 +91,14 @@ pub async fn inclusion(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/tlog-proof", tag = "log", params(
+#[utoipa::path(get, path = "/v1/log/tlog-proof", operation_id = "log_tlog_proof", tag = "log", params(
     ("operation_id" = String, Query, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
     ("seq" = u64, Query, description = "The event's number within the operation", minimum = 1),
 ), responses(
     (status = 200, description = "the proof", body = String, content_type = "text/plain"),
-    (status = 400, description = "`invalid_operation_id`, `invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`audit_replay_forbidden`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`, `policy_unavailable`", body = ErrorBody),
+    (status = 400, description = "`invalid_operation_id`"),
+    (status = 404, description = "`operation_not_found`"),
+    (status = 503, description = "`policy_unavailable`"),
 ))]
 pub async fn tlog_proof(
     caller: Caller<AuditRead>,

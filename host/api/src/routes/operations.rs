@@ -1,7 +1,7 @@
 //! `/v1/operations`.
 
 use super::lifecycle::{self, Answer, replay_headers};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
 use crate::extract::{
     Body, Caller, OperationsApprove, OperationsExecute, OperationsPublish, OperationsRead, OperationsRecover,
     OperationsSign, PathOperationId,
@@ -23,18 +23,13 @@ use gateway_engine::Submit;
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/sign", tag = "operations", request_body = SignOperationRequest, responses(
+#[utoipa::path(post, path = "/v1/operations/sign", operation_id = "operation_submit", tag = "operations", request_body = SignOperationRequest, responses(
     (status = 200, body = SignOperationResponse),
-    (status = 400, description = "`invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`policy_rejected`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`custody_key_not_found`", body = ErrorBody),
-    (status = 409, description = "`concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 429, description = "`policy_admission_rate_limited`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`"),
+    (status = 404, description = "`custody_key_not_found`"),
+    (status = 409, description = "`custody_key_not_active`, `concurrent_update`"),
+    (status = 429, description = "`policy_admission_rate_limited`"),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
 ))]
 pub async fn sign(
     State(app): State<App>,
@@ -68,16 +63,8 @@ fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> 
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}", tag = "operations", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), responses(
+#[utoipa::path(get, path = "/v1/operations/{operationId}", operation_id = "operation_show", tag = "operations", responses(
     (status = 200, body = OperationView),
-    (status = 400, description = "`invalid_operation_id`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn show(
     PathOperationId(id): PathOperationId,
@@ -92,19 +79,11 @@ pub async fn show(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/approve", tag = "operations", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = ApproveOperationRequest, responses(
+#[utoipa::path(post, path = "/v1/operations/{operationId}/approve", operation_id = "operation_approve", tag = "operations", request_body = ApproveOperationRequest, responses(
     (status = 200, body = OperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`policy_rejected`, `approver_not_permitted`, `insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`operation_failed`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 403, description = "`policy_rejected`, `approver_not_permitted`"),
+    (status = 409, description = "`operation_failed`, `concurrent_update`"),
+    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
 ))]
 pub async fn approve(
     PathOperationId(id): PathOperationId,
@@ -121,19 +100,10 @@ pub async fn approve(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/execute", tag = "operations", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = Option<ExecuteOperationRequest>, responses(
+#[utoipa::path(post, path = "/v1/operations/{operationId}/execute", operation_id = "operation_execute", tag = "operations", request_body = Option<ExecuteOperationRequest>, responses(
     (status = 200, body = OperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_execute_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `custody_key_not_active`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `custody_key_not_active`, `concurrent_update`"),
+    (status = 503, description = "`runtime_unavailable`"),
 ))]
 pub async fn execute(
     PathOperationId(id): PathOperationId,
@@ -151,19 +121,10 @@ pub async fn execute(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/publish", tag = "operations", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = PublishOperationRequest, responses(
+#[utoipa::path(post, path = "/v1/operations/{operationId}/publish", operation_id = "operation_publish", tag = "operations", request_body = PublishOperationRequest, responses(
     (status = 200, body = OperationView),
-    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`"),
+    (status = 503, description = "`runtime_unavailable`"),
 ))]
 pub async fn publish(
     PathOperationId(id): PathOperationId,
@@ -180,19 +141,10 @@ pub async fn publish(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/node-recovery", tag = "operations", params(
-    ("operationId" = String, Path, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-), request_body = NodeRecoveryRequest, responses(
+#[utoipa::path(post, path = "/v1/operations/{operationId}/node-recovery", operation_id = "operation_node_recovery", tag = "operations", request_body = NodeRecoveryRequest, responses(
     (status = 200, body = OperationNodeRecoveryResponse),
-    (status = 400, description = "`invalid_operation_id`, `invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 404, description = "`operation_not_found`", body = ErrorBody),
-    (status = 409, description = "`recovery_conflict`, `concurrent_update`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`runtime_unavailable`, `store_unavailable`", body = ErrorBody),
+    (status = 409, description = "`recovery_conflict`, `concurrent_update`"),
+    (status = 503, description = "`runtime_unavailable`"),
 ))]
 pub async fn node_recovery(
     PathOperationId(id): PathOperationId,

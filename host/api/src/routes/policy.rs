@@ -1,11 +1,11 @@
 //! `/v1/policy`.
 
 use super::lifecycle::warn_unknown;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
 use crate::extract::{Body, Caller, OperationsAny, PolicyRead, query};
 use crate::state::App;
-use crate::strict::Fault;
 use crate::wire::bundles::PolicyBundlesResponse;
+use crate::wire::common::not_empty;
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
 use axum::Json;
 use axum::extract::State;
@@ -22,15 +22,10 @@ const HISTORY_MAX: u32 = 200;
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/policy/bundles", tag = "policy", params(
+#[utoipa::path(get, path = "/v1/policy/bundles", operation_id = "policy_bundles", tag = "policy", params(
     ("limit" = Option<u32>, Query, description = "Most activations in `history`", minimum = 1, maximum = 200),
 ), responses(
     (status = 200, body = PolicyBundlesResponse),
-    (status = 400, description = "`invalid_request`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn bundles(
     _caller: Caller<PolicyRead>,
@@ -45,15 +40,8 @@ pub async fn bundles(
 ///
 /// # Errors
 /// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/policy/preview", tag = "policy", request_body = PolicyPreviewRequest, responses(
+#[utoipa::path(post, path = "/v1/policy/preview", operation_id = "policy_preview", tag = "policy", request_body = PolicyPreviewRequest, responses(
     (status = 200, body = PolicyPreview),
-    (status = 400, description = "`invalid_json`", body = ErrorBody),
-    (status = 401, description = "`authentication_required`, `invalid_token`", body = ErrorBody),
-    (status = 403, description = "`insufficient_scope`, `client_binding_mismatch`", body = ErrorBody),
-    (status = 413, description = "`payload_too_large`", body = ErrorBody),
-    (status = 415, description = "`unsupported_media_type`", body = ErrorBody),
-    (status = 500, description = "`internal_error`", body = ErrorBody),
-    (status = 503, description = "`store_unavailable`", body = ErrorBody),
 ))]
 pub async fn preview(
     State(app): State<App>,
@@ -61,12 +49,14 @@ pub async fn preview(
     body: Body<PolicyPreviewRequest>,
 ) -> Result<(HeaderMap, Json<PolicyPreview>), ApiError> {
     let PolicyPreviewRequest { intent: request, approvals } = body.value;
-    let intent = request.intent()?;
-    let submitter = caller.principal.bind(request.client.parse()?)?;
-    let approvals = approvals.into_iter().enumerate().map(|(index, approval)| {
-        let vote = approval.vote();
-        let at = |fault: Fault| Fault { pointer: format!("/approvals/{index}{}", fault.pointer), ..fault };
-        Ok(claimed(vote.map_err(at)?))
+    let intent = request.intent().map_err(|fault| fault.within("/intent"))?;
+    not_empty("/intent/idempotency_key", request.idempotency_key)?;
+    let submitter = caller.principal.bind(request.client.parse_at("/intent/client")?)?;
+    let approvals = approvals.into_iter().enumerate().map(|(index, mut approval)| {
+        let pointer = format!("/approvals/{index}");
+        // Who would send it has no part in what the policy says.
+        approval.client.take().map(|client| client.parse_at(&format!("{pointer}/client"))).transpose()?;
+        Ok(claimed(approval.vote().map_err(|fault| fault.within(&pointer))?))
     });
     let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
     let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };

@@ -6,17 +6,20 @@ use gateway_domain::binding::{ClientBinding as Binding, CredentialDigest};
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, Tenant};
 use gateway_domain::intent::{Intent, PublicationMode as Mode};
-use gateway_domain::roster::Roster;
+use gateway_domain::roster::{PARTICIPANT_INDEX_MAX, PARTICIPANTS_MAX, Roster, THRESHOLD_MIN};
 use gateway_engine::EngineError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Array, Object, Type};
 
 /// The caller binding recorded into the operation's evidence.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ClientBinding {
     /// The calling system.
+    #[schema(min_length = 1)]
     pub client_id: String,
     /// The person or service account behind the call.
+    #[schema(min_length = 1)]
     pub subject_id: String,
     /// Roles.
     pub roles: Vec<String>,
@@ -27,6 +30,7 @@ pub struct ClientBinding {
     /// Token id.
     pub token_jti: Option<String>,
     /// Tenant.
+    #[schema(min_length = 1)]
     pub tenant: Option<String>,
 }
 
@@ -36,14 +40,23 @@ impl ClientBinding {
     /// # Errors
     /// [`ApiError`] for an empty name, or when the operating system gives no randomness.
     pub fn parse(self) -> Result<Binding, ApiError> {
+        self.parse_at("/client")
+    }
+
+    /// As [`Self::parse`], where the binding is elsewhere in the body.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_at(self, pointer: &str) -> Result<Binding, ApiError> {
+        let named = |name: &str, text: String| not_empty(&format!("{pointer}/{name}"), text);
         Ok(Binding {
-            client_id: not_empty("/client/client_id", self.client_id)?,
-            subject_id: not_empty("/client/subject_id", self.subject_id)?,
+            client_id: named("client_id", self.client_id)?,
+            subject_id: named("subject_id", self.subject_id)?,
             roles: self.roles,
             scopes: self.scopes,
             cert_sha256: self.cert_sha256.as_deref().map(salted).transpose()?,
             token_jti: self.token_jti.as_deref().map(salted).transpose()?,
-            tenant: self.tenant.map(|tenant| not_empty("/client/tenant", tenant)).transpose()?.map(Tenant),
+            tenant: self.tenant.map(|tenant| named("tenant", tenant)).transpose()?.map(Tenant),
         })
     }
 }
@@ -79,6 +92,23 @@ impl From<PublicationMode> for Mode {
 /// [`Fault`] when it is empty.
 pub fn not_empty(pointer: &str, text: String) -> Result<String, Fault> {
     if text.is_empty() { Err(Fault::at(pointer, "must not be empty")) } else { Ok(text) }
+}
+
+/// The shape of a list of participants: what [`Roster::parse`] takes.
+#[must_use]
+pub fn participants() -> Array {
+    let index = Object::builder()
+        .schema_type(Type::Integer)
+        .minimum(Some(0))
+        .maximum(Some(PARTICIPANT_INDEX_MAX))
+        .description(Some("0-based"));
+    Array::builder()
+        .items(index)
+        .min_items(Some(usize::from(THRESHOLD_MIN)))
+        .max_items(Some(PARTICIPANTS_MAX))
+        .unique_items(true)
+        .description(Some("each once"))
+        .build()
 }
 
 /// A list of participants.

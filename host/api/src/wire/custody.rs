@@ -1,6 +1,6 @@
 //! Request shapes of the custody family.
 
-use super::common::{ClientBinding, PublicationMode, not_empty, roster};
+use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use super::operations::fence;
 use crate::state::ProfileAliases;
 use crate::strict::{Fault, TEXT_BYTES_MAX};
@@ -37,20 +37,25 @@ pub trait KeyRequest {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodyKeyCreateRequest {
     /// The key's name, unique within the tenant.
+    #[schema(min_length = 1)]
     pub key_ref: String,
     /// Whose key.
+    #[schema(min_length = 1)]
     pub tenant_id: String,
     /// The asset it is for.
+    #[schema(min_length = 1)]
     pub asset_id: String,
     /// What it is for.
+    #[schema(min_length = 1)]
     pub purpose: String,
     /// How many must sign together.
-    #[schema(minimum = 2)]
+    #[schema(minimum = 2, maximum = 64)]
     pub threshold: u16,
     /// Who holds shares: 0-based indices, each once.
-    #[schema(min_items = 2, max_items = 64)]
+    #[schema(schema_with = participants)]
     pub participants: Vec<u16>,
     /// A signature profile, or another name of one.
+    #[schema(min_length = 1)]
     pub signature_profile: String,
     /// Chains the key is meant for.
     #[serde(default)]
@@ -89,12 +94,16 @@ impl CustodyKeyCreateRequest {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodySignRequest {
     /// The request's own name on this key: resubmission returns the existing operation.
+    #[schema(min_length = 1)]
     pub idempotency_key: String,
     /// The asset moved.
+    #[schema(min_length = 1)]
     pub asset_id: String,
     /// Kind of asset action.
+    #[schema(min_length = 1)]
     pub action: String,
     /// The chain it happens on.
+    #[schema(min_length = 1)]
     pub chain_id: String,
     /// The 32 bytes that are signed.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
@@ -103,9 +112,10 @@ pub struct CustodySignRequest {
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub typed_data_root: Hex32,
     /// 0-based signer indices, each once.
-    #[schema(min_items = 2, max_items = 64)]
+    #[schema(schema_with = participants)]
     pub requested_participants: Vec<u16>,
     /// Fence that rejects execution across an epoch change.
+    #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
     /// Who publishes.
     pub publication_mode: PublicationMode,
@@ -151,10 +161,13 @@ macro_rules! change_request {
         #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
         pub struct $name {
             /// The request's own name on this key; without one its content names it.
+            #[schema(min_length = 1)]
             pub idempotency_key: Option<String>,
             /// The epoch the key will be in: a name it never had, above all decimal ones it had when it is decimal.
+            #[schema(min_length = 1, max_length = 128)]
             pub target_epoch: String,
             /// Why.
+            #[schema(min_length = 1)]
             pub reason: String,
             /// Who publishes.
             pub publication_mode: PublicationMode,
@@ -203,10 +216,10 @@ change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/reshare`.
     CustodyKeyReshareRequest {
         /// Who will hold shares.
-        #[schema(min_items = 2, max_items = 64)]
+        #[schema(schema_with = participants)]
         new_participants: Vec<u16>,
         /// How many of them must sign together.
-        #[schema(minimum = 2)]
+        #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
     |request| {
@@ -220,12 +233,13 @@ change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/rotate`.
     CustodyKeyRotateRequest {
         /// The new key's name.
+        #[schema(min_length = 1)]
         new_key_ref: String,
         /// Who will hold its shares.
-        #[schema(min_items = 2, max_items = 64)]
+        #[schema(schema_with = participants)]
         participants: Vec<u16>,
         /// How many of them must sign together.
-        #[schema(minimum = 2)]
+        #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
     |request| {
@@ -240,11 +254,13 @@ change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/recover`.
     CustodyKeyRecoverRequest {
         /// The case that authorised the recovery.
+        #[schema(min_length = 1)]
         recovery_case_ref: String,
         /// Whose share is rebuilt.
+        #[schema(maximum = 1023)]
         recovering_participant: u16,
         /// Who helps: at least the key's threshold, without the recovering participant.
-        #[schema(min_items = 2, max_items = 64)]
+        #[schema(schema_with = participants)]
         helper_participants: Vec<u16>,
         /// Content ids of the helpers' contributions.
         helper_share_cids: Vec<String>,
@@ -284,6 +300,7 @@ pub struct CustodyExternalExportRequest {
     /// The operation's publication receipt.
     pub publication_receipt: String,
     /// Which rail.
+    #[schema(min_length = 1)]
     pub rail: String,
     /// The caller's reference of this step.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
@@ -291,6 +308,7 @@ pub struct CustodyExternalExportRequest {
     /// How far it is.
     pub state: ExternalExportState,
     /// The rail's name for it.
+    #[schema(min_length = 1)]
     pub external_id: String,
     /// The caller's clock, epoch milliseconds: a claim.
     pub exported_at_ms: i64,

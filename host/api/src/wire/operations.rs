@@ -1,7 +1,7 @@
 //! Shapes of the signing operations.
 
 use super::approvals::ApprovalSignature;
-use super::common::{ClientBinding, PublicationMode, not_empty, roster};
+use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use super::view::OperationView;
 use crate::strict::Fault;
 use gateway_domain::ids::{Hex32, KeyRef};
@@ -17,12 +17,15 @@ const FENCE_CHARACTERS_MAX: usize = 128;
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PaymentIntent {
     /// The account that pays.
+    #[schema(min_length = 1)]
     pub from_account: String,
     /// The account that is paid.
+    #[schema(min_length = 1)]
     pub to_account: String,
     /// Minor currency units, a signed 64-bit integer.
     pub amount_minor: i64,
     /// Currency.
+    #[schema(min_length = 1)]
     pub currency: String,
     /// Free text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,9 +36,10 @@ pub struct PaymentIntent {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Bip32 {
     /// Recorded and bound, not interpreted.
+    #[schema(min_length = 1)]
     pub network: String,
     /// `digits/digits`, each below 2^31.
-    #[schema(pattern = "^[0-9]+/[0-9]+$")]
+    #[schema(pattern = "^[0-9]{1,10}/[0-9]{1,10}$")]
     pub path: String,
 }
 
@@ -43,19 +47,23 @@ pub struct Bip32 {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct SignOperationRequest {
     /// Product request id: resubmission returns the existing operation.
+    #[schema(min_length = 1)]
     pub idempotency_key: String,
     /// Key identifier.
+    #[schema(min_length = 1)]
     pub key_ref: Option<String>,
     /// The payment.
     pub payment: PaymentIntent,
     /// Optional derivation.
     pub bip32: Option<Bip32>,
     /// 0-based signer indices, each once.
-    #[schema(min_items = 2, max_items = 64)]
+    #[schema(schema_with = participants)]
     pub requested_participants: Vec<u16>,
     /// Raises the key's threshold.
+    #[schema(minimum = 2, maximum = 64)]
     pub threshold: Option<u16>,
     /// Fence that rejects execution across an epoch change.
+    #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
     /// Who publishes.
     pub publication_mode: PublicationMode,
@@ -121,6 +129,7 @@ pub struct SignOperationResponse {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ApproveOperationRequest {
     /// Who approves.
+    #[schema(min_length = 1)]
     pub subject_id: String,
     /// In which roles.
     pub roles: Vec<String>,
@@ -168,6 +177,7 @@ pub struct ExecuteOperationRequest {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PublishOperationRequest {
     /// `signature` for a signing operation.
+    #[schema(min_length = 1)]
     pub scope: String,
     /// The caller's clock, epoch milliseconds: a claim.
     pub requested_at_ms: i64,
@@ -194,6 +204,7 @@ impl PublishOperationRequest {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct NodeRecoveryRequest {
     /// One runtime effect of the operation.
+    #[schema(min_length = 1)]
     pub effect_id: String,
     /// The result the caller expects.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]

@@ -97,7 +97,7 @@ pub enum Refusal {
         actual: Hex32,
     },
     /// Publication in a scope this operation does not have.
-    #[error("`scope` must be {allowed}")]
+    #[error("`/scope` must be {allowed}")]
     PublicationScope {
         /// What is allowed.
         allowed: &'static str,

@@ -1,0 +1,70 @@
+//! Links: what an answer's operation or key can be used for next, so that a reader of the document, or a program, finds
+//! the whole flow.
+
+use super::{each_operation, shape_named};
+use serde_json::{Map, Value, json};
+
+/// What follows on an operation of a family.
+const ON_OPERATION: [(&str, &[&str]); 2] = [
+    ("operation", &["show", "approve", "execute", "publish", "node_recovery", "evidence", "audit_replay"]),
+    (
+        "custody_operation",
+        &[
+            "show",
+            "approve",
+            "execute",
+            "publish",
+            "node_recovery",
+            "external_export",
+            "evidence",
+            "audit_replay",
+        ],
+    ),
+];
+
+/// What follows on a key.
+const ON_KEY: [&str; 7] = ["show", "operations", "sign", "refresh", "reshare", "rotate", "recover"];
+
+/// Adds links to every answer that shows an operation.
+pub(super) fn complete(document: &mut Value) {
+    each_operation(document, |_, operation| {
+        let Some(Value::Object(answer)) = operation.get_mut("responses").and_then(|it| it.get_mut("200"))
+        else {
+            return;
+        };
+        let schema = answer.get("content").and_then(|it| it.pointer("/application~1json/schema"));
+        let links = match schema.and_then(shape_named) {
+            Some("OperationView") => links("operation", ""),
+            Some("SignOperationResponse" | "OperationNodeRecoveryResponse") => {
+                links("operation", "/operation")
+            }
+            Some("CustodyOperationView") => links("custody_operation", ""),
+            Some("CustodyOperationResponse") => links("custody_operation", "/operation"),
+            Some(_) | None => return,
+        };
+        answer.insert("links".to_owned(), Value::Object(links));
+    });
+}
+
+/// `at`: where in the answer the operation is.
+fn links(family: &str, at: &str) -> Map<String, Value> {
+    let id = format!("$response.body#{at}/operation_id");
+    let link = |name: String, parameters: Value| {
+        let link = json!({ "operationId": name, "parameters": parameters });
+        (name, link)
+    };
+    let acts = ON_OPERATION.into_iter().filter(|(of, _)| *of == family).flat_map(|(_, acts)| acts);
+    let mut links: Map<_, _> =
+        acts.map(|act| link(format!("{family}_{act}"), json!({ "operationId": id }))).collect();
+    if family == "custody_operation" {
+        let key = format!("$response.body#{at}/key_ref");
+        links.extend(ON_KEY.map(|act| link(format!("custody_key_{act}"), json!({ "keyRef": key }))));
+    }
+    // Its first event is in the log, which has one event at least.
+    links.extend([
+        link("log_tlog_proof".to_owned(), json!({ "operation_id": id, "seq": 1 })),
+        link("log_inclusion".to_owned(), json!({ "index": 0, "size": 1 })),
+        link("log_consistency".to_owned(), json!({ "first": 1, "second": 1 })),
+    ]);
+    links
+}
