@@ -163,7 +163,7 @@ async fn watch_certificates(
         match tls.reload() {
             Ok(()) => tracing::info!("certificates were read again"),
             Err(error) => tracing::error!(
-                error = gateway_engine::chain(&error),
+                error = gateway_domain::chain(&error),
                 "certificates could not be read again; those in use stay"
             ),
         }

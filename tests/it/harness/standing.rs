@@ -69,7 +69,7 @@ impl Standing {
             nodes: fleet.clone(),
             clock: clock.clone(),
         };
-        let app = compose::app(&settings, ports.clone());
+        let app = compose::app(&settings, compose::rules(&settings).unwrap(), ports.clone());
         let world = World::of(app, store, Default::default(), settings, folder);
         Self { world, ports, fleet, clock }
     }
@@ -82,7 +82,8 @@ impl Standing {
 
     /// The router of another engine on the same store, as another replica has.
     pub(crate) fn twin(&self) -> Router {
-        gateway_api::router(compose::app(&self.settings, self.ports.clone()))
+        let rules = compose::rules(&self.settings).unwrap();
+        gateway_api::router(compose::app(&self.settings, rules, self.ports.clone()))
     }
 
     /// The same data in a new process, as far as they can tell; the clock stands where it stood.
