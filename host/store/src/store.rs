@@ -9,11 +9,11 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
 use gateway_engine::ports::{
     Activated, Activation, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies, KeptBundle,
     KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations, Record,
 };
+use gateway_engine::{Unavailable, Visibility};
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
 #[derive(Debug)]
@@ -133,6 +133,16 @@ impl KeepPolicies for Store {
 
 #[async_trait]
 impl ReadOperations for Store {
+    async fn operation_find(
+        &self,
+        id: OperationId,
+        visibility: &Visibility,
+    ) -> Result<Option<Record>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.operation_find(id, visibility).await,
+        }
+    }
+
     async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.operation_load(id).await,
