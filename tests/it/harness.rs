@@ -4,6 +4,7 @@ pub(crate) mod bundles;
 pub(crate) mod custody;
 pub(crate) mod faulty;
 pub(crate) mod guests;
+pub(crate) mod modes;
 pub(crate) mod overtaken;
 pub(crate) mod process;
 pub(crate) mod recording;

@@ -1,11 +1,12 @@
 //! The OpenAPI 3.1 document, generated from the handlers and shapes.
 
+use crate::access::{Access, ROUTES};
 use crate::error::{Code, ErrorBody};
 use crate::routes::{custody_keys, custody_operations, evidence, health, log, operations, policy};
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::OperationState;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]
@@ -63,8 +64,53 @@ use utoipa::OpenApi;
 )]
 struct Document;
 
-/// The document as JSON.
+/// The document as JSON, for every mode in which callers are authenticated.
 #[must_use]
 pub fn document() -> Value {
-    serde_json::to_value(Document::openapi()).unwrap_or_default()
+    secured(&[])
+}
+
+/// The document as JSON, for the development bypass: credentials are an offer there.
+#[must_use]
+pub fn document_of_the_bypass() -> Value {
+    secured(&[json!({})])
+}
+
+/// What each endpoint takes, from the table: a scope, and the errors of those that have none. `besides`: other ways in.
+fn secured(besides: &[Value]) -> Value {
+    let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
+    let schemes = json!({ "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of the deployment's identity provider. Behind a trusted proxy, whatever the proxy takes."
+    }});
+    if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
+        components.insert("securitySchemes".to_owned(), schemes);
+    }
+    for (method, path, access) in ROUTES {
+        let methods = document.get_mut("paths").and_then(|paths| paths.get_mut(*path));
+        let operation = methods.and_then(|methods| methods.get_mut(method.to_lowercase()));
+        if let (Some(operation), Access::Scope(scope)) = (operation.and_then(Value::as_object_mut), access) {
+            let needed = [json!({ "bearer": [scope.name()] })];
+            operation.insert("security".to_owned(), [besides, &needed].concat().into());
+            if let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) {
+                add_unavailable(responses);
+            }
+        }
+    }
+    document
+}
+
+/// Whoever has to be authenticated may find that nobody can be.
+fn add_unavailable(responses: &mut serde_json::Map<String, Value>) {
+    let content = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/ErrorBody" } } });
+    let missing = || json!({ "description": "", "content": content });
+    let response = responses.entry("503").or_insert_with(missing);
+    let others = response.get("description").and_then(Value::as_str).unwrap_or_default();
+    let codes = [others, "`authentication_unavailable`"];
+    let codes: Vec<_> = codes.into_iter().filter(|code| !code.is_empty()).collect();
+    let description = codes.join(", ");
+    if let Some(response) = response.as_object_mut() {
+        response.insert("description".to_owned(), description.into());
+    }
 }

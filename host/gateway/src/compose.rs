@@ -1,10 +1,12 @@
 //! The composition root: the only file that names concrete adapters.
 
+use crate::authentication;
 use crate::clock::SystemClock;
 use crate::counting;
 use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
+use gateway_auth::Authenticator;
 use gateway_authority::keys::{KeyFileError, Seed};
 use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::dsse::KeySet;
@@ -102,6 +104,7 @@ pub async fn open_lifecycle(
 /// # Errors
 /// [`StartError`] naming what could not be had.
 pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
+    let authenticator = open_authenticator(settings)?;
     let store =
         Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
@@ -121,13 +124,23 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         nodes: fleet.clone(),
         clock,
     };
-    Ok(Gateway { app: app(settings, ports), store, fleet, policies })
+    Ok(Gateway { app: app(settings, authenticator, ports), store, fleet, policies })
+}
+
+/// Who tells who calls, beginning to get ready.
+///
+/// # Errors
+/// [`StartError`] naming the file that is wrong.
+pub fn open_authenticator(settings: &Settings) -> Result<Authenticator, StartError> {
+    let authenticator = authentication::open(settings)?;
+    authenticator.warm_up();
+    Ok(authenticator)
 }
 
 /// The application on these adapters.
 #[must_use]
-pub fn app(settings: &Settings, ports: Ports) -> App {
-    App::new(Engine::new(ports, rules(settings)), options(settings), counting::text)
+pub fn app(settings: &Settings, authenticator: Authenticator, ports: Ports) -> App {
+    App::new(Engine::new(ports, rules(settings)), authenticator, options(settings), counting::text)
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {

@@ -2,6 +2,7 @@
 //!
 //! Start at [`main`], then [`serve`], then [`compose`], the only place that knows which adapters there are.
 
+mod authentication;
 mod cli;
 mod clock;
 pub mod compose;

@@ -2,10 +2,15 @@
 
 use crate::compose::{self, Gateway, StartError};
 use crate::settings::Settings;
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use axum::serve::ListenerExt;
+use gateway_auth::Peer;
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
 use gateway_policy::lifecycle::Cause;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -43,19 +48,31 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     ));
     let log_key = gateway.app.engine().log_key();
     tracing::info!(%address, profile = ?settings.profile, %log_key, "operation-gateway listens");
-    let router = gateway_api::router(gateway.app.clone());
+    let router = gateway_api::router(gateway.app.clone()).layer(from_fn(name_peer));
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let listener = listener.tap_io(|stream| {
         let _only_slower = stream.set_nodelay(true);
     });
     let mut until = stopping.clone();
     let served =
-        axum::serve(listener, router).with_graceful_shutdown(async move { is_true(&mut until).await });
+        axum::serve(listener, service).with_graceful_shutdown(async move { is_true(&mut until).await });
     let served = within(settings.shutdown_within, stopping, served.into_future()).await;
     let tasks = async { tokio::join!(reconciler, watcher) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     served.map_err(|error| StartError::new("server", error))
+}
+
+/// Says where the connection comes from; a client that wrote so itself is not heard.
+async fn name_peer(
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = Peer { address: address.ip().to_canonical(), certificate_sha256: None };
+    request.extensions_mut().insert(peer);
+    next.run(request).await
 }
 
 /// The server's end, or its deadline once it is stopping: a client that never hangs up does not keep it.

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use gateway_api::state::App;
+use gateway_auth::Peer;
 use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
@@ -17,6 +18,7 @@ use operation_gateway::settings::{Settings, resolve};
 use operation_gateway::{SystemClock, compose};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -43,6 +45,7 @@ pub(crate) struct World {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
     pub(crate) json: Value,
 }
 
@@ -148,7 +151,8 @@ impl World {
             nodes: Arc::new(FaultyNodes { faults, real }),
             clock,
         };
-        Self::of(compose::app(&settings, ports), store, (held_up, asked), settings, folder)
+        let authenticator = compose::open_authenticator(&settings).unwrap();
+        Self::of(compose::app(&settings, authenticator, ports), store, (held_up, asked), settings, folder)
     }
 
     fn of(
@@ -179,12 +183,15 @@ impl World {
         self.folder.path()
     }
 
-    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+    /// The server names where a request comes from; without saying, from this machine.
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Answer {
+        let here = Peer { address: Ipv4Addr::LOCALHOST.into(), certificate_sha256: None };
+        request.extensions_mut().get_or_insert(here);
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Answer { status: parts.status, headers: parts.headers, json }
+        Answer { status: parts.status, headers: parts.headers, bytes: bytes.to_vec(), json }
     }
 
     /// An answer that is text.

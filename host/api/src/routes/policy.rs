@@ -5,6 +5,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::extract::{Body, Caller, OperationsAny, PolicyRead, query};
 use crate::state::App;
 use crate::wire::bundles::PolicyBundlesResponse;
+use crate::wire::common::bound;
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
 use axum::Json;
 use axum::extract::State;
@@ -61,7 +62,7 @@ pub async fn preview(
 ) -> Result<(HeaderMap, Json<PolicyPreview>), ApiError> {
     let PolicyPreviewRequest { intent: request, approvals } = body.value;
     let intent = request.intent()?;
-    let submitter = caller.principal.bind(request.client.parse()?)?;
+    let submitter = bound(&caller.principal, request.client.parse()?)?;
     let approvals = approvals.into_iter().map(|approval| Ok(claimed(approval.vote()?)));
     let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
     let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };

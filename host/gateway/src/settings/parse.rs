@@ -1,5 +1,6 @@
 //! From texts to settings that cannot be wrong.
 
+use super::auth::Auth;
 use super::sources::Resolved;
 use gateway_api::state::ProfileAliases;
 use gateway_domain::log::KeyName;
@@ -15,13 +16,6 @@ pub enum Profile {
     Development,
     /// Nothing unsafe by default.
     Production,
-}
-
-/// How callers are authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthMode {
-    /// Not at all.
-    Bypass,
 }
 
 /// Where the key is from that the nodes' secrets are sealed under.
@@ -66,7 +60,7 @@ pub struct Settings {
     pub policy_activation: Option<PathBuf>,
     pub policy_candidate: Option<PathBuf>,
     pub policy_watch: Option<Duration>,
-    pub auth_mode: AuthMode,
+    pub auth: Auth,
     pub required_approvals: u32,
     pub permitted_recipients: String,
     pub separation_of_duties: bool,
@@ -103,8 +97,8 @@ impl Settings {
     }
 }
 
-struct Reader<'a> {
-    resolved: &'a Resolved,
+pub(super) struct Reader<'a> {
+    pub(super) resolved: &'a Resolved,
     faults: Vec<String>,
 }
 
@@ -132,7 +126,7 @@ impl Reader<'_> {
             policy_activation: self.path("policy_activation"),
             policy_candidate: self.path("policy_candidate"),
             policy_watch: self.watch(),
-            auth_mode: self.auth_mode(),
+            auth: self.auth(),
             required_approvals: self.value("required_approvals", "a whole number", 0),
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
             separation_of_duties: self.flag("separation_of_duties"),
@@ -163,7 +157,7 @@ impl Reader<'_> {
     /// What is fine alone and wrong together.
     fn check(&mut self, settings: &Settings) {
         if settings.profile == Profile::Production {
-            if settings.auth_mode == AuthMode::Bypass && self.resolved.text("auth_mode") == "bypass" {
+            if self.resolved.text("auth_mode") == "bypass" {
                 self.fault("auth_mode", "must not be `bypass` in production");
             }
             if settings.auto_provision_keys {
@@ -213,18 +207,7 @@ impl Reader<'_> {
         name
     }
 
-    fn auth_mode(&mut self) -> AuthMode {
-        match self.resolved.text("auth_mode") {
-            "bypass" => {}
-            mode @ ("trusted_headers" | "jwks" | "introspection") => {
-                self.fault("auth_mode", &format!("`{mode}` is not in this version"));
-            }
-            _ => self.fault("auth_mode", "must be one of bypass, trusted_headers, jwks, introspection"),
-        }
-        AuthMode::Bypass
-    }
-
-    fn fault(&mut self, name: &str, message: &str) {
+    pub(super) fn fault(&mut self, name: &str, message: &str) {
         self.faults.push(format!("setting `{name}` {message}"));
     }
 
@@ -237,7 +220,7 @@ impl Reader<'_> {
     }
 
     /// Empty is none.
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.resolved.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
     }
 
@@ -246,7 +229,7 @@ impl Reader<'_> {
         (every_ms > 0).then(|| Duration::from_millis(every_ms))
     }
 
-    fn value<T: FromStr>(&mut self, name: &str, what: &str, otherwise: T) -> T {
+    pub(super) fn value<T: FromStr>(&mut self, name: &str, what: &str, otherwise: T) -> T {
         let text = self.resolved.text(name);
         text.parse().unwrap_or_else(|_| {
             self.fault(name, &format!("must be {what}, not `{text}`"));
@@ -254,7 +237,7 @@ impl Reader<'_> {
         })
     }
 
-    fn at_least_one(&mut self, name: &str) -> u64 {
+    pub(super) fn at_least_one(&mut self, name: &str) -> u64 {
         let number = self.value(name, "a whole number of at least 1", 1);
         if number == 0 {
             self.fault(name, "must be a whole number of at least 1, not `0`");
@@ -274,7 +257,7 @@ impl Reader<'_> {
         self.one_of(name, allowed, ());
     }
 
-    fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], otherwise: T) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], otherwise: T) -> T {
         let text = self.resolved.text(name);
         if let Some((_, value)) = allowed.iter().find(|(word, _)| *word == text) {
             return *value;
@@ -378,9 +361,14 @@ mod tests {
         assert_eq!(faults.len(), 2, "{faults:?}");
         let faults = settings(&[("PROFILE", "production")]).unwrap_err();
         assert_eq!(faults.len(), 5, "{faults:?}");
-        let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), ("REQUIRED_APPROVALS", "0")]].concat())
-            .unwrap_err();
-        assert_eq!(faults.len(), 2, "{faults:?}");
+        let headers = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.1")];
+        assert!(settings(&[&given[..], &headers].concat()).is_ok());
+        let none = ("REQUIRED_APPROVALS", "0");
+        let faults = settings(&[&given[..], &headers, &[none]].concat()).unwrap_err();
+        assert_eq!(faults, ["setting `required_approvals` must be at least 1 in production"]);
+        // Of a mode that is not complete, and of the rest, everything is told at once.
+        let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), none]].concat()).unwrap_err();
+        assert_eq!(faults.len(), 4, "{faults:?}");
     }
 
     #[test]
