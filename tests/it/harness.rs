@@ -7,6 +7,7 @@ pub(crate) mod custody;
 pub(crate) mod documented;
 pub(crate) mod faulty;
 pub(crate) mod guests;
+pub(crate) mod modes;
 pub(crate) mod overtaken;
 pub(crate) mod process;
 pub(crate) mod recording;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
+mod access;
+mod approvers;
 mod bundle;
 mod canaries;
 mod coverage;
@@ -11,8 +13,11 @@ mod crash_velocity;
 mod custody;
 mod evidence;
 mod flows;
+mod fuzzed;
 mod harness;
 mod hostile;
+mod identity;
+mod isolation;
 mod keys;
 mod ledger;
 mod limits;

@@ -290,3 +290,39 @@ fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o600)).unwrap();
     drop(Process::start(folder.path(), None, &[("node_key", link.to_str().unwrap())]));
 }
+
+#[test]
+fn authentication_that_can_not_be_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    let path = file.to_str().unwrap();
+    let start = |given: &[(&str, &str)]| {
+        let line = refused(folder.path(), given);
+        nothing_was_made(folder.path());
+        line.replace(path, "FILE")
+    };
+    let introspection = [
+        ("auth_mode", "introspection"),
+        ("introspection_url", "http://127.0.0.1:1/introspect"),
+        ("introspection_client_id", "gateway"),
+        ("introspection_client_secret_file", path),
+    ];
+    assert!(start(&introspection).contains("introspection client secret: the file `FILE` can not be opened"));
+    private(&file, "canary-one\ncanary-two\n");
+    let line = start(&introspection);
+    assert!(line.contains("introspection client secret") && !line.contains("canary"), "{line}");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(start(&introspection).contains("has mode 0644; it must be 0600 or 0400"));
+    let jwks = [("auth_mode", "jwks"), ("token_issuer", "i"), ("token_audience", "a")];
+    let from_file = [&jwks[..], &[("jwks_file", path)]].concat();
+    assert!(start(&from_file).contains("issuer's keys `FILE`: it is no JSON Web Key Set"));
+    fs::write(&file, r#"{"keys":[]}"#).unwrap();
+    assert!(start(&from_file).contains("issuer's keys `FILE`: none of them can be used"));
+    let with_ca =
+        [&jwks[..], &[("jwks_url", "https://127.0.0.1:1/jwks"), ("identity_provider_ca", path)]].concat();
+    assert!(start(&with_ca).contains("identity provider's authorities `FILE`"));
+    let plain = [&jwks[..], &[("jwks_url", "http://issuer.example/jwks")]].concat();
+    assert!(start(&plain).contains("setting `jwks_url` must be an `https` URL"));
+    let everybody = [("auth_mode", "trusted_headers"), ("trusted_proxies", "::/0")];
+    assert!(start(&everybody).contains("setting `trusted_proxies` must be addresses and CIDR blocks"));
+}

@@ -6,8 +6,12 @@ use gateway_engine::ports::PolicyHealth;
 use metrics::counter;
 
 /// Counters of this crate, each with what it counts.
-pub const DESCRIPTIONS: &[(&str, &str)] = &[(REQUESTS, "Requests answered, by method, route and status")];
+pub const DESCRIPTIONS: &[(&str, &str)] = &[
+    (REQUESTS, "Requests answered, by method, route and status"),
+    (REFUSED, "Callers that were not authenticated or lacked a scope, by reason"),
+];
 
+const REFUSED: &str = "operation_gateway_callers_refused_total";
 const REQUESTS: &str = "operation_gateway_requests_total";
 const ACTIVE: &str = "operation_gateway_policy_active_bundle_info";
 const JUDGES: &str = "operation_gateway_policy_judges";
@@ -20,6 +24,11 @@ pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
     };
     let (route, status) = (route.to_owned(), status.as_str().to_owned());
     counter!(REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
+}
+
+/// `reason` is of a fixed list.
+pub(crate) fn refused(reason: &'static str) {
+    counter!(REFUSED, "reason" => reason).increment(1);
 }
 
 /// Which bundle judges, as gauges: written anew each time, so that only the active bundle is ever a label.

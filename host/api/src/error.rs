@@ -71,7 +71,11 @@ codes! {
     RuntimeUnavailable = "runtime_unavailable", SERVICE_UNAVAILABLE;
     PolicyUnavailable = "policy_unavailable", SERVICE_UNAVAILABLE;
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
+    AuthenticationUnavailable = "authentication_unavailable", SERVICE_UNAVAILABLE;
 }
+
+/// How callers may say who they are (RFC 6750).
+const CHALLENGE: &str = "Bearer realm=\"operation-gateway\"";
 
 /// The body of every error.
 #[derive(Debug, Serialize, ToSchema)]
@@ -109,7 +113,9 @@ impl ApiError {
     pub fn insufficient_scope(scope: Scope) -> Self {
         let code =
             if scope == Scope::AuditRead { Code::AuditReplayForbidden } else { Code::InsufficientScope };
+        let challenge = format!("{CHALLENGE}, error=\"insufficient_scope\", scope=\"{}\"", scope.name());
         Self::new(code, format!("the caller needs the scope `{}`", scope.name()))
+            .with(header::WWW_AUTHENTICATE, challenge)
     }
 
     /// The same fault of a body, by the code this endpoint has for it.
@@ -217,9 +223,24 @@ impl From<Unavailable> for ApiError {
 }
 
 impl From<Unauthenticated> for ApiError {
+    /// RFC 6750, section 3: whoever sent no token is told to send one, and nothing else.
     fn from(unauthenticated: Unauthenticated) -> Self {
-        Self::new(Code::AuthenticationRequired, unauthenticated.to_string())
-            .with(header::WWW_AUTHENTICATE, "Bearer realm=\"operation-gateway\"")
+        let message = unauthenticated.to_string();
+        match unauthenticated {
+            Unauthenticated::Required(_) => {
+                Self::new(Code::AuthenticationRequired, message).with(header::WWW_AUTHENTICATE, CHALLENGE)
+            }
+            Unauthenticated::Unreadable { .. } => Self::new(Code::InvalidRequest, message),
+            Unauthenticated::InvalidToken(fault) => {
+                let challenge =
+                    format!("{CHALLENGE}, error=\"invalid_token\", error_description=\"{fault}\"");
+                Self::new(Code::InvalidToken, message).with(header::WWW_AUTHENTICATE, challenge)
+            }
+            Unauthenticated::Unavailable(_) => {
+                let message = format!("{message}; nothing was done, send the request again");
+                Self::new(Code::AuthenticationUnavailable, message).with(header::RETRY_AFTER, "5")
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Deliberately absent: rules about operations, and adapters; a handler parses, calls one use case of
 //! `gateway_engine` and shows the answer. Start at [`router`], then [`routes`], then [`wire`].
 
+mod access;
 pub mod counters;
 pub mod error;
 pub mod extract;
@@ -14,50 +15,13 @@ pub mod state;
 pub mod strict;
 pub mod wire;
 
+pub use access::{Access, ROUTES};
+
 use axum::Router;
 use axum::routing::{get, post};
 use routes::{custody_keys, custody_operations, evidence, health, log, operations, policy};
 use state::App;
 use tower_http::catch_panic::CatchPanicLayer;
-
-/// Every route: method, path. A test compares it with the router and with the OpenAPI document.
-pub const ROUTES: &[(&str, &str)] = &[
-    ("POST", "/v1/operations/sign"),
-    ("GET", "/v1/operations/{operationId}"),
-    ("POST", "/v1/operations/{operationId}/approve"),
-    ("POST", "/v1/operations/{operationId}/execute"),
-    ("POST", "/v1/operations/{operationId}/publish"),
-    ("POST", "/v1/operations/{operationId}/node-recovery"),
-    ("GET", "/v1/operations/{operationId}/evidence"),
-    ("GET", "/v1/operations/{operationId}/audit-replay"),
-    ("POST", "/v1/custody/keys"),
-    ("GET", "/v1/custody/keys/{keyRef}"),
-    ("GET", "/v1/custody/keys/{keyRef}/operations"),
-    ("POST", "/v1/custody/keys/{keyRef}/sign"),
-    ("POST", "/v1/custody/keys/{keyRef}/refresh"),
-    ("POST", "/v1/custody/keys/{keyRef}/reshare"),
-    ("POST", "/v1/custody/keys/{keyRef}/rotate"),
-    ("POST", "/v1/custody/keys/{keyRef}/recover"),
-    ("GET", "/v1/custody/operations/{operationId}"),
-    ("POST", "/v1/custody/operations/{operationId}/approve"),
-    ("POST", "/v1/custody/operations/{operationId}/execute"),
-    ("POST", "/v1/custody/operations/{operationId}/publish"),
-    ("POST", "/v1/custody/operations/{operationId}/node-recovery"),
-    ("POST", "/v1/custody/operations/{operationId}/external-export"),
-    ("GET", "/v1/custody/operations/{operationId}/evidence"),
-    ("GET", "/v1/custody/operations/{operationId}/audit-replay"),
-    ("GET", "/v1/log/checkpoint"),
-    ("GET", "/v1/log/key"),
-    ("GET", "/v1/log/consistency"),
-    ("GET", "/v1/log/inclusion"),
-    ("GET", "/v1/log/tlog-proof"),
-    ("POST", "/v1/policy/preview"),
-    ("GET", "/v1/policy/bundles"),
-    ("GET", "/healthz"),
-    ("GET", "/readyz"),
-    ("GET", "/metrics"),
-    ("GET", "/v1/openapi.json"),
-];
 
 /// The whole API; without the probes that are served apart.
 pub fn router(app: App) -> Router {

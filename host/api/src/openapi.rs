@@ -6,12 +6,13 @@ mod examples;
 mod links;
 mod requests;
 
+use crate::access::{Access, ROUTES};
 use crate::error::{Code, ErrorBody};
 use crate::routes::{custody_keys, custody_operations, evidence, health, log, operations, policy};
 use crate::wire::custody_view::{CustodyKeyState, CustodyOperationType};
 use crate::wire::policy::PolicyDecision;
 use crate::wire::view::OperationState;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]
@@ -69,10 +70,37 @@ use utoipa::OpenApi;
 )]
 struct Document;
 
-/// The document as JSON.
+/// The document as JSON, for every mode in which callers are authenticated.
 #[must_use]
 pub fn document() -> Value {
+    secured(&[])
+}
+
+/// The document as JSON, for the development bypass: credentials are an offer there.
+#[must_use]
+pub fn document_of_the_bypass() -> Value {
+    secured(&[json!({})])
+}
+
+/// What each endpoint takes, from the table of scopes. `besides`: other ways in.
+fn secured(besides: &[Value]) -> Value {
     let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
+    let schemes = json!({ "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of the deployment's identity provider. Behind a trusted proxy, whatever the proxy takes."
+    }});
+    if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
+        components.insert("securitySchemes".to_owned(), schemes);
+    }
+    for (method, path, access) in ROUTES {
+        let methods = document.get_mut("paths").and_then(|paths| paths.get_mut(*path));
+        let operation = methods.and_then(|methods| methods.get_mut(method.to_lowercase()));
+        if let (Some(operation), Access::Scope(scope)) = (operation.and_then(Value::as_object_mut), access) {
+            let needed = [json!({ "bearer": [scope.name()] })];
+            operation.insert("security".to_owned(), [besides, &needed].concat().into());
+        }
+    }
     requests::complete(&mut document);
     answers::complete(&mut document);
     links::complete(&mut document);

@@ -1,5 +1,6 @@
 //! What every handler has at hand.
 
+use gateway_auth::Authenticator;
 use gateway_domain::intent::SIGNATURE_PROFILES;
 use gateway_engine::Engine;
 use std::collections::BTreeMap;
@@ -90,6 +91,7 @@ pub struct App(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
+    authenticator: Authenticator,
     options: Options,
     metrics: fn() -> String,
 }
@@ -97,14 +99,25 @@ struct Inner {
 impl App {
     /// The application on an engine. `metrics`: everything counted so far, as Prometheus reads it.
     #[must_use]
-    pub fn new(engine: Engine, options: Options, metrics: fn() -> String) -> Self {
-        Self(Arc::new(Inner { engine, options, metrics }))
+    pub fn new(
+        engine: Engine,
+        authenticator: Authenticator,
+        options: Options,
+        metrics: fn() -> String,
+    ) -> Self {
+        Self(Arc::new(Inner { engine, authenticator, options, metrics }))
     }
 
     /// The use cases.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    /// Who is calling.
+    #[must_use]
+    pub fn authenticator(&self) -> &Authenticator {
+        &self.0.authenticator
     }
 
     /// Everything counted so far, and which bundle judges.

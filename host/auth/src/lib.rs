@@ -1,38 +1,46 @@
 //! Who is calling: credentials to a [`Principal`], and what its scopes permit.
 //!
-//! The development bypass is here; trusted headers, JWKS and introspection join it as further authenticators
-//! (decisions.md 7). Deliberately absent: endpoints, and which scope each needs; those are in `gateway_api`.
+//! Four modes (decisions.md 7), one question: [`Authenticator::authenticate`]. In every doubt the answer is no: what is
+//! not proved is refused, and what can not be found out because the identity provider does not answer is refused as
+//! well, under a name of its own.
+//!
+//! Deliberately absent: endpoints, and which scope each needs (they are in `gateway_api`); the clock, which is an
+//! argument; logins and sessions, which are the identity provider's. Start at [`Authenticator`], then [`Claims`] for what
+//! a token has to say, then [`jose`] for how it is proved.
 
-mod bypass;
+mod addresses;
+mod authenticator;
+mod claims;
+mod credentials;
+pub mod headers;
+mod introspection;
+pub mod jose;
+mod json;
+mod jwks;
+pub mod limits;
 mod peer;
 mod principal;
+mod provider;
 mod scope;
+mod secret;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod unauthenticated;
 
-pub use bypass::bypass;
+pub use addresses::{Addresses, InvalidAddresses};
+pub use authenticator::Authenticator;
+pub use claims::{ClaimName, ClaimRules, Claims};
+pub use introspection::{Introspection, IntrospectionConfig};
+pub use jwks::{Jwks, JwksConfig, KeySource};
 pub use peer::Peer;
-pub use principal::{BindingMismatch, Identity, Principal};
+pub use principal::{BindingMismatch, Identity, Principal, TokenId};
+pub use provider::{InvalidProvider, Provider, ProviderUrl};
 pub use scope::Scope;
+pub use secret::ClientSecret;
+pub use unauthenticated::{TokenFault, Unauthenticated};
 
-/// The identity headers of decisions.md 7, lower case.
-pub mod headers {
-    /// The calling system.
-    pub const CLIENT_ID: &str = "x-client-id";
-    /// The person or service account.
-    pub const SUBJECT_ID: &str = "x-subject-id";
-    /// Roles, separated by commas or spaces.
-    pub const ROLES: &str = "x-roles";
-    /// Scopes, separated by commas or spaces.
-    pub const SCOPES: &str = "x-scopes";
-    /// The tenant.
-    pub const TENANT: &str = "x-tenant";
-    /// All of them.
-    pub const ALL: [&str; 5] = [CLIENT_ID, SUBJECT_ID, ROLES, SCOPES, TENANT];
-}
+use gateway_domain::time::EpochMs;
+use std::sync::Arc;
 
-/// No caller can be made of these credentials.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unauthenticated {
-    /// There are none, or not enough of them.
-    #[error("credentials are required: {0}")]
-    Required(&'static str),
-}
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> EpochMs + Send + Sync>;

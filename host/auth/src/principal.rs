@@ -1,8 +1,11 @@
 //! A caller, and whether a request's `client` agrees with it.
 
 use crate::Scope;
-use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::Tenant;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use gateway_domain::binding::{ClientBinding, CredentialDigest};
+use gateway_domain::ids::{Hex32, Tenant};
+use std::fmt;
 
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +27,17 @@ pub struct Identity {
     pub roles: Vec<String>,
     /// Scopes granted.
     pub scopes: Vec<String>,
-    /// The tenant.
+    /// The tenant; none is the default one.
     pub tenant: Option<Tenant>,
+    /// The token's own name, where there is one.
+    pub token_jti: Option<TokenId>,
+    /// SHA-256 of the certificate that the client proved to have.
+    pub cert_sha256: Option<Hex32>,
 }
+
+/// The name of a token: not a secret, but what identifies a credential. It is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenId(String);
 
 /// The request's `client` is not the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +45,20 @@ pub struct Identity {
 pub struct BindingMismatch {
     /// The member that differs.
     pub member: &'static str,
+}
+
+impl TokenId {
+    /// A token's name.
+    #[must_use]
+    pub const fn new(id: String) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Debug for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenId(..)")
+    }
 }
 
 impl Principal {
@@ -47,46 +72,149 @@ impl Principal {
     }
 
     /// The caller as it goes into evidence: the authenticated identity where there is one, else what the request says.
+    /// `salt`: 32 random bytes, of this request alone.
     ///
     /// # Errors
-    /// [`BindingMismatch`] when the request names somebody else, or roles and scopes the caller does not have.
-    pub fn bind(&self, claimed: ClientBinding) -> Result<ClientBinding, BindingMismatch> {
+    /// [`BindingMismatch`] when the request names somebody else, roles and scopes the caller does not have, or another
+    /// credential than the one that was shown.
+    pub fn bind(&self, claimed: ClientBinding, salt: Hex32) -> Result<ClientBinding, BindingMismatch> {
         match self {
             Self::Unrestricted => Ok(claimed),
-            Self::Identified(identity) => identity.bind(claimed),
+            Self::Identified(identity) => identity.bind(&claimed, salt),
         }
     }
 }
 
 impl Identity {
-    /// The caller as it goes into evidence when the request does not say.
+    /// The caller as it goes into evidence when the request does not say. `salt`: 32 random bytes, of this request
+    /// alone.
     #[must_use]
-    pub fn binding(&self) -> ClientBinding {
+    pub fn binding(&self, salt: Hex32) -> ClientBinding {
         ClientBinding {
             client_id: self.client_id.clone(),
             subject_id: self.subject_id.clone(),
             roles: self.roles.clone(),
             scopes: self.scopes.clone(),
-            cert_sha256: None,
-            token_jti: None,
+            cert_sha256: self.cert_sha256.map(|hash| CredentialDigest::of(salt, &hash.to_string())),
+            token_jti: self.token_jti.as_ref().map(|id| CredentialDigest::of(salt, &id.0)),
             tenant: self.tenant.clone(),
         }
     }
 
-    fn bind(&self, claimed: ClientBinding) -> Result<ClientBinding, BindingMismatch> {
+    fn bind(&self, claimed: &ClientBinding, salt: Hex32) -> Result<ClientBinding, BindingMismatch> {
+        let own = self.binding(salt);
         let subset = |claimed: &[String], held: &[String]| claimed.iter().all(|one| held.contains(one));
-        let tenant_agrees = claimed.tenant.is_none() || claimed.tenant == self.tenant;
         let agreement = [
             ("client_id", claimed.client_id == self.client_id),
             ("subject_id", claimed.subject_id == self.subject_id),
-            ("tenant", tenant_agrees),
+            ("tenant", claimed.tenant.is_none() || claimed.tenant() == own.tenant()),
             ("roles", subset(&claimed.roles, &self.roles)),
             ("scopes", subset(&claimed.scopes, &self.scopes)),
+            ("token_jti", claimed.token_jti.as_ref().is_none_or(|claimed| self.has_token(claimed))),
+            ("cert_sha256", claimed.cert_sha256.as_ref().is_none_or(|claimed| self.has_certificate(claimed))),
         ];
-        if let Some((member, _)) = agreement.into_iter().find(|(_, agrees)| !agrees) {
-            return Err(BindingMismatch { member });
+        match agreement.into_iter().find(|(_, agrees)| !agrees) {
+            Some((member, _)) => Err(BindingMismatch { member }),
+            None => Ok(own),
         }
-        let ClientBinding { cert_sha256, token_jti, .. } = claimed;
-        Ok(ClientBinding { cert_sha256, token_jti, ..self.binding() })
+    }
+
+    fn has_token(&self, claimed: &CredentialDigest) -> bool {
+        self.token_jti.as_ref().is_some_and(|own| claimed.is_of(&own.0))
+    }
+
+    /// The contract does not say in which form the hash is; each of the three in use names the same certificate.
+    fn has_certificate(&self, claimed: &CredentialDigest) -> bool {
+        self.cert_sha256.is_some_and(|own| {
+            let hex = own.to_string();
+            let forms = [hex.to_uppercase(), BASE64_URL_SAFE_NO_PAD.encode(own.as_bytes()), hex];
+            forms.iter().any(|form| claimed.is_of(form))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: Hex32 = Hex32::new([7; 32]);
+    const CERTIFICATE: Hex32 = Hex32::new([0xab; 32]);
+
+    fn identity() -> Identity {
+        Identity {
+            client_id: "desk".to_owned(),
+            subject_id: "alice".to_owned(),
+            roles: vec!["approver".to_owned(), "operator".to_owned()],
+            scopes: vec!["operations.sign".to_owned()],
+            tenant: Some(Tenant("acme".to_owned())),
+            token_jti: Some(TokenId::new("t-1".to_owned())),
+            cert_sha256: Some(CERTIFICATE),
+        }
+    }
+
+    fn claim(text: &str) -> Option<CredentialDigest> {
+        Some(CredentialDigest::of(Hex32::new([9; 32]), text))
+    }
+
+    fn bound(change: impl Fn(&mut ClientBinding)) -> Result<ClientBinding, &'static str> {
+        let mut claimed = ClientBinding { cert_sha256: None, token_jti: None, ..identity().binding(SALT) };
+        change(&mut claimed);
+        Principal::Identified(identity()).bind(claimed, SALT).map_err(|mismatch| mismatch.member)
+    }
+
+    #[test]
+    fn what_is_bound_is_the_caller_and_not_the_claim() {
+        let own = identity().binding(SALT);
+        assert!(own.token_jti.as_ref().unwrap().is_of("t-1"));
+        assert!(own.cert_sha256.as_ref().unwrap().is_of(&CERTIFICATE.to_string()));
+        let forms = [CERTIFICATE.to_string(), CERTIFICATE.to_string().to_uppercase()];
+        for form in [&forms[0], &forms[1], "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s"] {
+            assert_eq!(bound(|it| it.cert_sha256 = claim(form)), Ok(own.clone()), "{form}");
+        }
+        assert_eq!(bound(|it| it.token_jti = claim("t-1")), Ok(own.clone()));
+        assert_eq!(bound(|it| it.roles = vec!["operator".to_owned()]), Ok(own.clone()));
+        assert_eq!(bound(|it| it.scopes.clear()), Ok(own.clone()));
+        assert_eq!(bound(|it| it.tenant = None), Ok(own));
+    }
+
+    #[test]
+    fn every_member_that_is_not_the_callers_is_named() {
+        let other = || "other".to_owned();
+        assert_eq!(bound(|it| it.client_id = other()), Err("client_id"));
+        assert_eq!(bound(|it| it.subject_id = other()), Err("subject_id"));
+        assert_eq!(bound(|it| it.roles.push(other())), Err("roles"));
+        assert_eq!(bound(|it| it.scopes.push(other())), Err("scopes"));
+        assert_eq!(bound(|it| it.tenant = Some(Tenant(other()))), Err("tenant"));
+        assert_eq!(bound(|it| it.token_jti = claim("t-2")), Err("token_jti"));
+        assert_eq!(bound(|it| it.cert_sha256 = claim(&Hex32::ZERO.to_string())), Err("cert_sha256"));
+    }
+
+    #[test]
+    fn a_credential_that_was_not_shown_is_not_the_callers() {
+        let bare = Principal::Identified(Identity { token_jti: None, cert_sha256: None, ..identity() });
+        let claimed = ClientBinding { cert_sha256: None, ..identity().binding(SALT) };
+        assert_eq!(bare.bind(claimed, SALT).unwrap_err().member, "token_jti");
+        let claimed = ClientBinding { token_jti: None, ..identity().binding(SALT) };
+        assert_eq!(bare.bind(claimed, SALT).unwrap_err().member, "cert_sha256");
+    }
+
+    #[test]
+    fn no_tenant_is_the_default_one() {
+        let caller = Principal::Identified(Identity { tenant: None, ..identity() });
+        let claimed = |tenant: Option<&str>| ClientBinding {
+            tenant: tenant.map(|name| Tenant(name.to_owned())),
+            token_jti: None,
+            cert_sha256: None,
+            ..identity().binding(SALT)
+        };
+        assert!(
+            caller.bind(claimed(Some("default")), SALT).is_ok() && caller.bind(claimed(None), SALT).is_ok()
+        );
+        assert_eq!(caller.bind(claimed(Some("acme")), SALT).unwrap_err().member, "tenant");
+    }
+
+    #[test]
+    fn what_identifies_a_credential_is_not_shown() {
+        assert!(!format!("{:?}", identity()).contains("t-1"));
     }
 }

@@ -60,7 +60,7 @@ impl Engine {
         let next = places.last().filter(|_| has_more).map(|(place, _)| *place);
         let mut records = Vec::with_capacity(places.len());
         for (_, id) in places {
-            records.extend(self.0.ports.reads.operation_load(id).await?);
+            records.extend(self.0.ports.reads.operation_find(id, &target.visibility).await?);
         }
         Ok(KeyOperations { key, records, next })
     }

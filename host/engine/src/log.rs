@@ -74,8 +74,8 @@ impl Engine {
         id: OperationId,
         seq: u64,
     ) -> Result<Option<TlogProof>, EngineError> {
-        let record = self.0.ports.reads.operation_load(id).await?;
-        if !record.is_some_and(|record| visibility.includes(&record.operation.tenant)) {
+        let found = self.0.ports.reads.operation_find(id, visibility).await?;
+        if found.is_none() {
             return Err(EngineError::OperationNotFound);
         }
         Ok(self.inclusion_evidence(id, seq).await?.map(|evidence| evidence.tlog_proof))

@@ -3,6 +3,7 @@
 mod log;
 mod policies;
 
+use crate::engine::Visibility;
 use crate::error::Unavailable;
 use crate::rate::Charge;
 use crate::secret::Secrets;
@@ -157,7 +158,15 @@ pub struct KeyQuorum {
 /// Reads what is durable.
 #[async_trait]
 pub trait ReadOperations: Send + Sync {
-    /// The operation, whoever's it is.
+    /// The operation, unless it is not this caller's to see: then it is as unknown as one that never was. What a caller
+    /// names is looked up here and nowhere else.
+    async fn operation_find(
+        &self,
+        id: OperationId,
+        visibility: &Visibility,
+    ) -> Result<Option<Record>, Unavailable>;
+
+    /// The operation, whoever's it is: for the gateway's own work.
     async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable>;
 
     /// Its events as the chain has them, oldest first.

@@ -26,11 +26,8 @@ pub struct Target {
 impl Inner {
     /// The operation, unless it is unknown, of the other family, or not this caller's: one answer for all three.
     pub(crate) async fn find(&self, target: &Target) -> Result<Record, EngineError> {
-        let record = self.ports.reads.operation_load(target.id).await?;
-        let found = record.filter(|record| {
-            record.operation.intent.family() == target.family
-                && target.visibility.includes(&record.operation.tenant)
-        });
+        let record = self.ports.reads.operation_find(target.id, &target.visibility).await?;
+        let found = record.filter(|record| record.operation.intent.family() == target.family);
         found.ok_or(EngineError::OperationNotFound)
     }
 

@@ -1,11 +1,13 @@
 //! The composition root: the only file that names concrete adapters.
 
 use crate::approvers;
+use crate::authentication;
 use crate::clock::SystemClock;
 use crate::counting;
 use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
+use gateway_auth::Authenticator;
 use gateway_authority::keys::{KeyFileError, Seed};
 use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::chain;
@@ -107,6 +109,7 @@ pub async fn open_lifecycle(
 pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
     // Before anything is written: a registry that is none leaves nothing behind.
     let rules = rules(settings)?;
+    let authenticator = open_authenticator(settings)?;
     let store =
         Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
     let store = Arc::new(store);
@@ -126,13 +129,23 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         nodes: fleet.clone(),
         clock,
     };
-    Ok(Gateway { app: app(settings, rules, ports), store, fleet, policies })
+    Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies })
+}
+
+/// Who tells who calls, beginning to get ready.
+///
+/// # Errors
+/// [`StartError`] naming the file that is wrong.
+pub fn open_authenticator(settings: &Settings) -> Result<Authenticator, StartError> {
+    let authenticator = authentication::open(settings)?;
+    authenticator.warm_up();
+    Ok(authenticator)
 }
 
 /// The application on these adapters.
 #[must_use]
-pub fn app(settings: &Settings, rules: Rules, ports: Ports) -> App {
-    App::new(Engine::new(ports, rules), options(settings), counting::text)
+pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, ports: Ports) -> App {
+    App::new(Engine::new(ports, rules), authenticator, options(settings), counting::text)
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {

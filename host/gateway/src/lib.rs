@@ -3,6 +3,7 @@
 //! Start at [`main`], then [`serve`], then [`compose`], the only place that knows which adapters there are.
 
 pub mod approvers;
+mod authentication;
 mod cli;
 mod clock;
 pub mod compose;

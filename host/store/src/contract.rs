@@ -65,6 +65,7 @@ macro_rules! contract_cases {
             queries::owing_operations_longest_untouched_first
             queries::pending_operations_submitted_before
             queries::what_is_unknown_is_none
+            queries::an_operation_is_found_by_its_tenant_alone
             queries::a_keys_operations_newest_first
             queries::keys_by_name_alone
             keys::what_keys_that_sign_need_is_found_once

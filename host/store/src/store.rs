@@ -14,7 +14,7 @@ use gateway_engine::ports::{
     KeptBundle, KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations,
     Record,
 };
-use gateway_engine::{Charge, Unavailable};
+use gateway_engine::{Charge, Unavailable, Visibility};
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
 #[derive(Debug)]
@@ -154,6 +154,16 @@ impl KeepPolicies for Store {
 
 #[async_trait]
 impl ReadOperations for Store {
+    async fn operation_find(
+        &self,
+        id: OperationId,
+        visibility: &Visibility,
+    ) -> Result<Option<Record>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.operation_find(id, visibility).await,
+        }
+    }
+
     async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.operation_load(id).await,

@@ -7,8 +7,8 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
 use gateway_engine::ports::{KeyQuorum, ReadOperations, Record};
+use gateway_engine::{Unavailable, Visibility};
 use gateway_store::Store;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -34,6 +34,14 @@ impl ReadOperations for Overtaken {
             goes_on.await.unwrap();
         }
         key
+    }
+
+    async fn operation_find(
+        &self,
+        id: OperationId,
+        visibility: &Visibility,
+    ) -> Result<Option<Record>, Unavailable> {
+        self.store.operation_find(id, visibility).await
     }
 
     async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {

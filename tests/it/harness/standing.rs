@@ -4,6 +4,7 @@ use super::world::{Answer, World, parsed};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
+use gateway_api::state::App;
 use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Ports;
@@ -69,9 +70,14 @@ impl Standing {
             nodes: fleet.clone(),
             clock: clock.clone(),
         };
-        let app = compose::app(&settings, compose::rules(&settings).unwrap(), ports.clone());
+        let app = Self::app(&settings, ports.clone());
         let world = World::of(app, store, Default::default(), settings, folder);
         Self { world, ports, fleet, clock }
+    }
+
+    fn app(settings: &Settings, ports: Ports) -> App {
+        let authenticator = compose::open_authenticator(settings).unwrap();
+        compose::app(settings, compose::rules(settings).unwrap(), authenticator, ports)
     }
 
     /// Moves the clock, also back.
@@ -82,8 +88,7 @@ impl Standing {
 
     /// The router of another engine on the same store, as another replica has.
     pub(crate) fn twin(&self) -> Router {
-        let rules = compose::rules(&self.settings).unwrap();
-        gateway_api::router(compose::app(&self.settings, rules, self.ports.clone()))
+        gateway_api::router(Self::app(&self.settings, self.ports.clone()))
     }
 
     /// The same data in a new process, as far as they can tell; the clock stands where it stood.

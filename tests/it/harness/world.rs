@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use gateway_api::state::App;
+use gateway_auth::Peer;
 use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
@@ -18,6 +19,7 @@ use operation_gateway::settings::{Settings, resolve};
 use operation_gateway::{SystemClock, compose};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -44,6 +46,7 @@ pub(crate) struct World {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
     pub(crate) json: Value,
 }
 
@@ -160,7 +163,9 @@ impl World {
             clock,
         };
         let rules = compose::rules(&settings).unwrap();
-        Self::of(compose::app(&settings, rules, ports), store, (held_up, asked), settings, folder)
+        let authenticator = compose::open_authenticator(&settings).unwrap();
+        let app = compose::app(&settings, rules, authenticator, ports);
+        Self::of(app, store, (held_up, asked), settings, folder)
     }
 
     pub(super) fn of(
@@ -201,14 +206,17 @@ impl World {
         Self::answer_of(self.router.clone(), request).await
     }
 
-    pub(super) async fn answer_of(router: Router, request: Request<Body>) -> Answer {
+    /// The server names where a request comes from; without saying, from this machine.
+    pub(super) async fn answer_of(router: Router, mut request: Request<Body>) -> Answer {
+        let here = Peer { address: Ipv4Addr::LOCALHOST.into(), certificate_sha256: None };
+        request.extensions_mut().get_or_insert(here);
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         let response = router.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         documented::check(&method, &path, parts.status.as_u16(), &json);
-        Answer { status: parts.status, headers: parts.headers, json }
+        Answer { status: parts.status, headers: parts.headers, bytes: bytes.to_vec(), json }
     }
 
     /// An answer that is text.

@@ -16,7 +16,7 @@ async fn probes_answer() {
     assert_eq!(ready["status"], "ready");
     let checks = ready["checks"].as_object().unwrap();
     let names: Vec<_> = checks.keys().collect();
-    assert_eq!(names, ["audit_append", "authority", "nodes", "policy", "store"]);
+    assert_eq!(names, ["audit_append", "authentication", "authority", "nodes", "policy", "store"]);
     assert!(checks.values().all(|check| check["status"] == "ok"), "{ready}");
 }
 
@@ -28,7 +28,8 @@ async fn a_store_that_is_gone_is_told_by_both_of_its_checks() {
     assert_eq!((answer.status.as_u16(), &answer.json["status"]), (503, &json!("not_ready")));
     let status = |name: &str| answer.json["checks"][name]["status"].clone();
     assert_eq!(["store", "audit_append"].map(status), ["failed", "failed"], "{}", answer.json);
-    assert_eq!(["policy", "authority", "nodes"].map(status), ["ok", "ok", "ok"], "{}", answer.json);
+    let others = ["policy", "authority", "nodes", "authentication"];
+    assert_eq!(others.map(status), ["ok"; 4], "{}", answer.json);
     assert_eq!(answer.json["checks"]["audit_append"]["detail"], "the database can not be written");
 }
 

@@ -1,10 +1,11 @@
 //! `Caller<Scope>`: authenticated and holding the scope that the handler's signature names.
 
-use crate::error::{ApiError, Code};
+use crate::counters;
+use crate::error::ApiError;
+use crate::state::App;
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use gateway_auth::{Principal, Scope, bypass, headers as identity};
+use gateway_auth::{Peer, Principal, Scope, Unauthenticated};
 use gateway_domain::binding::TENANT_DEFAULT;
 use gateway_domain::ids::Tenant;
 use gateway_engine::Visibility;
@@ -84,30 +85,23 @@ impl<N> Caller<N> {
     }
 }
 
-impl<N: Needs, S: Send + Sync> FromRequestParts<S> for Caller<N> {
+impl<N: Needs> FromRequestParts<App> for Caller<N> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        check_readable(&parts.headers)?;
-        let principal = bypass(|name| parts.headers.get(name).and_then(|value| value.to_str().ok()))?;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let peer = parts.extensions.get::<Peer>();
+        let principal = app.authenticator().authenticate(&parts.headers, peer).await;
+        let principal = principal.inspect_err(refused)?;
         if !principal.holds(N::SCOPE) {
+            counters::refused("insufficient_scope");
             return Err(ApiError::insufficient_scope(N::SCOPE));
         }
         Ok(Self { principal, needs: PhantomData })
     }
 }
 
-/// An identity header that cannot be read, or that stands there twice, is no identity: never taken as absent.
-fn check_readable(headers: &HeaderMap) -> Result<(), ApiError> {
-    for name in identity::ALL {
-        let mut values = headers.get_all(name).iter();
-        let is_readable = values.next().is_none_or(|value| value.to_str().is_ok()) && values.next().is_none();
-        if !is_readable {
-            return Err(ApiError::new(
-                Code::InvalidRequest,
-                format!("header `{name}` must be given once, in ASCII"),
-            ));
-        }
-    }
-    Ok(())
+/// Who tries what is worth knowing; what he tried it with is not for the log.
+fn refused(why: &Unauthenticated) {
+    counters::refused(why.reason());
+    tracing::info!(reason = why.reason(), "caller refused");
 }

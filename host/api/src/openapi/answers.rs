@@ -39,6 +39,7 @@ fn shared(path: &str, operation: &Map<String, Value>) -> Vec<Code> {
     let mut codes = vec![
         Code::InvalidRequest,
         Code::AuthenticationRequired,
+        Code::AuthenticationUnavailable,
         Code::InvalidToken,
         if is_audit { Code::AuditReplayForbidden } else { Code::InsufficientScope },
         Code::InternalError,

@@ -4,7 +4,7 @@ use super::lifecycle::{Answer, replay_headers, warn};
 use crate::error::{ApiError, Code};
 use crate::extract::{Body, Caller, CustodyManage, CustodyRead, CustodySign, PathKeyRef, query};
 use crate::state::App;
-use crate::wire::common::{body_digest, not_empty};
+use crate::wire::common::{body_digest, bound, not_empty};
 use crate::wire::custody::{
     CustodyKeyCreateRequest, CustodyKeyRecoverRequest, CustodyKeyRefreshRequest, CustodyKeyReshareRequest,
     CustodyKeyRotateRequest, CustodySignRequest, KeyRequest,
@@ -45,7 +45,7 @@ pub async fn create(
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
     let (key_ref, intent) = request.parse(&app.options().signature_profiles)?;
-    let submitter = caller.principal.bind(request.client.parse()?)?;
+    let submitter = bound(&caller.principal, request.client.parse()?)?;
     let tenant = Tenant(request.tenant_id);
     check_tenant(&caller.principal, &submitter, &tenant)?;
     let substituted = substitution(&intent);
@@ -189,7 +189,7 @@ async fn submit<N, R: KeyRequest>(
     let named = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
     let idempotency_key = named.transpose()?;
     let intent = request.intent()?;
-    let submitter = caller.principal.bind(request.client().clone().parse()?)?;
+    let submitter = bound(&caller.principal, request.client().clone().parse()?)?;
     let visibility = match (&caller.principal, &submitter.tenant) {
         (Principal::Unrestricted, Some(tenant)) => Visibility::Tenant(tenant.clone()),
         (Principal::Unrestricted | Principal::Identified(_), _) => caller.visibility(),

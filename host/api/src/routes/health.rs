@@ -23,9 +23,10 @@ pub async fn healthz() -> Json<Value> {
     (status = 503, description = "a part is not as it should be", body = ReadinessView),
 ))]
 pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>) {
-    let readiness = app.engine().readiness().await;
-    let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(readiness.into()))
+    let (readiness, authentication) = tokio::join!(app.engine().readiness(), app.authenticator().check());
+    let is_ready = readiness.is_ready() && authentication.is_ok();
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(ReadinessView::new(readiness, authentication)))
 }
 
 /// Counters for Prometheus, in its text format.
@@ -36,7 +37,9 @@ pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
 
 /// This interface as OpenAPI 3.1.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "health", responses((status = 200, body = Object)))]
-pub async fn openapi_json() -> impl IntoResponse {
-    static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document().to_string());
-    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str())
+pub async fn openapi_json(State(app): State<App>) -> impl IntoResponse {
+    static AUTHENTICATED: LazyLock<String> = LazyLock::new(|| openapi::document().to_string());
+    static BYPASS: LazyLock<String> = LazyLock::new(|| openapi::document_of_the_bypass().to_string());
+    let document = if app.authenticator().is_bypass() { &BYPASS } else { &AUTHENTICATED };
+    ([(header::CONTENT_TYPE, "application/json")], document.as_str())
 }

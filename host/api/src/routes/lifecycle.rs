@@ -3,7 +3,7 @@
 use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::{Caller, SecretBody};
 use crate::state::App;
-use crate::wire::common::ClientBinding;
+use crate::wire::common::{ClientBinding, bound, fresh_salt};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
@@ -150,8 +150,8 @@ pub(super) fn asker(
 ) -> Result<Option<Asker>, ApiError> {
     let claimed = client.map(ClientBinding::parse).transpose()?;
     let client = match (claimed, principal) {
-        (Some(claimed), _) => Some(principal.bind(claimed)?),
-        (None, Principal::Identified(identity)) => Some(identity.binding()),
+        (Some(claimed), _) => Some(bound(principal, claimed)?),
+        (None, Principal::Identified(identity)) => Some(identity.binding(fresh_salt()?)),
         (None, Principal::Unrestricted) => None,
     };
     let says_something = client.is_some() || !unknown_fields.is_empty();

@@ -7,7 +7,7 @@ use crate::extract::{
     OperationsSign, PathOperationId,
 };
 use crate::state::App;
-use crate::wire::common::{body_digest, not_empty};
+use crate::wire::common::{body_digest, bound, not_empty};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
@@ -48,7 +48,7 @@ fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> 
     let intent = request.intent()?;
     let claimed = request.client.parse()?;
     let body_digest = body_digest(&intent, &claimed)?;
-    let submitter = caller.principal.bind(claimed)?;
+    let submitter = bound(&caller.principal, claimed)?;
     Ok(Submit {
         tenant: submitter.tenant(),
         submitter,

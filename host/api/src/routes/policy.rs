@@ -5,7 +5,7 @@ use crate::error::ApiError;
 use crate::extract::{Body, Caller, OperationsAny, PolicyRead, query};
 use crate::state::App;
 use crate::wire::bundles::PolicyBundlesResponse;
-use crate::wire::common::not_empty;
+use crate::wire::common::{bound, not_empty};
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
 use axum::Json;
 use axum::extract::State;
@@ -51,7 +51,7 @@ pub async fn preview(
     let PolicyPreviewRequest { intent: request, approvals } = body.value;
     let intent = request.intent().map_err(|fault| fault.within("/intent"))?;
     not_empty("/intent/idempotency_key", request.idempotency_key)?;
-    let submitter = caller.principal.bind(request.client.parse_at("/intent/client")?)?;
+    let submitter = bound(&caller.principal, request.client.parse_at("/intent/client")?)?;
     let approvals = approvals.into_iter().enumerate().map(|(index, mut approval)| {
         let pointer = format!("/approvals/{index}");
         // Who would send it has no part in what the policy says.

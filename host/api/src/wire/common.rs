@@ -2,6 +2,7 @@
 
 use crate::error::ApiError;
 use crate::strict::Fault;
+use gateway_auth::Principal;
 use gateway_domain::binding::{ClientBinding as Binding, CredentialDigest};
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, Tenant};
@@ -62,9 +63,25 @@ impl ClientBinding {
 }
 
 fn salted(credential: &str) -> Result<CredentialDigest, ApiError> {
+    Ok(CredentialDigest::of(fresh_salt()?, credential))
+}
+
+/// The caller as it goes into evidence: see [`Principal::bind`].
+///
+/// # Errors
+/// `client_binding_mismatch`; `internal_error` when the operating system gives no randomness.
+pub fn bound(principal: &Principal, claimed: Binding) -> Result<Binding, ApiError> {
+    Ok(principal.bind(claimed, fresh_salt()?)?)
+}
+
+/// 32 random bytes.
+///
+/// # Errors
+/// `internal_error` when the operating system gives none.
+pub fn fresh_salt() -> Result<Hex32, ApiError> {
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|_| EngineError::Internal("no randomness for a salt".to_owned()))?;
-    Ok(CredentialDigest::of(Hex32::new(salt), credential))
+    Ok(Hex32::new(salt))
 }
 
 /// Who publishes an executed operation.

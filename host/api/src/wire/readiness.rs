@@ -28,6 +28,9 @@ pub struct ReadinessChecks {
     pub authority: CheckView,
     /// Of the participants of every key that signs, at least its threshold answer.
     pub nodes: NodesCheckView,
+    /// Callers can be authenticated: where an identity provider is needed for it, that it answers, or that its keys are
+    /// known.
+    pub authentication: CheckView,
 }
 
 /// One part.
@@ -71,9 +74,12 @@ pub struct NodesCheckView {
     pub known: Option<usize>,
 }
 
-impl From<Readiness> for ReadinessView {
-    fn from(readiness: Readiness) -> Self {
-        let status = if readiness.is_ready() { "ready" } else { "not_ready" };
+impl ReadinessView {
+    /// What every part says.
+    #[must_use]
+    pub fn new(readiness: Readiness, authentication: Result<(), &'static str>) -> Self {
+        let is_ready = readiness.is_ready() && authentication.is_ok();
+        let status = if is_ready { "ready" } else { "not_ready" };
         let policy = readiness.policy;
         let nodes = readiness.nodes.as_ref().ok();
         let (answering, known) = (nodes.map(|nodes| nodes.open.len()), nodes.map(|nodes| nodes.n_known));
@@ -94,6 +100,10 @@ impl From<Readiness> for ReadinessView {
                     detail: readiness.nodes.err().map(|why| why.detail),
                     answering,
                     known,
+                },
+                authentication: CheckView {
+                    status: word(authentication.is_ok()),
+                    detail: authentication.err().map(str::to_owned),
                 },
             },
         }

@@ -1,6 +1,7 @@
 //! From texts to settings that cannot be wrong.
 
 use super::approvals::SignedApprovals;
+use super::auth::Auth;
 use super::sources::Resolved;
 use super::transport::Transport;
 use gateway_api::state::ProfileAliases;
@@ -18,13 +19,6 @@ pub enum Profile {
     Development,
     /// Nothing unsafe by default.
     Production,
-}
-
-/// How callers are authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthMode {
-    /// Not at all.
-    Bypass,
 }
 
 /// Where the key is from that the nodes' secrets are sealed under.
@@ -71,7 +65,7 @@ pub struct Settings {
     pub policy_activation: Option<PathBuf>,
     pub policy_candidate: Option<PathBuf>,
     pub policy_watch: Option<Duration>,
-    pub auth_mode: AuthMode,
+    pub auth: Auth,
     pub required_approvals: u32,
     pub signed_approvals: SignedApprovals,
     pub permitted_recipients: String,
@@ -141,7 +135,7 @@ impl Reader<'_> {
             policy_activation: self.path("policy_activation"),
             policy_candidate: self.path("policy_candidate"),
             policy_watch: self.watch(),
-            auth_mode: self.auth_mode(),
+            auth: self.auth(),
             required_approvals: self.value("required_approvals", "a whole number", 0),
             signed_approvals: self.signed_approvals(),
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
@@ -174,7 +168,7 @@ impl Reader<'_> {
     fn check(&mut self, settings: &Settings) {
         self.check_transport(settings);
         if settings.profile == Profile::Production {
-            if settings.auth_mode == AuthMode::Bypass && self.resolved.text("auth_mode") == "bypass" {
+            if self.resolved.text("auth_mode") == "bypass" {
                 self.fault("auth_mode", "must not be `bypass` in production");
             }
             if settings.auto_provision_keys {
@@ -232,17 +226,6 @@ impl Reader<'_> {
             self.fault(name, "must be public keys of 64 lowercase hexadecimal digits, separated by commas");
             Vec::new()
         })
-    }
-
-    fn auth_mode(&mut self) -> AuthMode {
-        match self.resolved.text("auth_mode") {
-            "bypass" => {}
-            mode @ ("trusted_headers" | "jwks" | "introspection") => {
-                self.fault("auth_mode", &format!("`{mode}` is not in this version"));
-            }
-            _ => self.fault("auth_mode", "must be one of bypass, trusted_headers, jwks, introspection"),
-        }
-        AuthMode::Bypass
     }
 
     pub(super) fn fault(&mut self, name: &str, message: &str) {

@@ -172,7 +172,56 @@ pub const SETTINGS: &[Setting] = &[
         "bypass",
         None,
         "bypass|trusted_headers|jwks|introspection",
-        "How callers are authenticated; this version has bypass",
+        "How callers are authenticated; host/docs/authentication.md says what each mode needs",
+    ),
+    both(
+        "trusted_proxies",
+        "",
+        "ADDRESS|CIDR,...",
+        "Whose identity headers and x-client-cert-sha256 are believed; nobody else's ever are",
+    ),
+    both("jwks_url", "", "URL", "Where the issuer publishes its keys: https, or http on loopback"),
+    both(
+        "jwks_file",
+        "",
+        "FILE",
+        "Instead of jwks_url: a JSON Web Key Set, read again when a key is not in it",
+    ),
+    both(
+        "jwks_max_age_ms",
+        "86400000",
+        "MILLISECONDS",
+        "How long keys hold that can not be fetched again; while they can be, they are every five minutes",
+    ),
+    both("token_issuer", "", "TEXT", "What `iss` of every token must be"),
+    both("token_audience", "", "TEXT", "What `aud` of every token must be, or have"),
+    both(
+        "token_client_claims",
+        "client_id,azp",
+        "CLAIM,...",
+        "Where tokens have the calling system, the first that is there; a name with / in front is a JSON pointer",
+    ),
+    both("token_roles_claim", "roles", "CLAIM", "Where tokens have the caller's roles"),
+    both(
+        "token_tenant_claim",
+        "tenant",
+        "CLAIM",
+        "Where tokens have the tenant; those that have none are of `default`",
+    ),
+    both("introspection_url", "", "URL", "Where tokens are asked about: https, or http on loopback"),
+    both("introspection_client_id", "", "TEXT", "Who the gateway is to the identity provider"),
+    both(
+        "introspection_client_secret_file",
+        "",
+        "FILE",
+        "The proof of it, one line, mode 0600; or the secret itself in the environment variable \
+         SVC_OPERATION_GATEWAY_INTROSPECTION_CLIENT_SECRET",
+    ),
+    both(
+        "identity_provider_ca",
+        "",
+        "FILE",
+        "Certificates in PEM that the identity provider's may be of; empty is the system's authorities",
     ),
     both(
         "required_approvals",
@@ -255,6 +304,9 @@ pub const SETTINGS: &[Setting] = &[
     both("log", "info", "FILTER", "What is logged, as tracing filter directives"),
     both("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal, JSON otherwise"),
 ];
+
+/// Secrets that the environment may have, and nothing else: arguments and files of settings are read by too many.
+pub(super) const SECRETS: &[&str] = &[super::auth::CLIENT_SECRET];
 
 /// What the environment variables begin with.
 pub(super) const ENVIRONMENT_PREFIX: &str = "SVC_OPERATION_GATEWAY_";

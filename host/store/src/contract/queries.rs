@@ -8,6 +8,7 @@ use super::samples::{
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::operation::Change;
 use gateway_domain::time::EpochMs;
+use gateway_engine::Visibility;
 use gateway_engine::ports::ReadOperations;
 
 pub(crate) async fn owing_operations_longest_untouched_first(deployment: &impl Deployment) {
@@ -74,6 +75,32 @@ pub(crate) async fn keys_by_name_alone(deployment: &impl Deployment) {
     assert_eq!(named("treasury", 10).await, [KeyId(hex32(4)), KeyId(hex32(5))]);
     assert_eq!(named("treasury", 1).await.len(), 1);
     assert_eq!(named("treasur_", 10).await, []);
+}
+
+/// Read lately or not, another tenant's operation is as unknown as one that never was.
+pub(crate) async fn an_operation_is_found_by_its_tenant_alone(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let mut submission = submission(1, payment());
+    submission.tenant = Tenant("acme".into());
+    let record = written(&*store, opening(submission, EpochMs(1))).await;
+    let found = async |store: &dyn ReadOperations, byte: u8, tenant: Option<&str>| {
+        let tenant = tenant.map(|name| Visibility::Tenant(Tenant(name.into())));
+        store.operation_find(id(byte), &tenant.unwrap_or(Visibility::Everything)).await.unwrap()
+    };
+    let check = async |store: &dyn ReadOperations| {
+        for other in ["other", "default", "", "ACME", "acme ", "acm", "acme%", "acme' OR '1'='1"] {
+            assert_eq!(found(store, 1, Some(other)).await, None, "{other}");
+        }
+        assert_eq!(found(store, 1, Some("acme")).await.as_ref(), Some(&record));
+        assert_eq!(found(store, 1, None).await.as_ref(), Some(&record));
+        assert_eq!(found(store, 2, Some("acme")).await, None);
+    };
+    check(&*store).await;
+    deployment.close(store).await;
+    // Nothing was read lately here: whoever comes first, nobody else's is found.
+    let store = deployment.open().await;
+    check(&*store).await;
+    check(&*store).await;
 }
 
 pub(crate) async fn what_is_unknown_is_none(deployment: &impl Deployment) {

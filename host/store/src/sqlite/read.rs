@@ -8,12 +8,17 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
 use gateway_engine::ports::{KeyQuorum, Record};
+use gateway_engine::{Unavailable, Visibility};
 use sqlx::SqlitePool;
+use sqlx::query::QueryAs;
+use sqlx::sqlite::SqliteArguments;
 
 const OPERATION: &str =
     "SELECT format, record_root, ledger_root, body FROM operations WHERE operation_id = ?1";
+/// Another tenant's row is not read at all.
+const OPERATION_OF: &str = "SELECT format, record_root, ledger_root, body FROM operations
+    WHERE operation_id = ?1 AND tenant = ?2";
 const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE operation_id = ?1 ORDER BY seq";
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
@@ -44,12 +49,36 @@ pub(super) const PENDING: &str =
     ORDER BY created_at_ms LIMIT ?1";
 
 impl Sqlite {
+    pub(crate) async fn operation_find(
+        &self,
+        id: OperationId,
+        visibility: &Visibility,
+    ) -> Result<Option<Record>, Unavailable> {
+        let found = match visibility {
+            Visibility::Everything => self.operation_load(id).await?,
+            Visibility::Tenant(tenant) => {
+                let query = sqlx::query_as(OPERATION_OF).bind(&id.0.as_bytes()[..]).bind(&tenant.0);
+                self.operation(id, query).await?
+            }
+        };
+        // What was read lately comes from no query, and may be anybody's.
+        Ok(found.filter(|record| visibility.includes(&record.operation.tenant)))
+    }
+
     pub(crate) async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
+        self.operation(id, sqlx::query_as(OPERATION).bind(&id.0.as_bytes()[..])).await
+    }
+
+    /// What was read lately, or what the query finds.
+    async fn operation<'q>(
+        &self,
+        id: OperationId,
+        query: QueryAs<'q, sqlx::Sqlite, StoredOperation, SqliteArguments>,
+    ) -> Result<Option<Record>, Unavailable> {
         let began = match self.operations.get(id) {
             Ok(record) => return Ok(Some(record)),
             Err(began) => began,
         };
-        let query = sqlx::query_as::<_, StoredOperation>(OPERATION).bind(&id.0.as_bytes()[..]);
         let row = query.fetch_optional(self.database.reader()).await;
         let row = row.map_err(|error| failed(format_args!("operation `{id}` could not be read"), &error))?;
         let record = row.map(|row| decode::operation(id, row)).transpose()?;

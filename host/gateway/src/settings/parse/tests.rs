@@ -90,9 +90,14 @@ fn production_refuses_what_only_development_may() {
     assert_eq!(faults.len(), 2, "{faults:?}");
     let faults = settings(&[("PROFILE", "production")]).unwrap_err();
     assert_eq!(faults.len(), 5, "{faults:?}");
-    let faults =
-        settings(&[&given[..], &[("AUTH_MODE", "jwks"), ("REQUIRED_APPROVALS", "0")]].concat()).unwrap_err();
-    assert_eq!(faults.len(), 2, "{faults:?}");
+    let headers = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.1")];
+    assert!(settings(&[&given[..], &headers].concat()).is_ok());
+    let none = ("REQUIRED_APPROVALS", "0");
+    let faults = settings(&[&given[..], &headers, &[none]].concat()).unwrap_err();
+    assert_eq!(faults, ["setting `required_approvals` must be at least 1 in production"]);
+    // Of a mode that is not complete, and of the rest, everything is told at once.
+    let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), none]].concat()).unwrap_err();
+    assert_eq!(faults.len(), 4, "{faults:?}");
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! Addresses and blocks of addresses, of both versions of IP.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// Some addresses. Those of IPv4 are the same in their own form and mapped into IPv6.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses(Vec<Block>);
+
+/// The text is no list of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{block}` {must}")]
+pub struct InvalidAddresses {
+    block: String,
+    must: &'static str,
+}
+
+/// A block in canonical form: nothing is set behind the prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    network: IpAddr,
+    prefix_bits: u32,
+}
+
+impl FromStr for Addresses {
+    type Err = InvalidAddresses;
+
+    /// Addresses and CIDR blocks, separated by commas.
+    fn from_str(text: &str) -> Result<Self, InvalidAddresses> {
+        let blocks = text.split(',').map(str::trim).filter(|block| !block.is_empty());
+        let parsed = blocks.map(|block| {
+            Block::parse(block).map_err(|must| InvalidAddresses { block: block.to_owned(), must })
+        });
+        parsed.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Addresses {
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the address is one of them.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (address, width) = bits(address.to_canonical());
+        self.0.iter().any(|block| {
+            let (network, of) = bits(block.network);
+            of == width && masked(address, width, block.prefix_bits) == network
+        })
+    }
+}
+
+impl Block {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let (address, prefix) = text.split_once('/').map_or((text, None), |(it, prefix)| (it, Some(prefix)));
+        let given: IpAddr = address.parse().map_err(|_| "is no address and no CIDR block")?;
+        let (_, given_width) = bits(given);
+        let network = given.to_canonical();
+        let (value, width) = bits(network);
+        let prefix_bits = match prefix {
+            None => width,
+            Some(digits) => {
+                let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+                let prefix_bits = digits.parse::<u32>().ok().filter(|bits| is_plain && *bits <= given_width);
+                let prefix_bits = prefix_bits.ok_or("has no prefix that such an address can have")?;
+                // Of a mapped address the 96 bits before the address itself.
+                prefix_bits
+                    .checked_sub(given_width - width)
+                    .ok_or("has no prefix that such an address can have")?
+            }
+        };
+        if prefix_bits == 0 {
+            return Err("is every address there is: nobody would be kept from it");
+        }
+        if masked(value, width, prefix_bits) != value {
+            return Err("has bits set behind its prefix");
+        }
+        Ok(Self { network, prefix_bits })
+    }
+}
+
+/// The address as a number, and how many bits it has.
+fn bits(address: IpAddr) -> (u128, u32) {
+    match address {
+        IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
+        IpAddr::V6(address) => (address.to_bits(), 128),
+    }
+}
+
+/// What is before the prefix; the prefix is at least 1 and at most the width.
+const fn masked(value: u128, width: u32, prefix_bits: u32) -> u128 {
+    let behind = width - prefix_bits;
+    (value >> behind) << behind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contains(set: &str, address: &str) -> bool {
+        set.parse::<Addresses>().unwrap().contains(address.parse().unwrap())
+    }
+
+    #[test]
+    fn addresses_and_blocks_of_both_versions() {
+        for (set, within, without) in [
+            ("10.1.2.3", "10.1.2.3", "10.1.2.4"),
+            ("10.0.0.0/8", "10.255.255.255", "11.0.0.0"),
+            ("10.1.2.2/31", "10.1.2.3", "10.1.2.4"),
+            ("192.168.0.0/16, 127.0.0.1,", "127.0.0.1", "127.0.0.2"),
+            ("::1", "::1", "::2"),
+            ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::1"),
+            ("fe80::/10", "febf::1", "fec0::1"),
+            ("128.0.0.0/1", "255.0.0.1", "127.0.0.1"),
+        ] {
+            assert!(contains(set, within) && !contains(set, without), "{set}");
+        }
+        assert!(!contains("", "127.0.0.1"));
+        assert!(!contains("::/96", "0.0.0.1") && !contains("::1", "0.0.0.1"));
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_address() {
+        assert!(contains("127.0.0.1", "::ffff:127.0.0.1"));
+        assert!(contains("::ffff:127.0.0.1", "127.0.0.1"));
+        assert!(contains("::ffff:10.0.0.0/104", "10.9.9.9") && !contains("::ffff:10.0.0.0/104", "11.0.0.0"));
+        assert!(!contains("10.0.0.0/8", "::a00:1"));
+    }
+
+    #[test]
+    fn what_is_no_list_of_addresses_is_named() {
+        for wrong in [
+            "nginx",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.1/8",
+            "10.0.0.0/",
+            "10.0.0.0/+8",
+            "10.0.0.0/8/8",
+            "0.0.0.0/0",
+            "::/0",
+            "::ffff:0.0.0.0/96",
+            "::ffff:1.2.3.4/64",
+            "10.0.0.1 10.0.0.2",
+            "010.0.0.1",
+            "10.0.0.1:80",
+        ] {
+            let fault = format!("127.0.0.1,{wrong}").parse::<Addresses>().unwrap_err().to_string();
+            assert!(fault.starts_with(&format!("`{wrong}` ")), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a token, or the identity provider about it, says of the caller; and what it has to say to be believed.
+
+use crate::credentials::thumbprint;
+use crate::limits::{LEEWAY_MS, LIST_ENTRIES_MAX, TEXT_BYTES_MAX};
+use crate::{Identity, TokenFault, TokenId};
+use gateway_domain::ids::{Hex32, Tenant};
+use gateway_domain::time::EpochMs;
+use serde_json::{Map, Value};
+use std::str::FromStr;
+
+/// Under which name a claim is found: a member, or a JSON pointer where it begins with `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimName(String);
+
+/// What claims must say, and under which names.
+#[derive(Clone, Debug)]
+pub struct ClaimRules {
+    /// The only issuer that is believed; none leaves it open, where the provider itself was asked.
+    pub issuer: Option<String>,
+    /// Who tokens must be for; none leaves it open, likewise.
+    pub audience: Option<String>,
+    /// Where the calling system is, the first that is there.
+    pub client: Vec<ClaimName>,
+    /// Where the roles are.
+    pub roles: ClaimName,
+    /// Where the tenant is.
+    pub tenant: ClaimName,
+    /// Whether a token of a client without a person is the client's own: RFC 7662 need not name a subject, RFC 9068 must.
+    pub client_is_subject: bool,
+}
+
+/// The claims of a token that is genuine. Whether it is valid now and here, [`Self::identity`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claims {
+    identity: Identity,
+    not_before_ms: u64,
+    expires_ms: Option<u64>,
+    /// The certificate it is bound to (RFC 8705).
+    certificate: Option<Hex32>,
+}
+
+impl FromStr for ClaimName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() || text.contains(char::is_whitespace) || text == "/" {
+            return Err("must be the name of a claim, or a JSON pointer to it");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl ClaimName {
+    fn find<'a>(&self, claims: &'a Map<String, Value>) -> Option<&'a Value> {
+        let found = match self.0.strip_prefix('/') {
+            None => claims.get(&self.0),
+            Some(path) => {
+                let (first, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
+                claims.get(&first.replace("~1", "/").replace("~0", "~"))?.pointer(rest)
+            }
+        };
+        found.filter(|value| !value.is_null())
+    }
+}
+
+impl Claims {
+    /// Reads the claims of a genuine token.
+    ///
+    /// # Errors
+    /// [`TokenFault`]: `Issuer`, `Audience`, `Claim`, `Unproved`.
+    pub fn read(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<Self, TokenFault> {
+        check_issuer(claims, rules)?;
+        check_audience(claims, rules)?;
+        let client_id = rules.client.iter().find_map(|name| name.find(claims));
+        let client_id = name(client_id, "client_id")?.ok_or(TokenFault::Claim("client_id"))?;
+        let subject_id = match name(claims.get("sub"), "subject_id")? {
+            Some(subject_id) => subject_id,
+            None if rules.client_is_subject => client_id.clone(),
+            None => return Err(TokenFault::Claim("subject_id")),
+        };
+        let scopes = ["scope", "scp"].iter().find_map(|name| claims.get(*name));
+        Ok(Self {
+            identity: Identity {
+                client_id,
+                subject_id,
+                roles: names(rules.roles.find(claims), "roles", |text| vec![text])?,
+                scopes: names(scopes, "scopes", |text| {
+                    text.split(' ').filter(|it| !it.is_empty()).collect()
+                })?,
+                tenant: name(rules.tenant.find(claims), "tenant")?.map(Tenant),
+                token_jti: name(claims.get("jti"), "token id")?.map(TokenId::new),
+                cert_sha256: None,
+            },
+            not_before_ms: instant(claims.get("nbf"), "first instant")?.unwrap_or_default(),
+            expires_ms: instant(claims.get("exp"), "last instant")?,
+            certificate: certificate(claims.get("cnf"))?,
+        })
+    }
+
+    /// The caller, if the token is valid now and the certificate the one it is bound to. A certificate that the client
+    /// proved to have goes into evidence, whether the token is bound to it or not.
+    ///
+    /// # Errors
+    /// [`TokenFault`]: `Expired`, `NotYetValid`, `Unproved`.
+    pub fn identity(&self, now: EpochMs, certificate: Option<Hex32>) -> Result<Identity, TokenFault> {
+        if self.expires_ms.is_some_and(|expires_ms| expires_ms.saturating_add(LEEWAY_MS) <= now.0) {
+            return Err(TokenFault::Expired);
+        }
+        if self.not_before_ms > now.0.saturating_add(LEEWAY_MS) {
+            return Err(TokenFault::NotYetValid);
+        }
+        if self.certificate.is_some() && self.certificate != certificate {
+            return Err(TokenFault::Unproved);
+        }
+        Ok(Identity { cert_sha256: certificate, ..self.identity.clone() })
+    }
+
+    /// When it expires, if it says so.
+    pub(crate) const fn expires_ms(&self) -> Option<u64> {
+        self.expires_ms
+    }
+}
+
+/// RFC 7519, section 4.1.1: one issuer, compared as it stands.
+fn check_issuer(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(), TokenFault> {
+    let Some(issuer) = &rules.issuer else { return Ok(()) };
+    if claims.get("iss").and_then(Value::as_str) == Some(issuer) { Ok(()) } else { Err(TokenFault::Issuer) }
+}
+
+/// RFC 7519, section 4.1.3: one audience, or a list that has it.
+fn check_audience(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(), TokenFault> {
+    let Some(audience) = &rules.audience else { return Ok(()) };
+    let is_for_us = match claims.get("aud") {
+        Some(Value::String(only)) => only == audience,
+        Some(Value::Array(list)) => list.iter().any(|one| one == audience),
+        Some(_) | None => false,
+    };
+    if is_for_us { Ok(()) } else { Err(TokenFault::Audience) }
+}
+
+/// A name: none where there is none, and never an empty one.
+fn name(value: Option<&Value>, what: &'static str) -> Result<Option<String>, TokenFault> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(name)) if !name.is_empty() && name.len() <= TEXT_BYTES_MAX => {
+            Ok(Some(name.clone()))
+        }
+        Some(_) => Err(TokenFault::Claim(what)),
+    }
+}
+
+/// Names: a list of them, or a text that `split` takes apart.
+fn names<'a>(
+    value: Option<&'a Value>,
+    what: &'static str,
+    split: impl Fn(&'a str) -> Vec<&'a str>,
+) -> Result<Vec<String>, TokenFault> {
+    let fault = TokenFault::Claim(what);
+    let names = match value {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(text)) => split(text),
+        Some(Value::Array(list)) => list.iter().map(Value::as_str).collect::<Option<_>>().ok_or(fault)?,
+        Some(_) => return Err(fault),
+    };
+    let is_name = |name: &&str| !name.is_empty() && name.len() <= TEXT_BYTES_MAX;
+    if names.len() > LIST_ENTRIES_MAX || !names.iter().all(is_name) {
+        return Err(fault);
+    }
+    Ok(names.into_iter().map(str::to_owned).collect())
+}
+
+/// RFC 7519's `NumericDate`: seconds, possibly with a fraction, here in milliseconds.
+fn instant(value: Option<&Value>, what: &'static str) -> Result<Option<u64>, TokenFault> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    if let Some(seconds) = value.as_u64() {
+        return Ok(Some(seconds.saturating_mul(1000)));
+    }
+    let ms = value.as_f64().map(|seconds| seconds * 1000.0).filter(|ms| (0.0..1e18).contains(ms));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is between 0 and 10^18, and a fraction of a millisecond means nothing"
+    )]
+    ms.map(|ms| Some(ms as u64)).ok_or(TokenFault::Claim(what))
+}
+
+/// RFC 7800's confirmation. Whatever a token is bound to has to be proved; what nobody here can check is not proved.
+fn certificate(confirmation: Option<&Value>) -> Result<Option<Hex32>, TokenFault> {
+    let Some(confirmation) = confirmation.filter(|value| !value.is_null()) else { return Ok(None) };
+    let members = confirmation.as_object().filter(|members| members.len() == 1);
+    let text = members.and_then(|members| members.get("x5t#S256")).and_then(Value::as_str);
+    text.and_then(thumbprint).map(Some).ok_or(TokenFault::Unproved)
+}
+
+#[cfg(test)]
+mod tests;

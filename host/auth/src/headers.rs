@@ -1,0 +1,82 @@
+//! The identity headers of decisions.md 7, lower case: who calls, as somebody says whose word is taken.
+
+use crate::limits::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX};
+use crate::{Identity, Unauthenticated};
+use gateway_domain::ids::{Hex32, Tenant};
+use http::HeaderMap;
+
+/// The calling system.
+pub const CLIENT_ID: &str = "x-client-id";
+/// The person or service account.
+pub const SUBJECT_ID: &str = "x-subject-id";
+/// Roles, separated by commas or spaces.
+pub const ROLES: &str = "x-roles";
+/// Scopes, separated by commas or spaces.
+pub const SCOPES: &str = "x-scopes";
+/// The tenant.
+pub const TENANT: &str = "x-tenant";
+/// Those that say who calls.
+pub const ALL: [&str; 5] = [CLIENT_ID, SUBJECT_ID, ROLES, SCOPES, TENANT];
+/// SHA-256 of the client's certificate, as a proxy that ends TLS saw it: hexadecimal or base64url.
+pub const CLIENT_CERT_SHA256: &str = "x-client-cert-sha256";
+
+/// Who the headers say it is; nobody when there is none of them.
+///
+/// # Errors
+/// [`Unauthenticated::Required`] when there are some and not who it is, [`Unauthenticated::Unreadable`] when one of them
+/// can not be read.
+pub(crate) fn identity(
+    headers: &HeaderMap,
+    cert_sha256: Option<Hex32>,
+) -> Result<Option<Identity>, Unauthenticated> {
+    let text = |name| text(headers, name);
+    let (client_id, subject_id, tenant) = (text(CLIENT_ID)?, text(SUBJECT_ID)?, text(TENANT)?);
+    let (roles, scopes) = (words(headers, ROLES)?, words(headers, SCOPES)?);
+    if ALL.iter().all(|name| !headers.contains_key(*name)) {
+        return Ok(None);
+    }
+    let missing = "`x-client-id` and `x-subject-id` must both say who it is";
+    Ok(Some(Identity {
+        client_id: client_id.ok_or(Unauthenticated::Required(missing))?.to_owned(),
+        subject_id: subject_id.ok_or(Unauthenticated::Required(missing))?.to_owned(),
+        roles,
+        scopes,
+        tenant: tenant.map(|tenant| Tenant(tenant.to_owned())),
+        token_jti: None,
+        cert_sha256,
+    }))
+}
+
+/// The value of a header that stands there once, or not at all.
+pub(crate) fn once<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'a str>, Unauthenticated> {
+    let must = "must be given once, in ASCII";
+    let unreadable = || Unauthenticated::Unreadable { name, must };
+    let mut values = headers.get_all(name).iter();
+    let Some(only) = values.next() else { return Ok(None) };
+    let text = only.to_str().map_err(|_| unreadable())?;
+    if values.next().is_some() { Err(unreadable()) } else { Ok(Some(text)) }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Unauthenticated> {
+    let text = once(headers, name)?.filter(|text| !text.is_empty());
+    match text {
+        Some(text) if text.len() > TEXT_BYTES_MAX => {
+            Err(Unauthenticated::Unreadable { name, must: "must have at most 1024 bytes" })
+        }
+        text => Ok(text),
+    }
+}
+
+/// Words separated by commas or spaces.
+fn words(headers: &HeaderMap, name: &'static str) -> Result<Vec<String>, Unauthenticated> {
+    let list = once(headers, name)?.unwrap_or_default();
+    let words: Vec<_> = list.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    if words.len() > LIST_ENTRIES_MAX || words.iter().any(|word| word.len() > TEXT_BYTES_MAX) {
+        let must = "must have at most 64 words of at most 1024 bytes";
+        return Err(Unauthenticated::Unreadable { name, must });
+    }
+    Ok(words)
+}

@@ -1,0 +1,194 @@
+//! A public key with the one algorithm that it is for.
+
+use super::base64url;
+use jsonwebtoken::DecodingKey;
+use jsonwebtoken::crypto::verify;
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// How tokens may be signed (decisions.md 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    Rs256,
+    /// RSASSA-PSS with SHA-256.
+    Ps256,
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// ECDSA on P-384 with SHA-384.
+    Es384,
+    /// Ed25519.
+    EdDsa,
+}
+
+/// A key that signatures of tokens are verified with.
+#[derive(Clone)]
+pub struct Key {
+    algorithm: Algorithm,
+    key: DecodingKey,
+}
+
+/// Why a JSON Web Key is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    /// Not what RFC 7517 and RFC 7518 say, or not in one piece.
+    #[error("is not of the form of its type")]
+    Malformed,
+    /// For something else than signatures.
+    #[error("is not for signatures")]
+    Use,
+    /// Of a type, on a curve or for an algorithm that is not taken.
+    #[error("is of a kind that is not taken")]
+    Kind,
+    /// RSA below 2048 bits, above 8192, or with an exponent that FIPS 186-5 does not have.
+    #[error("has a modulus or an exponent of a size that is not taken")]
+    Size,
+    /// Whoever can read the set can sign with it.
+    #[error("is a private key")]
+    Private,
+}
+
+/// Bits of an RSA modulus: what the cryptographic library verifies with.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+impl Algorithm {
+    /// The algorithm of this name in a token's header (RFC 7518, section 3.1; RFC 8037).
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "RS256" => Some(Self::Rs256),
+            "PS256" => Some(Self::Ps256),
+            "ES256" => Some(Self::Es256),
+            "ES384" => Some(Self::Es384),
+            "EdDSA" => Some(Self::EdDsa),
+            _ => None,
+        }
+    }
+
+    const fn of_library(self) -> jsonwebtoken::Algorithm {
+        match self {
+            Self::Rs256 => jsonwebtoken::Algorithm::RS256,
+            Self::Ps256 => jsonwebtoken::Algorithm::PS256,
+            Self::Es256 => jsonwebtoken::Algorithm::ES256,
+            Self::Es384 => jsonwebtoken::Algorithm::ES384,
+            Self::EdDsa => jsonwebtoken::Algorithm::EdDSA,
+        }
+    }
+}
+
+impl Key {
+    /// Reads a JSON Web Key. An RSA key that names no algorithm is taken for RS256; every other type has but one.
+    ///
+    /// # Errors
+    /// [`KeyFault`].
+    pub fn parse(jwk: &Map<String, Value>) -> Result<Self, KeyFault> {
+        if jwk.contains_key("d") || jwk.contains_key("k") {
+            return Err(KeyFault::Private);
+        }
+        check_use(jwk)?;
+        let (algorithm, key) = match text(jwk, "kty")? {
+            "RSA" => rsa(jwk)?,
+            "EC" => elliptic(jwk)?,
+            "OKP" => edwards(jwk)?,
+            _ => return Err(KeyFault::Kind),
+        };
+        Ok(Self { algorithm, key })
+    }
+
+    /// The algorithm it is for.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Whether the signature, in base64url, is this key's over the message.
+    #[must_use]
+    pub fn verifies(&self, message: &[u8], signature: &str) -> bool {
+        verify(signature, message, &self.key, self.algorithm.of_library()).unwrap_or(false)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+fn text<'a>(jwk: &'a Map<String, Value>, name: &str) -> Result<&'a str, KeyFault> {
+    jwk.get(name).and_then(Value::as_str).ok_or(KeyFault::Malformed)
+}
+
+fn bytes(jwk: &Map<String, Value>, name: &str) -> Result<Vec<u8>, KeyFault> {
+    base64url(text(jwk, name)?).ok_or(KeyFault::Malformed)
+}
+
+/// RFC 7517, sections 4.2 and 4.3.
+fn check_use(jwk: &Map<String, Value>) -> Result<(), KeyFault> {
+    let is_for_signatures = jwk.get("use").is_none_or(|purpose| purpose == "sig");
+    let verifies = jwk.get("key_ops").is_none_or(|operations| {
+        operations.as_array().is_some_and(|operations| operations.iter().any(|one| one == "verify"))
+    });
+    if is_for_signatures && verifies { Ok(()) } else { Err(KeyFault::Use) }
+}
+
+/// The algorithm a key names; none when it names none.
+fn named(jwk: &Map<String, Value>) -> Result<Option<&str>, KeyFault> {
+    jwk.get("alg").map(|name| name.as_str().ok_or(KeyFault::Malformed)).transpose()
+}
+
+fn rsa(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
+    let algorithm = match named(jwk)? {
+        None | Some("RS256") => Algorithm::Rs256,
+        Some("PS256") => Algorithm::Ps256,
+        Some(_) => return Err(KeyFault::Kind),
+    };
+    let (modulus, exponent) = (bytes(jwk, "n")?, bytes(jwk, "e")?);
+    let (modulus, exponent) = (without_zeros(&modulus), without_zeros(&exponent));
+    let modulus_bits = modulus.first().map_or(0, |first| {
+        let leading = usize::try_from(first.leading_zeros()).unwrap_or_default();
+        modulus.len().saturating_mul(8).saturating_sub(leading)
+    });
+    let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
+    // 2^16 < e: three bytes and more. An RSA key with a small or even exponent signs nothing worth believing.
+    let has_exponent = (3..=8).contains(&exponent.len()) && is_odd(exponent);
+    if !RSA_BITS.contains(&modulus_bits) || !is_odd(modulus) || !has_exponent {
+        return Err(KeyFault::Size);
+    }
+    Ok((algorithm, DecodingKey::from_rsa_raw_components(modulus, exponent)))
+}
+
+fn without_zeros(number: &[u8]) -> &[u8] {
+    let first = number.iter().position(|byte| *byte != 0).unwrap_or(number.len());
+    number.get(first..).unwrap_or_default()
+}
+
+fn elliptic(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
+    let (algorithm, name, coordinate_bytes) = match text(jwk, "crv")? {
+        "P-256" => (Algorithm::Es256, "ES256", 32),
+        "P-384" => (Algorithm::Es384, "ES384", 48),
+        _ => return Err(KeyFault::Kind),
+    };
+    if named(jwk)?.is_some_and(|given| given != name) {
+        return Err(KeyFault::Kind);
+    }
+    // Of full length always (RFC 7518, section 6.2.1.2); that they are a point of the curve, the library checks.
+    let coordinates = [bytes(jwk, "x")?, bytes(jwk, "y")?];
+    if coordinates.iter().any(|coordinate| coordinate.len() != coordinate_bytes) {
+        return Err(KeyFault::Malformed);
+    }
+    let key = DecodingKey::from_ec_components(text(jwk, "x")?, text(jwk, "y")?);
+    Ok((algorithm, key.map_err(|_| KeyFault::Malformed)?))
+}
+
+fn edwards(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
+    // RFC 8037, and the name that RFC 9864 gives it.
+    let is_known = named(jwk)?.is_none_or(|given| given == "EdDSA" || given == "Ed25519");
+    if text(jwk, "crv")? != "Ed25519" || !is_known {
+        return Err(KeyFault::Kind);
+    }
+    let public = bytes(jwk, "x")?;
+    if public.len() != 32 {
+        return Err(KeyFault::Malformed);
+    }
+    Ok((Algorithm::EdDsa, DecodingKey::from_ed_der(&public)))
+}

@@ -1,0 +1,149 @@
+//! An identity provider that does as it is told. It has a thread of its own, so that tests of every kind can have one.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+/// What it does with a request.
+#[derive(Clone, Debug)]
+pub enum Behaviour {
+    /// Answers with this status and body.
+    Answers(u16, String),
+    /// Answers what it knows of the `token` of the form, and that it is not active otherwise.
+    Introspects(BTreeMap<String, String>),
+    /// Takes the request, and says nothing until it behaves otherwise.
+    Hangs,
+    /// Hangs up.
+    HangsUp,
+    /// Answers, and never comes to an end.
+    NeverEnds,
+    /// Sends its callers somewhere else.
+    Redirects(String),
+}
+
+/// The provider.
+pub struct FakeProvider {
+    /// Where it is.
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    behaviour: Behaviour,
+    requests: Vec<String>,
+    is_stopped: bool,
+}
+
+impl FakeProvider {
+    /// A provider on a port of its own.
+    #[must_use]
+    pub fn start(behaviour: Behaviour) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Mutex::new(State { behaviour, requests: Vec::new(), is_stopped: false });
+        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let of_thread = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if of_thread.state.lock().unwrap().is_stopped {
+                    return;
+                }
+                let shared = Arc::clone(&of_thread);
+                thread::spawn(move || drop(shared.serve(stream)));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Its address, with a path.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/endpoint", self.address)
+    }
+
+    /// Behaves so from now on; those who wait for an answer get one.
+    pub fn behave(&self, behaviour: Behaviour) {
+        self.shared.state.lock().unwrap().behaviour = behaviour;
+        self.shared.changed.notify_all();
+    }
+
+    /// What it was asked so far: heads and bodies.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        self.shared.state.lock().unwrap().requests.clone()
+    }
+}
+
+impl Drop for FakeProvider {
+    fn drop(&mut self) {
+        self.shared.state.lock().unwrap().is_stopped = true;
+        self.shared.changed.notify_all();
+        // The listener closes when its thread wakes up; it wakes up by a connection.
+        let _woken = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let request = read(&mut stream)?;
+        let mut state = self.state.lock().unwrap();
+        state.requests.push(request.clone());
+        self.changed.notify_all();
+        let hangs = |state: &mut State| matches!(state.behaviour, Behaviour::Hangs) && !state.is_stopped;
+        let state = self.changed.wait_while(state, hangs).unwrap();
+        let behaviour = if state.is_stopped { Behaviour::HangsUp } else { state.behaviour.clone() };
+        drop(state);
+        match behaviour {
+            Behaviour::Answers(status, body) => answer(&mut stream, status, "", &body),
+            Behaviour::Introspects(known) => {
+                let token = request.split("token=").nth(1).and_then(|rest| rest.split('&').next());
+                let known =
+                    token.and_then(|token| known.get(token)).map_or(r#"{"active":false}"#, String::as_str);
+                answer(&mut stream, 200, "", known)
+            }
+            Behaviour::Redirects(to) => answer(&mut stream, 302, &format!("location: {to}\r\n"), ""),
+            Behaviour::Hangs | Behaviour::HangsUp => Ok(()),
+            Behaviour::NeverEnds => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")?;
+                loop {
+                    stream.write_all(&[b' '; 4096])?;
+                }
+            }
+        }
+    }
+}
+
+fn read(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut request, mut length) = (String::new(), 0);
+    loop {
+        let start = request.len();
+        reader.read_line(&mut request)?;
+        let line = request[start..].trim_end().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or_default();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    request.push_str(&String::from_utf8_lossy(&body));
+    Ok(request)
+}
+
+fn answer(stream: &mut TcpStream, status: u16, headers: &str, body: &str) -> std::io::Result<()> {
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status} Status\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}

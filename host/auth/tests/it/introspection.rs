@@ -1,0 +1,190 @@
+//! Tokens that the provider is asked about.
+
+use crate::support::{START_S, Time, bearer, bearer_with_certificate, eventually, introspection, no_proxies};
+use gateway_auth::testing::{Behaviour, FakeProvider};
+use gateway_auth::{Authenticator, Identity, TokenFault, Unauthenticated};
+use gateway_domain::ids::Hex32;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn active() -> Value {
+    json!({ "active": true, "client_id": "desk", "sub": "alice", "scope": "operations.read", "exp": START_S + 3600 })
+}
+
+fn knows(token: &str, answer: &Value) -> Behaviour {
+    Behaviour::Introspects(BTreeMap::from([(token.to_owned(), answer.to_string())]))
+}
+
+fn authenticator(fake: &FakeProvider, time: &Time) -> Authenticator {
+    Authenticator::introspection(introspection(&fake.url(), time), no_proxies())
+}
+
+fn is_unavailable(answer: &Result<Identity, Unauthenticated>) -> bool {
+    matches!(answer, Err(Unauthenticated::Unavailable(_)))
+}
+
+fn silences() -> Vec<Behaviour> {
+    vec![
+        Behaviour::HangsUp,
+        Behaviour::NeverEnds,
+        Behaviour::Redirects("http://127.0.0.1:1/".to_owned()),
+        Behaviour::Answers(500, active().to_string()),
+        Behaviour::Answers(401, r#"{"error":"invalid_client"}"#.to_owned()),
+        Behaviour::Answers(201, active().to_string()),
+        Behaviour::Answers(200, String::new()),
+        Behaviour::Answers(200, "<html>active: true</html>".to_owned()),
+        Behaviour::Answers(200, "true".to_owned()),
+        Behaviour::Answers(200, r#"{"active":"true","client_id":"desk"}"#.to_owned()),
+        Behaviour::Answers(200, r#"{"client_id":"desk"}"#.to_owned()),
+        Behaviour::Answers(200, r#"{"active":true,"active":true,"client_id":"desk"}"#.to_owned()),
+        Behaviour::Answers(200, format!("{{\"active\":true,\"client_id\":\"{}\"}}", "x".repeat(70_000))),
+    ]
+}
+
+#[tokio::test]
+async fn an_active_token_is_its_callers_for_half_a_minute() {
+    let fake = FakeProvider::start(knows("opaque-1", &active()));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    let identity = bearer(&authenticator, "opaque-1").await.unwrap();
+    assert_eq!((identity.client_id.as_str(), identity.subject_id.as_str()), ("desk", "alice"));
+    let request = &fake.requests()[0];
+    assert!(request.starts_with("POST /endpoint HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("authorization: Basic Z2F0ZXdheTpzM2NyZXQ=\r\n"), "{request}");
+    assert!(request.contains("content-type: application/x-www-form-urlencoded\r\n"), "{request}");
+    assert!(request.ends_with("\r\n\r\ntoken=opaque-1&token_type_hint=access_token"), "{request}");
+    time.pass(29_999);
+    assert!(bearer(&authenticator, "opaque-1").await.is_ok());
+    assert_eq!(fake.requests().len(), 1);
+    time.pass(1);
+    fake.behave(knows("other", &active()));
+    assert_eq!(bearer(&authenticator, "opaque-1").await, Err(TokenFault::Inactive.into()));
+    assert_eq!(fake.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_not_active_is_asked_again_every_time() {
+    let fake = FakeProvider::start(knows("other", &active()));
+    let authenticator = authenticator(&fake, &Time::new());
+    for n in 1..=3 {
+        assert_eq!(bearer(&authenticator, "opaque-1").await, Err(TokenFault::Inactive.into()));
+        assert_eq!(fake.requests().len(), n);
+    }
+    fake.behave(knows("opaque-1", &active()));
+    assert!(bearer(&authenticator, "opaque-1").await.is_ok());
+}
+
+#[tokio::test]
+async fn no_token_outlives_its_end_by_being_remembered() {
+    let mut answer = active();
+    answer["exp"] = json!(START_S + 10);
+    let fake = FakeProvider::start(knows("opaque-1", &answer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    assert!(bearer(&authenticator, "opaque-1").await.is_ok());
+    time.pass(9_999);
+    assert!(bearer(&authenticator, "opaque-1").await.is_ok());
+    assert_eq!(fake.requests().len(), 1);
+    time.pass(1);
+    // Whose clock is right, the provider's or ours, the provider says.
+    assert!(bearer(&authenticator, "opaque-1").await.is_ok());
+    assert_eq!(fake.requests().len(), 2);
+    time.pass(60_000);
+    assert_eq!(bearer(&authenticator, "opaque-1").await, Err(TokenFault::Expired.into()));
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_say_lets_nobody_in_but_whom_it_let_in_just_now() {
+    for silence in silences() {
+        let fake = FakeProvider::start(knows("known", &active()));
+        let time = Time::new();
+        let authenticator = authenticator(&fake, &time);
+        assert!(bearer(&authenticator, "known").await.is_ok());
+        assert_eq!(authenticator.check().await, Ok(()));
+        fake.behave(silence.clone());
+        assert!(bearer(&authenticator, "known").await.is_ok(), "{silence:?}");
+        assert!(is_unavailable(&bearer(&authenticator, "unknown").await), "{silence:?}");
+        assert!(authenticator.check().await.is_err(), "{silence:?}");
+        time.pass(30_000);
+        assert!(is_unavailable(&bearer(&authenticator, "known").await), "{silence:?}");
+        fake.behave(knows("known", &active()));
+        time.pass(5_000);
+        assert_eq!(authenticator.check().await, Ok(()), "{silence:?}");
+        assert!(bearer(&authenticator, "known").await.is_ok(), "{silence:?}");
+    }
+}
+
+#[tokio::test]
+async fn active_is_not_enough() {
+    let time = Time::new();
+    for (name, value, expected) in [
+        ("exp", json!(START_S - 60), TokenFault::Expired),
+        ("nbf", json!(START_S + 61), TokenFault::NotYetValid),
+        ("client_id", json!(null), TokenFault::Claim("client_id")),
+        ("client_id", json!(7), TokenFault::Claim("client_id")),
+        ("scope", json!(7), TokenFault::Claim("scopes")),
+        ("cnf", json!({"jkt": "x"}), TokenFault::Unproved),
+        ("token_type", json!("refresh_token"), TokenFault::Inactive),
+    ] {
+        let mut answer = active();
+        answer[name] = value;
+        let fake = FakeProvider::start(knows("opaque-1", &answer));
+        assert_eq!(bearer(&authenticator(&fake, &time), "opaque-1").await, Err(expected.into()), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_bound_token_is_checked_at_every_use_and_not_only_when_it_was_asked_about() {
+    let mut answer = active();
+    answer["cnf"] = json!({"x5t#S256": "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s"});
+    let fake = FakeProvider::start(knows("opaque-1", &answer));
+    let authenticator = authenticator(&fake, &Time::new());
+    let own = Some(Hex32::new([0xab; 32]));
+    assert!(bearer_with_certificate(&authenticator, "opaque-1", own).await.is_ok());
+    for other in [None, Some(Hex32::ZERO)] {
+        let stolen = bearer_with_certificate(&authenticator, "opaque-1", other).await;
+        assert_eq!(stolen, Err(TokenFault::Unproved.into()));
+    }
+    assert_eq!(fake.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn one_question_for_all_who_carry_the_token() {
+    let fake = FakeProvider::start(Behaviour::Hangs);
+    let authenticator = Arc::new(authenticator(&fake, &Time::new()));
+    let calls: Vec<_> = (0..50)
+        .map(|_| {
+            let authenticator = Arc::clone(&authenticator);
+            tokio::spawn(async move { bearer(&authenticator, "opaque-1").await })
+        })
+        .collect();
+    eventually("it is asked", || fake.requests().len() == 1).await;
+    // Whoever asked first hangs up; the others have their answer all the same.
+    calls[0].abort();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    fake.behave(knows("opaque-1", &active()));
+    for call in calls.into_iter().skip(1) {
+        assert!(call.await.unwrap().is_ok());
+    }
+    assert_eq!(fake.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn no_two_tokens_share_an_answer() {
+    let answer = |subject: &str| json!({ "active": true, "client_id": "desk", "sub": subject }).to_string();
+    let known = ["alice", "bob"].map(|subject| (format!("token-of-{subject}"), answer(subject)));
+    let fake = FakeProvider::start(Behaviour::Introspects(known.into()));
+    let authenticator = Arc::new(authenticator(&fake, &Time::new()));
+    for _ in 0..3 {
+        for subject in ["alice", "bob"] {
+            assert_eq!(
+                bearer(&authenticator, &format!("token-of-{subject}")).await.unwrap().subject_id,
+                subject
+            );
+        }
+        assert_eq!(bearer(&authenticator, "token-of-carol").await, Err(TokenFault::Inactive.into()));
+    }
+}

@@ -1,0 +1,214 @@
+//! Signed tokens, and every way in which they do not hold.
+
+use crate::support::{START_S, Time, bearer, bearer_with_certificate, claims, jwks, no_proxies, provider};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
+use gateway_auth::{Authenticator, KeySource, TokenFault, Unauthenticated};
+use gateway_domain::ids::Hex32;
+use serde_json::{Value, json};
+
+pub(crate) fn published(issuer: &Issuer) -> Behaviour {
+    Behaviour::Answers(200, issuer.jwks().to_string())
+}
+
+pub(crate) fn authenticator(provider_of: &FakeProvider, time: &Time) -> Authenticator {
+    let source = KeySource::Provider(provider(&provider_of.url()));
+    Authenticator::jwks(jwks(source, time), no_proxies())
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut claims = claims();
+    claims[name] = value;
+    claims
+}
+
+async fn fault(authenticator: &Authenticator, token: &str) -> TokenFault {
+    match bearer(authenticator, token).await {
+        Err(Unauthenticated::InvalidToken(fault)) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn every_algorithm_that_is_taken_signs_tokens() {
+    let issuer = Issuer::new();
+    let fake = FakeProvider::start(published(&issuer));
+    let authenticator = authenticator(&fake, &Time::new());
+    for signer in &issuer.signers {
+        let identity = bearer(&authenticator, &signer.token(&claims())).await.unwrap();
+        assert_eq!(
+            (identity.client_id.as_str(), identity.subject_id.as_str()),
+            ("desk", "alice"),
+            "{}",
+            signer.alg()
+        );
+        assert_eq!(identity.scopes, ["operations.read"]);
+    }
+    assert_eq!(fake.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn no_algorithm_but_the_keys_own() {
+    let issuer = Issuer::new();
+    let fake = FakeProvider::start(published(&issuer));
+    let authenticator = authenticator(&fake, &Time::new());
+    let encode = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    // Unsigned, with and without something in the place of a signature.
+    for alg in ["none", "None", "NONE", "nOnE"] {
+        let unsigned = format!("{}.{}.", encode(&json!({"alg": alg, "kid": "RS256"})), encode(&claims()));
+        assert_eq!(fault(&authenticator, &unsigned).await, TokenFault::Malformed);
+        assert_eq!(fault(&authenticator, &format!("{unsigned}AAAA")).await, TokenFault::Algorithm);
+    }
+    // HMAC with what everybody knows: the public key, in every form it is likely to be taken in.
+    for kid in ["RS256", "ES256", "EdDSA"] {
+        let jwk = issuer.signer(kid).jwk();
+        for secret in [jwk.to_string().into_bytes(), public_bytes(&jwk)] {
+            for alg in ["HS256", "HS384", "HS512"] {
+                let forged = hmac_token(alg, kid, &secret);
+                assert_eq!(fault(&authenticator, &forged).await, TokenFault::Algorithm, "{alg} under {kid}");
+            }
+        }
+    }
+    // Genuine, but each under the name of another algorithm.
+    for signer in &issuer.signers {
+        for other in issuer.signers.iter().filter(|other| other.alg() != signer.alg()) {
+            let renamed = signer.token_with(&json!({"alg": other.alg(), "kid": signer.kid}), &claims());
+            assert_eq!(fault(&authenticator, &renamed).await, TokenFault::Algorithm);
+            let misled = signer.token_with(&json!({"alg": other.alg(), "kid": other.kid}), &claims());
+            assert_eq!(fault(&authenticator, &misled).await, TokenFault::Signature);
+        }
+    }
+}
+
+fn public_bytes(jwk: &Value) -> Vec<u8> {
+    let part = |name: &str| BASE64_URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default()).unwrap();
+    ["n", "x", "y"].map(part).concat()
+}
+
+fn hmac_token(alg: &str, kid: &str, secret: &[u8]) -> String {
+    use aws_lc_rs::hmac;
+    let with = match alg {
+        "HS256" => hmac::HMAC_SHA256,
+        "HS384" => hmac::HMAC_SHA384,
+        _ => hmac::HMAC_SHA512,
+    };
+    let encode = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let input = format!("{}.{}", encode(&json!({"alg": alg, "kid": kid})), encode(&claims()));
+    let tag = hmac::sign(&hmac::Key::new(with, secret), input.as_bytes());
+    format!("{input}.{}", BASE64_URL_SAFE_NO_PAD.encode(tag.as_ref()))
+}
+
+#[tokio::test]
+async fn keys_that_the_token_brings_along_are_not_looked_at() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let elsewhere = FakeProvider::start(published(&Issuer::with_one("k1")));
+    let authenticator = authenticator(&fake, &Time::new());
+    let forger = Signer::new("ES256", "k1");
+    for header in [
+        json!({"alg": "ES256", "kid": "k1", "jwk": forger.jwk()}),
+        json!({"alg": "ES256", "kid": "k1", "jku": elsewhere.url()}),
+        json!({"alg": "ES256", "kid": "k1", "x5u": elsewhere.url(), "x5c": ["AAAA"]}),
+    ] {
+        assert_eq!(
+            fault(&authenticator, &forger.token_with(&header, &claims())).await,
+            TokenFault::Signature
+        );
+    }
+    let nameless = forger.token_with(&json!({"alg": "ES256", "jwk": forger.jwk()}), &claims());
+    assert_eq!(fault(&authenticator, &nameless).await, TokenFault::UnknownKey);
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_signed_still_has_to_be_right() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let authenticator = authenticator(&fake, &Time::new());
+    for (name, value, expected) in [
+        ("iss", json!("https://other.example"), TokenFault::Issuer),
+        ("iss", json!(null), TokenFault::Issuer),
+        ("aud", json!("other"), TokenFault::Audience),
+        ("aud", json!(null), TokenFault::Audience),
+        ("exp", json!(START_S - 60), TokenFault::Expired),
+        ("exp", json!(null), TokenFault::Claim("last instant")),
+        ("nbf", json!(START_S + 61), TokenFault::NotYetValid),
+        ("sub", json!(null), TokenFault::Claim("subject_id")),
+        ("client_id", json!(""), TokenFault::Claim("client_id")),
+        ("scope", json!({}), TokenFault::Claim("scopes")),
+        ("cnf", json!({"jkt": "x"}), TokenFault::Unproved),
+    ] {
+        assert_eq!(
+            fault(&authenticator, &issuer.token(&with(name, value.clone()))).await,
+            expected,
+            "{name} {value}"
+        );
+    }
+    let endless = {
+        let mut claims = claims();
+        claims.as_object_mut().unwrap().remove("exp");
+        issuer.token(&claims)
+    };
+    assert_eq!(fault(&authenticator, &endless).await, TokenFault::Claim("last instant"));
+    let header = json!({"alg": "ES256", "kid": "k1"}).to_string();
+    let twice = claims().to_string().replace("{\"aud\"", "{\"sub\":\"mallory\",\"aud\"");
+    for payload in [twice.as_bytes(), b"[]", b"null", b"alice", b"", b"{\"sub\":\"\xff\"}"] {
+        let token = issuer.signers[0].signed(header.as_bytes(), payload);
+        assert_eq!(fault(&authenticator, &token).await, TokenFault::Malformed, "{payload:?}");
+    }
+    let huge = issuer.token(&with("padding", json!("x".repeat(16 * 1024))));
+    assert_eq!(fault(&authenticator, &huge).await, TokenFault::TooLarge);
+}
+
+#[tokio::test]
+async fn leeway_is_a_minute_at_either_end() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    let mut claims = with("nbf", json!(START_S + 60));
+    claims["exp"] = json!(START_S + 120);
+    let token = issuer.token(&claims);
+    assert!(bearer(&authenticator, &token).await.is_ok());
+    time.pass(179_999);
+    assert!(bearer(&authenticator, &token).await.is_ok());
+    time.pass(1);
+    assert_eq!(fault(&authenticator, &token).await, TokenFault::Expired);
+    time.go_back(180_001);
+    assert_eq!(fault(&authenticator, &token).await, TokenFault::NotYetValid);
+}
+
+#[tokio::test]
+async fn every_flipped_bit_of_a_token_is_noticed() {
+    let issuer = Issuer::new();
+    let fake = FakeProvider::start(published(&issuer));
+    let authenticator = authenticator(&fake, &Time::new());
+    for signer in &issuer.signers {
+        let token = signer.token(&claims()).into_bytes();
+        for index in 0..token.len() {
+            let mut flipped = token.clone();
+            flipped[index] ^= 1 << (index % 7);
+            let Ok(text) = String::from_utf8(flipped) else { continue };
+            if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+                assert!(bearer(&authenticator, &text).await.is_err(), "{} at {index}", signer.alg());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bound_token_needs_its_certificate() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let authenticator = authenticator(&fake, &Time::new());
+    let own = Hex32::new([0x5a; 32]);
+    let thumbprint = BASE64_URL_SAFE_NO_PAD.encode(own.as_bytes());
+    let bound = issuer.token(&with("cnf", json!({"x5t#S256": thumbprint})));
+    let identity = bearer_with_certificate(&authenticator, &bound, Some(own)).await.unwrap();
+    assert_eq!(identity.cert_sha256, Some(own));
+    for other in [None, Some(Hex32::ZERO)] {
+        let refused = bearer_with_certificate(&authenticator, &bound, other).await;
+        assert_eq!(refused, Err(TokenFault::Unproved.into()));
+    }
+}

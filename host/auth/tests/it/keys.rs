@@ -1,0 +1,295 @@
+//! The issuer's keys: had, kept, withdrawn, and not to be had.
+
+use crate::jwks::{authenticator, published};
+use crate::support::{HOUR_MS, Time, bearer, claims, eventually, jwks, no_proxies};
+use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
+use gateway_auth::{Authenticator, Identity, KeySource, TokenFault, Unauthenticated};
+use serde_json::json;
+use std::sync::Arc;
+
+fn is_unavailable(answer: &Result<Identity, Unauthenticated>) -> bool {
+    matches!(answer, Err(Unauthenticated::Unavailable(_)))
+}
+
+fn is_unknown(answer: &Result<Identity, Unauthenticated>) -> bool {
+    *answer == Err(TokenFault::UnknownKey.into())
+}
+
+/// Every way of a provider not to answer with keys.
+fn silences() -> Vec<Behaviour> {
+    let elsewhere = json!({ "keys": [] }).to_string();
+    vec![
+        Behaviour::HangsUp,
+        Behaviour::NeverEnds,
+        Behaviour::Answers(500, Issuer::with_one("k1").jwks().to_string()),
+        Behaviour::Answers(404, "{}".to_owned()),
+        Behaviour::Answers(200, "<html>".to_owned()),
+        Behaviour::Answers(200, "{}".to_owned()),
+        Behaviour::Answers(200, r#"{"keys":7}"#.to_owned()),
+        Behaviour::Answers(200, r#"{"keys":[7]}"#.to_owned()),
+        Behaviour::Answers(200, r#"{"keys":[],"keys":[]}"#.to_owned()),
+        Behaviour::Answers(200, format!("{{\"keys\":[],\"x\":\"{}\"}}", "y".repeat(300_000))),
+        Behaviour::Answers(200, elsewhere),
+        Behaviour::Redirects("http://127.0.0.1:1/".to_owned()),
+    ]
+}
+
+#[tokio::test]
+async fn without_any_keys_nobody_is_let_in_and_nobody_is_told_wrong() {
+    for silence in silences() {
+        let issuer = Issuer::with_one("k1");
+        let fake = FakeProvider::start(silence.clone());
+        let time = Time::new();
+        let authenticator = authenticator(&fake, &time);
+        let token = issuer.token(&claims());
+        assert!(is_unavailable(&bearer(&authenticator, &token).await), "{silence:?}");
+        assert!(authenticator.check().await.is_err(), "{silence:?}");
+        // And as soon as the provider answers, everybody is.
+        fake.behave(published(&issuer));
+        time.pass(60_000);
+        assert!(bearer(&authenticator, &token).await.is_ok(), "{silence:?}");
+        assert_eq!(authenticator.check().await, Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn known_keys_go_on_while_the_provider_is_down_and_unknown_ones_are_not_judged() {
+    for silence in silences().into_iter().take(10) {
+        let issuer = Issuer::with_one("k1");
+        let fake = FakeProvider::start(published(&issuer));
+        let time = Time::new();
+        let authenticator = authenticator(&fake, &time);
+        let (known, unknown) = (issuer.token(&claims()), Signer::new("ES256", "k2").token(&claims()));
+        assert!(bearer(&authenticator, &known).await.is_ok());
+        assert!(
+            is_unknown(&bearer(&authenticator, &unknown).await),
+            "the provider has just said what there is"
+        );
+        fake.behave(silence.clone());
+        time.pass(60_000);
+        assert!(is_unavailable(&bearer(&authenticator, &unknown).await), "{silence:?}");
+        for _ in 0..3 {
+            assert!(bearer(&authenticator, &known).await.is_ok(), "{silence:?}");
+            assert!(is_unavailable(&bearer(&authenticator, &unknown).await), "{silence:?}");
+            time.pass(60_000);
+        }
+        assert_eq!(authenticator.check().await, Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_is_gone_altogether() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    let known = issuer.token(&claims());
+    assert!(bearer(&authenticator, &known).await.is_ok());
+    drop(fake);
+    time.pass(23 * HOUR_MS);
+    assert!(bearer(&authenticator, &known).await.is_ok());
+    assert!(is_unavailable(&bearer(&authenticator, &Signer::new("ES256", "k2").token(&claims())).await));
+    // What nobody has confirmed for a day is not believed any more.
+    time.pass(HOUR_MS);
+    assert!(is_unavailable(&bearer(&authenticator, &known).await));
+    assert!(authenticator.check().await.is_err());
+}
+
+#[tokio::test]
+async fn an_unknown_key_has_them_fetched_once_a_minute() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    let next = Signer::new("ES256", "k2");
+    let unknown = next.token(&claims());
+    for minute in 1..=3 {
+        for _ in 0..50 {
+            assert!(is_unknown(&bearer(&authenticator, &unknown).await));
+            time.pass(1_000);
+        }
+        assert_eq!(fake.requests().len(), minute);
+        time.pass(10_000);
+    }
+    // The provider rotates: the new key is had within the minute, and the old one is gone.
+    let rotated = Issuer { signers: vec![next] };
+    fake.behave(published(&rotated));
+    assert!(bearer(&authenticator, &unknown).await.is_ok());
+    assert!(is_unknown(&bearer(&authenticator, &issuer.token(&claims())).await));
+    assert_eq!(fake.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_stops_nothing() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    assert!(bearer(&authenticator, &issuer.token(&claims())).await.is_ok());
+    let next = Issuer::with_one("k2");
+    fake.behave(published(&next));
+    time.go_back(HOUR_MS);
+    assert!(bearer(&authenticator, &next.token(&claims())).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_key_that_is_withdrawn_is_gone_within_minutes() {
+    let issuer = Issuer { signers: vec![Signer::new("ES256", "old"), Signer::new("ES256", "new")] };
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    let old = issuer.signer("old").token(&claims());
+    assert!(bearer(&authenticator, &old).await.is_ok());
+    fake.behave(Behaviour::Answers(200, json!({ "keys": [issuer.signer("new").jwk()] }).to_string()));
+    time.pass(299_999);
+    assert!(bearer(&authenticator, &old).await.is_ok());
+    time.pass(1);
+    // This caller is not kept waiting; it has the keys fetched for those after it.
+    assert!(bearer(&authenticator, &old).await.is_ok());
+    eventually("the keys are fetched", || fake.requests().len() == 2).await;
+    let new = issuer.signer("new").token(&claims());
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !is_unknown(&bearer(&authenticator, &old).await) {
+        assert!(tokio::time::Instant::now() < deadline, "the withdrawn key lives on");
+        tokio::task::yield_now().await;
+    }
+    assert!(bearer(&authenticator, &new).await.is_ok());
+    // All of them withdrawn: nobody is let in, and it is not the tokens that are called wrong.
+    fake.behave(Behaviour::Answers(200, r#"{"keys":[]}"#.to_owned()));
+    time.pass(60_000);
+    assert!(is_unavailable(&bearer(&authenticator, &old).await));
+    assert!(is_unavailable(&bearer(&authenticator, &new).await));
+    assert!(authenticator.check().await.is_err());
+}
+
+#[tokio::test]
+async fn a_flood_of_unknown_keys_asks_once_and_delays_nobody_who_is_known() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = Arc::new(authenticator(&fake, &time));
+    let known = issuer.token(&claims());
+    assert!(bearer(&authenticator, &known).await.is_ok());
+    fake.behave(Behaviour::Hangs);
+    time.pass(60_000);
+    let forger = Signer::new("ES256", "x");
+    let flood: Vec<_> = (0..200)
+        .map(|i| {
+            let token = forger.token_with(&json!({"alg": "ES256", "kid": format!("x{i}")}), &claims());
+            let authenticator = Arc::clone(&authenticator);
+            tokio::spawn(async move { bearer(&authenticator, &token).await })
+        })
+        .collect();
+    eventually("the keys are asked for", || fake.requests().len() == 2).await;
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(flood.iter().all(|one| !one.is_finished()));
+    fake.behave(published(&issuer));
+    for one in flood {
+        assert!(is_unknown(&one.await.unwrap()));
+    }
+    assert_eq!(fake.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn callers_with_known_keys_do_not_wait_for_a_provider_that_hangs() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = Arc::new(authenticator(&fake, &time));
+    let known = issuer.token(&claims());
+    assert!(bearer(&authenticator, &known).await.is_ok());
+    fake.behave(Behaviour::Hangs);
+    time.pass(300_000);
+    let unknown = {
+        let (authenticator, token) = (Arc::clone(&authenticator), Signer::new("ES256", "x").token(&claims()));
+        tokio::spawn(async move { bearer(&authenticator, &token).await })
+    };
+    eventually("the fetch is under way", || fake.requests().len() == 2).await;
+    // In far less than the provider is given: it says nothing all the while.
+    for _ in 0..100 {
+        assert!(bearer(&authenticator, &known).await.is_ok());
+    }
+    assert!(!unknown.is_finished());
+    assert_eq!(fake.requests().len(), 2);
+    assert!(is_unavailable(&unknown.await.unwrap()));
+}
+
+#[tokio::test]
+async fn hanging_up_does_not_win_another_fetch() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(Behaviour::Hangs);
+    let authenticator = Arc::new(authenticator(&fake, &Time::new()));
+    for _ in 0..20 {
+        let (authenticator, token) = (Arc::clone(&authenticator), issuer.token(&claims()));
+        let call = tokio::spawn(async move { bearer(&authenticator, &token).await });
+        eventually("it is asked", || fake.requests().len() == 1).await;
+        call.abort();
+        assert!(call.await.is_err());
+    }
+    fake.behave(published(&issuer));
+    assert!(bearer(&authenticator, &issuer.token(&claims())).await.is_ok());
+    assert_eq!(fake.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn keys_from_a_file_that_an_operator_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jwks.json");
+    let (first, second) = (Issuer::with_one("k1"), Issuer::with_one("k2"));
+    let time = Time::new();
+    let authenticator = Authenticator::jwks(jwks(KeySource::File(path.clone()), &time), no_proxies());
+    assert!(is_unavailable(&bearer(&authenticator, &first.token(&claims())).await));
+    std::fs::write(&path, first.jwks().to_string()).unwrap();
+    time.pass(5_000);
+    assert!(bearer(&authenticator, &first.token(&claims())).await.is_ok());
+    std::fs::write(&path, second.jwks().to_string()).unwrap();
+    time.pass(60_000);
+    assert!(bearer(&authenticator, &second.token(&claims())).await.is_ok());
+    assert!(is_unknown(&bearer(&authenticator, &first.token(&claims())).await));
+}
+
+#[tokio::test]
+async fn keys_that_are_not_used_are_as_if_they_were_not_there() {
+    let good = Signer::new("ES256", "good");
+    let changed = |kid: &str, name: &str, value: serde_json::Value| {
+        let mut jwk = good.jwk();
+        jwk["kid"] = json!(kid);
+        jwk[name] = value;
+        jwk
+    };
+    let rsa = Signer::new("RS256", "rsa");
+    let unnamed_rsa = {
+        let mut jwk = rsa.jwk();
+        jwk.as_object_mut().unwrap().remove("alg");
+        jwk
+    };
+    let keys = json!({ "keys": [
+        good.jwk(),
+        unnamed_rsa,
+        changed("for-encryption", "use", json!("enc")),
+        changed("for-wrapping", "key_ops", json!(["wrapKey"])),
+        changed("another-alg", "alg", json!("ES384")),
+        changed("private", "d", json!("AAAA")),
+        changed("twice", "use", json!("sig")),
+        changed("twice", "use", json!("sig")),
+        changed("short", "x", json!("AAAA")),
+        { "kty": "oct", "kid": "secret", "k": "c2VjcmV0" },
+        { "kty": "AKP", "kid": "unheard-of", "alg": "ML-DSA-44", "pub": "AAAA" },
+        { "kty": "EC", "crv": "secp256k1", "kid": "another-curve", "x": "AAAA", "y": "AAAA" },
+    ]});
+    let fake = FakeProvider::start(Behaviour::Answers(200, keys.to_string()));
+    let authenticator = authenticator(&fake, &Time::new());
+    assert!(bearer(&authenticator, &good.token(&claims())).await.is_ok());
+    assert!(
+        bearer(&authenticator, &rsa.token(&claims())).await.is_ok(),
+        "an RSA key without a name is for RS256"
+    );
+    for kid in
+        ["for-encryption", "for-wrapping", "another-alg", "private", "twice", "short", "secret", "unheard-of"]
+    {
+        let token = good.token_with(&json!({"alg": "ES256", "kid": kid}), &claims());
+        assert!(is_unknown(&bearer(&authenticator, &token).await), "{kid}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Who tells the gateway who calls: from the settings to an authenticator.
+
+use crate::clock::SystemClock;
+use crate::compose::StartError;
+use crate::settings::{Auth, ClientSecretSource, IssuerKeys, Settings};
+use gateway_auth::{
+    Authenticator, ClientSecret, Clock, Introspection, IntrospectionConfig, Jwks, JwksConfig, KeySource,
+    Provider, ProviderUrl,
+};
+use gateway_engine::ports::TellTime;
+use gateway_seal::key_file;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The authenticator of the mode that is set. Reads files and nothing else: a gateway starts without its identity
+/// provider, and lets nobody in until it answers.
+///
+/// # Errors
+/// [`StartError`] naming the file that is wrong, never what is in it.
+pub(crate) fn open(settings: &Settings) -> Result<Authenticator, StartError> {
+    let clock: Clock = Arc::new(|| SystemClock.now());
+    match &settings.auth {
+        Auth::Bypass => Ok(Authenticator::bypass()),
+        Auth::TrustedHeaders { proxies } => Ok(Authenticator::trusted_headers(proxies.clone())),
+        Auth::Jwks { proxies, keys, max_age, rules } => {
+            let source = match keys {
+                IssuerKeys::Url { url, ca } => KeySource::Provider(provider(url, ca.as_deref())?),
+                IssuerKeys::File(path) => issuer_file(path)?,
+            };
+            let config = JwksConfig { source, max_age: *max_age, rules: rules.clone(), clock };
+            Ok(Authenticator::jwks(Jwks::new(config), proxies.clone()))
+        }
+        Auth::Introspection { proxies, url, ca, client_id, client_secret, rules } => {
+            let config = IntrospectionConfig {
+                provider: provider(url, ca.as_deref())?,
+                client_id: client_id.clone(),
+                client_secret: secret(client_secret)?,
+                rules: rules.clone(),
+                clock,
+            };
+            let introspection = Introspection::new(config);
+            let introspection = introspection.map_err(|why| StartError::new("introspection", why))?;
+            Ok(Authenticator::introspection(introspection, proxies.clone()))
+        }
+    }
+}
+
+fn provider(url: &ProviderUrl, ca: Option<&Path>) -> Result<Provider, StartError> {
+    let what = || match ca {
+        Some(path) => format!("identity provider's authorities `{}`", path.display()),
+        None => "identity provider".to_owned(),
+    };
+    let pem = ca.map(std::fs::read).transpose().map_err(|error| StartError::new(what(), error))?;
+    Provider::new(url.clone(), pem.as_deref()).map_err(|why| StartError::new(what(), why))
+}
+
+/// A file that is not there now is a mistake; one that is replaced later is a rotation.
+fn issuer_file(path: &Path) -> Result<KeySource, StartError> {
+    let what = || format!("issuer's keys `{}`", path.display());
+    let bytes = std::fs::read(path).map_err(|error| StartError::new(what(), error))?;
+    let keys = gateway_auth::jose::KeySet::parse(&bytes).map_err(|fault| StartError::new(what(), fault))?;
+    if keys.is_empty() {
+        return Err(StartError::new(what(), "none of them can be used"));
+    }
+    Ok(KeySource::File(path.to_owned()))
+}
+
+fn secret(source: &ClientSecretSource) -> Result<ClientSecret, StartError> {
+    let what = "introspection client secret";
+    let parsed = match source {
+        ClientSecretSource::File(path) => {
+            let text = key_file::load_passphrase(path).map_err(|error| StartError::new(what, error))?;
+            ClientSecret::parse(&text)
+        }
+        ClientSecretSource::Environment(secret) => ClientSecret::parse(secret.expose()),
+    };
+    parsed.map_err(|must| StartError::new(what, must))
+}

@@ -1,0 +1,224 @@
+//! How callers are authenticated: each mode has settings of its own, and those of another contradict it.
+
+use super::parse::Reader;
+use super::sources::Secret;
+use gateway_auth::{Addresses, ClaimName, ClaimRules, ProviderUrl};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How callers are authenticated.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "settings::table documents each")]
+pub enum Auth {
+    /// Not at all.
+    Bypass,
+    /// By a proxy.
+    TrustedHeaders { proxies: Addresses },
+    /// By tokens that an issuer signs.
+    Jwks { proxies: Addresses, keys: IssuerKeys, max_age: Duration, rules: ClaimRules },
+    /// By tokens that the identity provider is asked about.
+    Introspection {
+        proxies: Addresses,
+        url: ProviderUrl,
+        ca: Option<PathBuf>,
+        client_id: String,
+        client_secret: ClientSecretSource,
+        rules: ClaimRules,
+    },
+}
+
+/// Where the issuer's keys are.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "settings::table documents each")]
+pub enum IssuerKeys {
+    /// The identity provider publishes them.
+    Url { url: ProviderUrl, ca: Option<PathBuf> },
+    /// An operator puts them there.
+    File(PathBuf),
+}
+
+/// Where the secret is that this gateway shows to the identity provider.
+#[derive(Clone, Debug)]
+pub enum ClientSecretSource {
+    /// In a file.
+    File(PathBuf),
+    /// It was in the environment.
+    Environment(Secret),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Bypass,
+    TrustedHeaders,
+    Jwks,
+    Introspection,
+}
+
+const MODES: [(&str, Mode); 4] = [
+    ("bypass", Mode::Bypass),
+    ("trusted_headers", Mode::TrustedHeaders),
+    ("jwks", Mode::Jwks),
+    ("introspection", Mode::Introspection),
+];
+
+/// The secret itself; in the environment alone.
+pub(super) const CLIENT_SECRET: &str = "introspection_client_secret";
+
+/// Settings that only some modes have.
+const OF_MODES: [(&str, &[Mode]); 14] = [
+    ("trusted_proxies", &[Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection]),
+    ("jwks_url", &[Mode::Jwks]),
+    ("jwks_file", &[Mode::Jwks]),
+    ("jwks_max_age_ms", &[Mode::Jwks]),
+    ("token_issuer", &[Mode::Jwks, Mode::Introspection]),
+    ("token_audience", &[Mode::Jwks, Mode::Introspection]),
+    ("token_client_claims", &[Mode::Jwks, Mode::Introspection]),
+    ("token_roles_claim", &[Mode::Jwks, Mode::Introspection]),
+    ("token_tenant_claim", &[Mode::Jwks, Mode::Introspection]),
+    ("identity_provider_ca", &[Mode::Jwks, Mode::Introspection]),
+    ("introspection_url", &[Mode::Introspection]),
+    ("introspection_client_id", &[Mode::Introspection]),
+    ("introspection_client_secret_file", &[Mode::Introspection]),
+    (CLIENT_SECRET, &[Mode::Introspection]),
+];
+
+impl Reader<'_> {
+    /// The mode with its settings. Where one is wrong there is a fault, and what is returned stands for nothing.
+    pub(super) fn auth(&mut self) -> Auth {
+        let mode = self.one_of("auth_mode", &MODES, Mode::Bypass);
+        let chosen = self.resolved.text("auth_mode");
+        for (name, _) in OF_MODES.iter().filter(|(_, modes)| !modes.contains(&mode)) {
+            if self.resolved.is_given(name) {
+                self.fault(name, &format!("must not be given while `auth_mode` is `{chosen}`"));
+            }
+        }
+        let auth = match mode {
+            Mode::Bypass => Some(Auth::Bypass),
+            Mode::TrustedHeaders => self.trusted_headers(),
+            Mode::Jwks => self.jwks(),
+            Mode::Introspection => self.introspection(),
+        };
+        auth.unwrap_or(Auth::Bypass)
+    }
+
+    fn trusted_headers(&mut self) -> Option<Auth> {
+        let proxies = self.proxies();
+        if proxies.is_empty() {
+            self.missing("trusted_proxies");
+        }
+        Some(Auth::TrustedHeaders { proxies })
+    }
+
+    fn jwks(&mut self) -> Option<Auth> {
+        let proxies = self.proxies();
+        for name in ["token_issuer", "token_audience"] {
+            if self.resolved.text(name).is_empty() {
+                self.missing(name);
+            }
+        }
+        let (rules, keys) = (self.rules(false), self.issuer_keys());
+        let max_age = Duration::from_millis(self.at_least_one("jwks_max_age_ms"));
+        Some(Auth::Jwks { proxies, keys: keys?, max_age, rules: rules? })
+    }
+
+    fn issuer_keys(&mut self) -> Option<IssuerKeys> {
+        let ca = self.path("identity_provider_ca");
+        match (self.resolved.text("jwks_url"), self.path("jwks_file")) {
+            ("", None) => {
+                self.missing("jwks_url");
+                None
+            }
+            ("", Some(file)) => {
+                if ca.is_some() {
+                    self.fault("identity_provider_ca", "must not be given together with `jwks_file`");
+                }
+                Some(IssuerKeys::File(file))
+            }
+            (_, None) => self.url("jwks_url").map(|url| IssuerKeys::Url { url, ca }),
+            (_, Some(_)) => {
+                self.fault("jwks_file", "must not be given together with `jwks_url`");
+                None
+            }
+        }
+    }
+
+    fn introspection(&mut self) -> Option<Auth> {
+        let (proxies, rules, url) = (self.proxies(), self.rules(true), self.url("introspection_url"));
+        let client_id = self.resolved.text("introspection_client_id").to_owned();
+        if client_id.is_empty() {
+            self.missing("introspection_client_id");
+        }
+        let ca = self.path("identity_provider_ca");
+        let client_secret = self.client_secret();
+        let (url, client_secret, rules) = (url?, client_secret?, rules?);
+        Some(Auth::Introspection { proxies, url, ca, client_id, client_secret, rules })
+    }
+
+    fn client_secret(&mut self) -> Option<ClientSecretSource> {
+        let name = "introspection_client_secret_file";
+        match (self.path(name), self.resolved.secret(CLIENT_SECRET).cloned()) {
+            (Some(file), None) => Some(ClientSecretSource::File(file)),
+            (None, Some(secret)) => Some(ClientSecretSource::Environment(secret)),
+            (Some(_), Some(_)) => {
+                self.fault(name, &format!("must not be given together with `{CLIENT_SECRET}`"));
+                None
+            }
+            (None, None) => {
+                self.missing(name);
+                None
+            }
+        }
+    }
+
+    fn proxies(&mut self) -> Addresses {
+        let proxies = self.resolved.text("trusted_proxies").parse();
+        proxies.unwrap_or_else(|why| {
+            self.fault("trusted_proxies", &format!("must be addresses and CIDR blocks: {why}"));
+            Addresses::default()
+        })
+    }
+
+    fn url(&mut self, name: &str) -> Option<ProviderUrl> {
+        if self.resolved.text(name).is_empty() {
+            self.missing(name);
+            return None;
+        }
+        let url = self.resolved.text(name).parse();
+        url.map_err(|why: gateway_auth::InvalidProvider| self.fault(name, &why.to_string())).ok()
+    }
+
+    fn rules(&mut self, client_is_subject: bool) -> Option<ClaimRules> {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let issuer = some(self.resolved.text("token_issuer"));
+        let audience = some(self.resolved.text("token_audience"));
+        let clients = self.resolved.text("token_client_claims").split(',').map(str::trim);
+        let clients: Vec<_> = clients.filter(|name| !name.is_empty()).collect();
+        if clients.is_empty() {
+            self.missing("token_client_claims");
+        }
+        let client = clients.into_iter().map(|text| self.claim_name("token_client_claims", text)).collect();
+        let roles = self.claim_name("token_roles_claim", self.resolved.text("token_roles_claim"));
+        let tenant = self.claim_name("token_tenant_claim", self.resolved.text("token_tenant_claim"));
+        let client: Option<Vec<ClaimName>> = client;
+        Some(ClaimRules {
+            issuer,
+            audience,
+            client: client?,
+            roles: roles?,
+            tenant: tenant?,
+            client_is_subject,
+        })
+    }
+
+    fn claim_name(&mut self, name: &str, text: &str) -> Option<ClaimName> {
+        text.parse().map_err(|why| self.fault(name, why)).ok()
+    }
+
+    fn missing(&mut self, name: &str) {
+        let chosen = self.resolved.text("auth_mode");
+        self.fault(name, &format!("must be given while `auth_mode` is `{chosen}`"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Every route in every mode: with no credentials, with bad ones, with the wrong scope and with the right one.
+
+use crate::harness::modes::{Credentials, Deployment, MODES, Mode, Who, who};
+use gateway_api::{Access, ROUTES, openapi};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Names of scopes: all there are, and some that are nearly one.
+const SCOPES: [&str; 26] = [
+    "operations.sign",
+    "operations.read",
+    "operations.approve",
+    "operations.execute",
+    "operations.publish",
+    "operations.recover",
+    "operations.*",
+    "custody.read",
+    "custody.sign",
+    "custody.manage",
+    "custody.approve",
+    "custody.execute",
+    "custody.publish",
+    "custody.recover",
+    "custody.export",
+    "custody.*",
+    "audit.read",
+    "audit.*",
+    "*",
+    "operations",
+    "operations*",
+    "OPERATIONS.SIGN",
+    "custody",
+    "read",
+    "openid",
+    "",
+];
+
+/// A path of this route that names things as nobody has them.
+fn path(route: &str) -> String {
+    route.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k")
+}
+
+fn is_refused(status: u16, code: &str) -> bool {
+    status == 401 || ["insufficient_scope", "audit_replay_forbidden"].contains(&code)
+}
+
+async fn answer(
+    deployment: &Deployment,
+    with: &Credentials,
+    method: &str,
+    route: &str,
+) -> (u16, String, String) {
+    let answer = deployment.call(with, method, &path(route), &Value::Null).await;
+    let code = answer.json["error"].as_str().unwrap_or_default().to_owned();
+    (answer.status.as_u16(), code, answer.header("www-authenticate").to_owned())
+}
+
+async fn without_credentials(deployment: &Deployment) {
+    for (method, route, access) in ROUTES {
+        for none in deployment.none() {
+            let (status, code, challenge) = answer(deployment, &none, method, route).await;
+            match (access, deployment.mode) {
+                (Access::Open, _) | (_, Mode::Bypass) => {
+                    assert!(!is_refused(status, &code), "{method} {route}")
+                }
+                (Access::Scope(_), _) => {
+                    assert_eq!((status, code.as_str()), (401, "authentication_required"), "{method} {route}");
+                    assert_eq!(challenge, "Bearer realm=\"operation-gateway\"");
+                }
+            }
+        }
+    }
+}
+
+async fn with_bad_credentials(deployment: &Deployment) {
+    for bad in deployment.bad() {
+        for (method, route, access) in ROUTES {
+            let (status, code, challenge) = answer(deployment, &bad, method, route).await;
+            if *access == Access::Open {
+                assert!(!is_refused(status, &code), "{method} {route}");
+                continue;
+            }
+            assert_eq!(status, 401, "{:?} {method} {route} {bad:?}", deployment.mode);
+            let is_token = bad.headers.iter().any(|(_, value)| value.starts_with(b"Bearer"));
+            let takes_tokens = [Mode::Jwks, Mode::Introspection].contains(&deployment.mode);
+            let expected = if is_token && takes_tokens { "invalid_token" } else { "authentication_required" };
+            assert_eq!(code, expected, "{method} {route} {bad:?}");
+            assert_eq!(
+                challenge.contains("error=\"invalid_token\""),
+                expected == "invalid_token",
+                "{challenge}"
+            );
+        }
+    }
+}
+
+async fn with_every_scope(deployment: &Deployment) {
+    for scope in SCOPES {
+        let with = deployment.credentials(who("alice", scope));
+        for (method, route, access) in ROUTES {
+            let (status, code, challenge) = answer(deployment, &with, method, route).await;
+            let mode = deployment.mode;
+            match access {
+                Access::Scope(needed) if !needed.is_held(&[scope.to_owned()]) => {
+                    let is_audit = needed.name() == "audit.read";
+                    let expected = if is_audit { "audit_replay_forbidden" } else { "insufficient_scope" };
+                    assert_eq!(
+                        (status, code.as_str()),
+                        (403, expected),
+                        "{mode:?} {method} {route} with `{scope}`"
+                    );
+                    let expected = format!("error=\"insufficient_scope\", scope=\"{}\"", needed.name());
+                    assert!(challenge.contains(&expected), "{challenge}");
+                }
+                Access::Scope(_) | Access::Open => {
+                    assert!(
+                        !is_refused(status, &code),
+                        "{mode:?} {method} {route} with `{scope}`: {status} {code}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_route_in_every_mode() {
+    for mode in MODES {
+        let deployment = Deployment::start(mode).await;
+        without_credentials(&deployment).await;
+        with_bad_credentials(&deployment).await;
+        with_every_scope(&deployment).await;
+    }
+}
+
+/// The router's own text: what it has and the table has not is found, whether it is documented or not.
+#[test]
+fn the_table_has_every_route_of_the_router_and_no_other() {
+    let source = include_str!("../../host/api/src/lib.rs");
+    let mut routed = BTreeSet::new();
+    for route in source.split(".route(").skip(1) {
+        let path = route.split('"').nth(1).unwrap();
+        let methods = route.split('"').nth(2).unwrap();
+        let method = methods.trim_start_matches([',', ' ', '\n']).split('(').next().unwrap();
+        assert!(["get", "post"].contains(&method), "{method}");
+        routed.insert((method.to_uppercase(), path.to_owned()));
+    }
+    let table: BTreeSet<_> =
+        ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+    assert_eq!(table.len(), ROUTES.len(), "a route stands in the table twice");
+    assert_eq!(routed, table);
+}
+
+#[test]
+fn the_document_says_what_the_table_says() {
+    let (document, bypass) = (openapi::document(), openapi::document_of_the_bypass());
+    assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
+    for (method, path, access) in ROUTES {
+        let operation = |document: &Value| document["paths"][*path][method.to_lowercase()].clone();
+        match access {
+            Access::Open => assert_eq!(operation(&document)["security"], json!(null), "{path}"),
+            Access::Scope(scope) => {
+                let needed = json!({ "bearer": [scope.name()] });
+                assert_eq!(operation(&document)["security"], json!([needed]), "{path}");
+                assert_eq!(operation(&bypass)["security"], json!([{}, needed]), "{path}");
+                let responses = &operation(&document)["responses"];
+                assert!(responses["401"].is_object() && responses["403"].is_object(), "{path}");
+                let unavailable = responses["503"]["description"].as_str().unwrap();
+                assert!(unavailable.contains("`authentication_unavailable`"), "{path}");
+            }
+        }
+    }
+}
+
+/// A caller of the quickstart's scope alone lives a whole life, as two people, in every mode.
+#[tokio::test]
+async fn a_whole_life_in_every_mode() {
+    use crate::harness::samples::{approval, path as of, payment, publication};
+    for mode in MODES {
+        let deployment = Deployment::start(mode).await;
+        let carol = Who { client: "treasury-desk", ..who("carol", "operations.sign") };
+        let submitted = deployment.call_as(carol, "POST", "/v1/operations/sign", &payment("life")).await.ok();
+        let operation = &submitted["operation"];
+        for subject in ["alice", "bob"] {
+            let approver = who(subject, "operations.sign");
+            deployment.call_as(approver, "POST", &of(operation, "/approve"), &approval(subject)).await.ok();
+        }
+        deployment.call_as(carol, "POST", &of(operation, "/execute"), &Value::Null).await.ok();
+        let publish =
+            deployment.call_as(carol, "POST", &of(operation, "/publish"), &publication()).await.ok();
+        assert_eq!(publish["state"], "published", "{mode:?}");
+    }
+}

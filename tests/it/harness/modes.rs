@@ -1,0 +1,227 @@
+//! A gateway in each of the four modes, and callers that each of them takes for who they are.
+
+use super::world::{Answer, World};
+use axum::body::Body;
+use axum::http::{HeaderValue, Request};
+use gateway_auth::Peer;
+use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where the trusted proxy is.
+pub(crate) const PROXY: &str = "10.0.0.1";
+
+/// Where anybody else is.
+pub(crate) const STRANGER: &str = "192.0.2.66";
+
+pub(crate) const ISSUER: &str = "https://issuer.example";
+
+pub(crate) const MODES: [Mode; 4] = [Mode::Bypass, Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Bypass,
+    TrustedHeaders,
+    Jwks,
+    Introspection,
+}
+
+/// A caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who<'a> {
+    pub(crate) client: &'a str,
+    pub(crate) subject: &'a str,
+    pub(crate) roles: &'a str,
+    pub(crate) scopes: &'a str,
+    pub(crate) tenant: Option<&'a str>,
+}
+
+/// What a request carries, and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
+    pub(crate) from: &'static str,
+}
+
+pub(crate) struct Deployment {
+    pub(crate) world: World,
+    pub(crate) mode: Mode,
+    pub(crate) issuer: Issuer,
+    pub(crate) provider: FakeProvider,
+    known: Mutex<BTreeMap<String, String>>,
+}
+
+pub(crate) fn who<'a>(subject: &'a str, scopes: &'a str) -> Who<'a> {
+    Who { client: "desk", subject, roles: "approver operator", scopes, tenant: None }
+}
+
+/// The settings of a mode, with this identity provider.
+pub(crate) fn settings(mode: Mode, provider: &FakeProvider, folder: &Path) -> Vec<(&'static str, String)> {
+    let secret = folder.join("client-secret");
+    match mode {
+        Mode::Bypass => Vec::new(),
+        Mode::TrustedHeaders => {
+            vec![("auth_mode", "trusted_headers".into()), ("trusted_proxies", format!("{PROXY},127.0.0.1"))]
+        }
+        Mode::Jwks => vec![
+            ("auth_mode", "jwks".into()),
+            ("jwks_url", provider.url()),
+            ("token_issuer", ISSUER.into()),
+            ("token_audience", "gateway".into()),
+        ],
+        Mode::Introspection => {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::write(&secret, "s3cret\n").unwrap();
+            std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+            vec![
+                ("auth_mode", "introspection".into()),
+                ("introspection_url", provider.url()),
+                ("introspection_client_id", "gateway".into()),
+                ("introspection_client_secret_file", secret.to_str().unwrap().into()),
+            ]
+        }
+    }
+}
+
+pub(crate) fn now_s() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "tokens are for the real gateway's clock")]
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+impl Deployment {
+    pub(crate) async fn start(mode: Mode) -> Self {
+        Self::with(mode, &[]).await
+    }
+
+    pub(crate) async fn with(mode: Mode, given: &[(&str, &str)]) -> Self {
+        let issuer = Issuer::with_one("k1");
+        let provider = FakeProvider::start(match mode {
+            Mode::Introspection => Behaviour::Introspects(BTreeMap::new()),
+            Mode::Bypass | Mode::TrustedHeaders | Mode::Jwks => {
+                Behaviour::Answers(200, issuer.jwks().to_string())
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(mode, &provider, folder.path());
+        let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let world = World::with(&[&settings[..], given].concat()).await;
+        Self { world, mode, issuer, provider, known: Mutex::default() }
+    }
+
+    /// What this caller sends.
+    pub(crate) fn credentials(&self, who: Who<'_>) -> Credentials {
+        match self.mode {
+            Mode::Bypass | Mode::TrustedHeaders => {
+                Credentials { headers: identity_headers(who), from: PROXY }
+            }
+            Mode::Jwks | Mode::Introspection => self.bearer(&self.token(&claims(who))),
+        }
+    }
+
+    /// A token with these claims that the provider vouches for.
+    pub(crate) fn token(&self, claims: &Value) -> String {
+        if self.mode == Mode::Jwks {
+            return self.issuer.token(claims);
+        }
+        let mut answer = claims.clone();
+        answer["active"] = json!(true);
+        let mut known = self.known.lock().unwrap();
+        let token = format!("opaque-{}", known.len());
+        known.insert(token.clone(), answer.to_string());
+        self.provider.behave(Behaviour::Introspects(known.clone()));
+        token
+    }
+
+    pub(crate) fn bearer(&self, token: &str) -> Credentials {
+        Credentials {
+            headers: vec![("authorization", format!("Bearer {token}").into_bytes())],
+            from: STRANGER,
+        }
+    }
+
+    /// Nothing at all, from everywhere.
+    pub(crate) fn none(&self) -> Vec<Credentials> {
+        [PROXY, STRANGER].map(|from| Credentials { headers: Vec::new(), from }).into()
+    }
+
+    /// Credentials that do not hold in this mode, each in another way.
+    pub(crate) fn bad(&self) -> Vec<Credentials> {
+        let all = Who { tenant: Some("acme"), ..who("mallory", "operations.* custody.* audit.read") };
+        let mut bad = Vec::new();
+        let headers = identity_headers(all);
+        let nameless: Vec<_> = headers.iter().filter(|(name, _)| *name != "x-subject-id").cloned().collect();
+        match self.mode {
+            Mode::Bypass => bad.push(Credentials { headers: nameless, from: STRANGER }),
+            Mode::TrustedHeaders => {
+                bad.push(Credentials { headers: nameless, from: PROXY });
+                bad.push(Credentials { headers, from: STRANGER });
+                bad.push(Credentials { from: PROXY, ..self.bearer(&self.issuer.token(&claims(all))) });
+            }
+            Mode::Jwks | Mode::Introspection => {
+                bad.push(Credentials { headers, from: PROXY });
+                bad.push(self.bearer("nonsense"));
+                bad.push(self.bearer(&Signer::new("ES256", "k1").token(&claims(all))));
+                let mut expired = claims(all);
+                expired["exp"] = json!(now_s() - 120);
+                bad.push(self.bearer(&self.token(&expired)));
+                let basic = ("authorization", b"Basic YTpi".to_vec());
+                bad.push(Credentials { headers: vec![basic], from: STRANGER });
+            }
+        }
+        bad
+    }
+
+    /// A request with these credentials.
+    pub(crate) async fn call(&self, with: &Credentials, method: &str, path: &str, body: &Value) -> Answer {
+        self.world.send(request(with, method, path, body)).await
+    }
+
+    /// A request of this caller.
+    pub(crate) async fn call_as(&self, who: Who<'_>, method: &str, path: &str, body: &Value) -> Answer {
+        self.call(&self.credentials(who), method, path, body).await
+    }
+}
+
+pub(crate) fn request(with: &Credentials, method: &str, path: &str, body: &Value) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in &with.headers {
+        request = request.header(*name, HeaderValue::from_bytes(value).unwrap());
+    }
+    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+    let mut request = request.body(body).unwrap();
+    let peer = Peer { address: with.from.parse().unwrap(), certificate_sha256: None };
+    request.extensions_mut().insert(peer);
+    request
+}
+
+fn identity_headers(who: Who<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    let mut headers = vec![
+        ("x-client-id", who.client.into()),
+        ("x-subject-id", who.subject.into()),
+        ("x-roles", who.roles.into()),
+        ("x-scopes", who.scopes.into()),
+    ];
+    headers.extend(who.tenant.map(|tenant| ("x-tenant", tenant.into())));
+    headers
+}
+
+/// What the issuer says of a caller.
+pub(crate) fn claims(who: Who<'_>) -> Value {
+    let mut claims = json!({
+        "iss": ISSUER,
+        "aud": "gateway",
+        "client_id": who.client,
+        "sub": who.subject,
+        "roles": who.roles.split(' ').collect::<Vec<_>>(),
+        "scope": who.scopes,
+        "jti": "jti-5c1e",
+        "exp": now_s() + 3600,
+    });
+    if let Some(tenant) = who.tenant {
+        claims["tenant"] = json!(tenant);
+    }
+    claims
+}

@@ -1,0 +1,169 @@
+//! What goes into evidence of who called, and what happens when nobody can be authenticated.
+
+use crate::harness::bundles::{Site, key, release};
+use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, claims, settings, who};
+use crate::harness::process::Process;
+use crate::harness::samples::{payment, with};
+use crate::harness::world::World;
+use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
+use gateway_domain::binding::CredentialDigest;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+const CERTIFICATE: &str = "abababababababababababababababababababababababababababababababab";
+
+fn own(body: Value, more: &Value) -> Value {
+    let mut client = json!({ "client_id": "desk", "subject_id": "carol", "roles": [], "scopes": [] });
+    client.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    with(body, "/client", client)
+}
+
+/// The caller as the first event has it, with nothing closed.
+async fn submitter(world: &World, operation: &Value) -> gateway_domain::binding::ClientBinding {
+    let id = operation["operation_id"].as_str().unwrap().parse().unwrap();
+    let record =
+        gateway_engine::ports::ReadOperations::operation_load(&*world.store, id).await.unwrap().unwrap();
+    record.operation.submitter
+}
+
+fn is_of(digest: &Option<CredentialDigest>, credential: &str) -> bool {
+    digest.as_ref().is_some_and(|digest| digest.is_of(credential))
+}
+
+#[tokio::test]
+async fn evidence_has_the_credentials_that_were_shown() {
+    let sign = "/v1/operations/sign";
+    for mode in [Mode::Jwks, Mode::Introspection] {
+        let deployment = Deployment::start(mode).await;
+        let caller = who("carol", "operations.sign");
+        for (name, more) in
+            [("silent", json!({})), ("agreeing", json!({"token_jti": "jti-5c1e", "roles": ["operator"]}))]
+        {
+            let submitted = deployment.call_as(caller, "POST", sign, &own(payment(name), &more)).await.ok();
+            let submitter = submitter(&deployment.world, &submitted["operation"]).await;
+            assert!(is_of(&submitter.token_jti, "jti-5c1e") && submitter.cert_sha256.is_none());
+            assert_eq!(submitter.roles, ["approver", "operator"], "the caller's, not the claim's");
+            assert_eq!(submitter.scopes, ["operations.sign"]);
+        }
+        for (member, other) in [
+            ("token_jti", json!("another")),
+            ("cert_sha256", json!(CERTIFICATE)),
+            ("client_id", json!("another")),
+            ("subject_id", json!("another")),
+            ("tenant", json!("another")),
+            ("roles", json!(["admin"])),
+            ("scopes", json!(["operations.read"])),
+        ] {
+            let body = own(payment("posing"), &json!({ member: other }));
+            let message =
+                deployment.call_as(caller, "POST", sign, &body).await.fails(403, "client_binding_mismatch");
+            assert!(message.contains(&format!("`client.{member}`")), "{message}");
+        }
+    }
+    let deployment = Deployment::start(Mode::TrustedHeaders).await;
+    let mut with_certificate = deployment.credentials(who("carol", "operations.sign"));
+    with_certificate.headers.push(("x-client-cert-sha256", CERTIFICATE.to_uppercase().into()));
+    let body = own(payment("certified"), &json!({ "cert_sha256": CERTIFICATE }));
+    let submitted = deployment.call(&with_certificate, "POST", sign, &body).await.ok();
+    assert!(is_of(&submitter(&deployment.world, &submitted["operation"]).await.cert_sha256, CERTIFICATE));
+    let without = deployment.credentials(who("carol", "operations.sign"));
+    deployment.call(&without, "POST", sign, &body).await.fails(403, "client_binding_mismatch");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_lets_nobody_in_and_says_so() {
+    let deployment = Deployment::start(Mode::Jwks).await;
+    let known = deployment.credentials(who("alice", "audit.read"));
+    let unknown = Signer::new("ES256", "k2").token(&claims(who("alice", "audit.read")));
+    let unknown = deployment.bearer(&unknown);
+    deployment.call(&unknown, "GET", "/v1/log/key", &Value::Null).await.fails(401, "invalid_token");
+    assert_eq!(deployment.world.get("/readyz").await.ok()["checks"]["authentication"]["status"], "ok");
+    let answer = deployment.call(&known, "GET", "/v1/log/key", &Value::Null).await;
+    assert_eq!(answer.status.as_u16(), 200);
+
+    let deployment = Deployment::start(Mode::Introspection).await;
+    let known = deployment.credentials(who("alice", "audit.read"));
+    let answer = deployment.call(&known, "GET", "/v1/log/key", &Value::Null).await;
+    assert_eq!(answer.status.as_u16(), 200);
+    deployment.provider.behave(Behaviour::Answers(200, "<html>".to_owned()));
+    let other = deployment.bearer("opaque-other");
+    let answer = deployment.call(&other, "GET", "/v1/log/key", &Value::Null).await;
+    assert_eq!((answer.header("retry-after"), answer.header("www-authenticate")), ("5", ""));
+    let message = answer.fails(503, "authentication_unavailable");
+    assert!(!message.contains("opaque-other") && !message.contains("127.0.0.1"), "{message}");
+    assert_eq!(deployment.call(&known, "GET", "/v1/log/key", &Value::Null).await.status.as_u16(), 200);
+    let ready = deployment.world.get("/readyz").await;
+    assert_eq!(
+        (ready.status.as_u16(), &ready.json["checks"]["authentication"]["status"]),
+        (503, &json!("failed"))
+    );
+    assert_eq!(deployment.world.get("/healthz").await.status.as_u16(), 200);
+}
+
+#[tokio::test]
+async fn refusals_are_counted_by_reasons_that_no_caller_chooses() {
+    let deployment = Deployment::start(Mode::Jwks).await;
+    let forged = Signer::new("ES256", "k1").token(&claims(who("canary-subject", "audit.read")));
+    for with in [
+        Credentials { headers: Vec::new(), from: PROXY },
+        deployment.bearer(&forged),
+        deployment.bearer("canary-token"),
+        deployment.credentials(who("alice", "operations.read")),
+    ] {
+        deployment.call(&with, "GET", "/v1/log/key", &Value::Null).await;
+    }
+    let text = deployment.world.text("/metrics").await;
+    for reason in ["credentials_required", "token_signature", "token_malformed", "insufficient_scope"] {
+        let line = format!("operation_gateway_callers_refused_total{{reason=\"{reason}\"}} ");
+        assert!(text.contains(&line), "`{line}` is not in {text}");
+    }
+    assert!(!text.contains("canary"));
+}
+
+/// The real process, in production: it starts while its provider is down, and what a client writes of itself is heard
+/// only in the one mode in which it comes from a proxy.
+#[test]
+fn a_production_gateway_starts_in_every_mode_that_authenticates() {
+    for mode in [Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection] {
+        let site = Site::new();
+        site.offer(&release(1_000, &key(1)));
+        // The keys that production never makes are made in development, in the place of an operator.
+        assert!(site.start(0, None).terminate().0.success());
+        let issuer = Issuer::with_one("k1");
+        let provider = FakeProvider::start(Behaviour::HangsUp);
+        let given = settings(mode, &provider, &site.path("."));
+        let given: Vec<_> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let production =
+            [("profile", "production"), ("log_origin", "operation-gateway.local/log"), ("log", "trace")];
+        let process = site.start_with(&[&production[..], &given].concat(), None);
+        assert!(call(&process, "").starts_with("HTTP/1.1 401 "), "{mode:?}");
+        let identity = "x-client-id: desk\r\nx-subject-id: alice\r\nx-scopes: audit.read\r\n";
+        let token = issuer.token(&claims(who("alice", "audit.read")));
+        let with_headers = call(&process, identity);
+        let with_token = call(&process, &format!("authorization: Bearer {token}\r\n"));
+        let (headers, tokens) = match mode {
+            // 127.0.0.1 is a trusted proxy here.
+            Mode::TrustedHeaders => ("HTTP/1.1 200 ", "HTTP/1.1 401 "),
+            Mode::Bypass | Mode::Jwks | Mode::Introspection => ("HTTP/1.1 401 ", "HTTP/1.1 503 "),
+        };
+        assert!(with_headers.starts_with(headers), "{mode:?}: {with_headers}");
+        assert!(with_token.starts_with(tokens), "{mode:?}: {with_token}");
+        let (status, log) = process.terminate();
+        assert!(status.success());
+        let log = log.join("\n");
+        assert!(log.contains("caller refused"));
+        for secret in ["s3cret", "czNjcmV0", &token] {
+            assert!(!log.contains(secret), "{mode:?}: `{secret}` is in the log");
+        }
+    }
+}
+
+fn call(process: &Process, headers: &str) -> String {
+    let mut stream = TcpStream::connect(&process.address).unwrap();
+    let head = "GET /v1/log/key HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n";
+    write!(stream, "{head}{headers}\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
