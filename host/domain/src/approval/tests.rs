@@ -203,7 +203,7 @@ fn a_signature_has_one_form_and_one_key() {
     let mut given = Given::by(&key(1));
     given.alter_signature(|signature| signature[5] ^= 1);
     assert_eq!(word(&required(), &given), "bad_signature");
-    // S + L verifies where the check is not strict (RFC 8032, section 8.4).
+    // S + L is the same scalar: a second form of the signature where nobody looks at its range (RFC 8032, section 8.4).
     const ORDER: [u8; 32] = [
         0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
