@@ -23,8 +23,8 @@ struct Route {
 }
 
 fn posts() -> Vec<Route> {
-    let posts = ROUTES.iter().filter(|(method, _)| *method == "POST");
-    let routes = posts.map(|(_, path)| Route {
+    let posts = ROUTES.iter().filter(|(method, ..)| *method == "POST");
+    let routes = posts.map(|(_, path, _)| Route {
         path: path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k"),
         bytes_max: if path.ends_with("/node-recovery") { RECOVERY_BYTES_MAX } else { BODY_BYTES_MAX },
         code: if path.ends_with("/execute") { "invalid_execute_request" } else { "invalid_json" },
@@ -108,7 +108,7 @@ async fn strings_have_a_length() {
 #[tokio::test]
 async fn targets_have_a_length_on_every_route() {
     let world = World::start().await;
-    for (method, path) in ROUTES {
+    for (method, path, _) in ROUTES {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
         let target = |n_bytes: usize| format!("{path}?{}", "q".repeat(n_bytes - path.len() - 1));
         let message =
@@ -124,7 +124,12 @@ async fn targets_have_a_length_on_every_route() {
 async fn a_request_that_takes_too_long_is_answered_without_its_handler() {
     let given = [("request_within_ms", "60"), ("body_within_ms", "50"), ("answer_within_ms", "50")];
     let world = World::with(&given).await;
-    let app = App::new(world.engine.clone(), compose::options(&world.settings), String::new);
+    let app = App::new(
+        world.engine.clone(),
+        compose::open_authenticator(&world.settings).unwrap(),
+        compose::options(&world.settings),
+        String::new,
+    );
     let limit = from_fn_with_state(app, gateway_api::limits::limit);
     let router = Router::new().route("/never", get(std::future::pending::<()>)).layer(limit);
     let answer = crate::harness::standing::send_to(router, Request::get("/never")).await;

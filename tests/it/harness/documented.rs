@@ -36,6 +36,6 @@ fn route(path: &str) -> Option<&'static str> {
         });
         alike && asked.next().is_none()
     };
-    let found = ROUTES.iter().filter(|(_, route)| matches(route));
-    found.map(|(_, route)| *route).min_by_key(|route| route.matches('{').count())
+    let found = ROUTES.iter().filter(|(_, route, _)| matches(route));
+    found.map(|(_, route, _)| *route).min_by_key(|route| route.matches('{').count())
 }

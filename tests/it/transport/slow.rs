@@ -77,8 +77,8 @@ fn is_too_slow(path: &str, said: &str) {
 fn a_body_that_does_not_come_is_waited_for_on_no_route() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("body_within_ms"));
-    let posts = ROUTES.iter().filter(|(method, _)| *method == "POST");
-    let waiting = posts.map(|(_, path)| {
+    let posts = ROUTES.iter().filter(|(method, ..)| *method == "POST");
+    let waiting = posts.map(|(_, path, _)| {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
         let mut stream = TcpStream::connect(&process.address).unwrap();
         stream.write_all(head(&path, "content-length: 9").as_bytes()).unwrap();
