@@ -102,7 +102,7 @@ impl Reader<'_> {
     }
 
     fn trusted_headers(&mut self) -> Option<Auth> {
-        let proxies = self.proxies();
+        let proxies = self.proxies()?;
         if proxies.is_empty() {
             self.missing("trusted_proxies");
         }
@@ -118,7 +118,7 @@ impl Reader<'_> {
         }
         let (rules, keys) = (self.rules(false), self.issuer_keys());
         let max_age = Duration::from_millis(self.at_least_one("jwks_max_age_ms"));
-        Some(Auth::Jwks { proxies, keys: keys?, max_age, rules: rules? })
+        Some(Auth::Jwks { proxies: proxies?, keys: keys?, max_age, rules: rules? })
     }
 
     fn issuer_keys(&mut self) -> Option<IssuerKeys> {
@@ -150,7 +150,7 @@ impl Reader<'_> {
         }
         let ca = self.path("identity_provider_ca");
         let client_secret = self.client_secret();
-        let (url, client_secret, rules) = (url?, client_secret?, rules?);
+        let (proxies, url, client_secret, rules) = (proxies?, url?, client_secret?, rules?);
         Some(Auth::Introspection { proxies, url, ca, client_id, client_secret, rules })
     }
 
@@ -170,12 +170,10 @@ impl Reader<'_> {
         }
     }
 
-    fn proxies(&mut self) -> Addresses {
+    fn proxies(&mut self) -> Option<Addresses> {
         let proxies = self.resolved.text("trusted_proxies").parse();
-        proxies.unwrap_or_else(|why| {
-            self.fault("trusted_proxies", &format!("must be addresses and CIDR blocks: {why}"));
-            Addresses::default()
-        })
+        let wrong = |why: gateway_auth::InvalidAddresses| format!("must be addresses and CIDR blocks: {why}");
+        proxies.map_err(|why| self.fault("trusted_proxies", &wrong(why))).ok()
     }
 
     fn url(&mut self, name: &str) -> Option<ProviderUrl> {
