@@ -1,12 +1,17 @@
 //! What the tests stand on.
 
 pub(crate) mod bundles;
+pub(crate) mod certificates;
+pub(crate) mod child;
 pub(crate) mod custody;
 pub(crate) mod documented;
 pub(crate) mod faulty;
 pub(crate) mod guests;
+pub(crate) mod http;
 pub(crate) mod overtaken;
 pub(crate) mod process;
+pub(crate) mod provider;
+pub(crate) mod proxy;
 pub(crate) mod recording;
 pub(crate) mod samples;
 pub(crate) mod verify;

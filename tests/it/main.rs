@@ -16,6 +16,7 @@ mod hostile;
 mod ledger;
 mod moments;
 mod policies;
+mod providers;
 mod race;
 mod receipts;
 mod records;
