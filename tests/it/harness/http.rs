@@ -129,7 +129,7 @@ fn unchunked(mut text: &str) -> String {
     while let Some((length, rest)) = text.split_once("\r\n") {
         let length = usize::from_str_radix(length, 16).unwrap();
         joined += &rest[..length];
-        text = &rest[length..].strip_prefix("\r\n").unwrap_or_default();
+        text = rest[length..].strip_prefix("\r\n").unwrap_or_default();
     }
     joined
 }

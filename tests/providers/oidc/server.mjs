@@ -82,6 +82,7 @@ const provider = new Provider(issuer, {
     ...client,
   })),
   scopes: SCOPES,
+  clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'tls_client_auth'],
   extraClientMetadata: { properties: ['tenant', 'roles', 'people'] },
   enabledJWA: { idTokenSigningAlgValues: Object.keys(KEYS) },
   jwks: { keys },
