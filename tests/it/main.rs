@@ -23,6 +23,7 @@ mod ledger;
 mod limits;
 mod moments;
 mod policies;
+mod providers;
 mod race;
 mod rate;
 mod receipts;

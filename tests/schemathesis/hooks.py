@@ -13,7 +13,7 @@ IMPOSSIBLE = re.compile(
     "|".join(
         [
             # Between the members of one body.
-            r"^`(/intent)?/threshold` threshold `\d+` must be 2 to \d+, the number of participants$",
+            r"^`(/intent)?/threshold` threshold `([2-9]|[1-5]\d|6[0-4])` must be 2 to \d+, the number of participants$",
             r"^`/helper_participants` must not name participant `\d+`, whose share is recovered$",
             r"^`(/intent)?/bip32/path` must be two non-hardened indices as `digits/digits`, each at most 2147483647$",
             # Between a body and the key or the operation of its path.

@@ -1,0 +1,165 @@
+//! HTTP by hand: with any header, from any loopback address, over TLS with or without a certificate.
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{Read, Result, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than any answer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    method: &'static str,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+/// Its answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Names in lower case; the last of equal ones.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) text: String,
+}
+
+impl Call {
+    pub(crate) fn get(path: &str) -> Self {
+        Self { method: "GET", path: path.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn post(path: &str, body: &Value) -> Self {
+        Self { method: "POST", path: path.to_owned(), body: body.to_string(), ..Self::default() }
+    }
+
+    pub(crate) fn form(path: &str, fields: &[(&str, &str)]) -> Self {
+        let fields = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
+        let body = fields.collect::<Vec<_>>().join("&");
+        let call = Self { method: "POST", path: path.to_owned(), body, ..Self::default() };
+        call.header("content-type", "application/x-www-form-urlencoded")
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// On a connection of its own.
+    pub(crate) fn send(&self, address: &str) -> Result<Answer> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        self.exchange(stream)
+    }
+
+    /// As [`Self::send`], from another address of this machine.
+    pub(crate) fn send_from(&self, source: &str, address: &str) -> Result<Answer> {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::new(source.parse().unwrap(), 0))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let stream =
+            runtime.block_on(async { socket.connect(address.parse().unwrap()).await?.into_std() })?;
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        self.exchange(stream)
+    }
+
+    /// As [`Self::send`], over TLS.
+    pub(crate) fn send_tls(&self, address: &str, trust: &Trust) -> Result<Answer> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let tls = ClientConnection::new(trust.config(), name).map_err(std::io::Error::other)?;
+        self.exchange(StreamOwned::new(tls, stream))
+    }
+
+    fn exchange(&self, mut stream: impl Read + Write) -> Result<Answer> {
+        let mut head =
+            format!("{} {} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        write!(stream, "{head}content-length: {}\r\n\r\n{}", self.body.len(), self.body)?;
+        let mut bytes = Vec::new();
+        // A peer that closes TLS without saying so has still answered.
+        let read = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let Some((head, text)) = text.split_once("\r\n\r\n") else {
+            return Err(read.err().unwrap_or_else(|| std::io::ErrorKind::UnexpectedEof.into()));
+        };
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or(std::io::ErrorKind::InvalidData)?;
+        let headers = head.lines().filter_map(|line| line.split_once(": "));
+        let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+        let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+        Ok(Answer { status, headers, text: if chunked { unchunked(text) } else { text.to_owned() } })
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or(Value::Null)
+    }
+
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert_eq!(self.status, 200, "{self:?}");
+        self.json()
+    }
+
+    #[track_caller]
+    pub(crate) fn fails(&self, status: u16, code: &str) {
+        assert_eq!((self.status, self.json()["error"].as_str()), (status, Some(code)), "{self:?}");
+    }
+}
+
+/// The chunks of a body, joined.
+fn unchunked(mut text: &str) -> String {
+    let mut joined = String::new();
+    while let Some((length, rest)) = text.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        joined += &rest[..length];
+        text = rest[length..].strip_prefix("\r\n").unwrap_or_default();
+    }
+    joined
+}
+
+fn encoded(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric();
+    text.bytes()
+        .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Whom a TLS client believes, and what it shows.
+pub(crate) struct Trust {
+    pub(crate) root: CertificateDer<'static>,
+    pub(crate) shown: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+}
+
+impl Trust {
+    fn config(&self) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(roots);
+        Arc::new(match &self.shown {
+            Some((certificate, key)) => {
+                config.with_client_auth_cert(vec![certificate.clone()], key.clone_key()).unwrap()
+            }
+            None => config.with_no_client_auth(),
+        })
+    }
+}

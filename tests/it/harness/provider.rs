@@ -1,0 +1,137 @@
+//! A real identity provider: `oidc-provider` on Node.js, as `tests/providers/oidc` configures it.
+
+use super::child::Program;
+use super::http::{Answer, Call};
+use super::pki::{Authority, Certified};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// What it takes when there is no Node.js, or not this package.
+const MISSING: &str = "Node.js 20 and its packages are needed: run ./scripts/test";
+
+/// What the gateway introspects as.
+pub(crate) const GATEWAY_SECRET: &str = "gateway-secret";
+
+/// The resource that tokens are asked for; `server.mjs` says what may follow.
+const RESOURCE: &str = "https://gateway.test/?";
+
+pub(crate) struct Provider {
+    program: Program,
+    pub(crate) issuer: String,
+    port: u16,
+    tls_port: Option<u16>,
+    folder: TempDir,
+}
+
+/// A client of the provider's, as registered there.
+fn client(id: &str, tenant: &str, roles: &[&str]) -> Value {
+    let secret = format!("{id}-secret");
+    json!({
+        "client_id": id, "client_secret": secret, "token_endpoint_auth_method": "client_secret_post",
+        "tenant": tenant, "roles": roles,
+    })
+}
+
+fn clients() -> Value {
+    let portal = json!({
+        "client_id": "portal", "client_secret": "portal-secret", "tenant": "acme",
+        "token_endpoint_auth_method": "client_secret_post",
+        "people": { "alice": ["approver"], "bob": ["approver"], "carol": ["operator"] },
+    });
+    let bank = json!({
+        "client_id": "bank", "tenant": "acme", "roles": ["operator"],
+        "token_endpoint_auth_method": "tls_client_auth", "tls_client_auth_subject_dn": "O=Acme\nCN=bank",
+        "tls_client_certificate_bound_access_tokens": true,
+    });
+    let gateway = json!({ "client_id": "gateway", "client_secret": GATEWAY_SECRET, "grant_types": [] });
+    let services =
+        [("treasury", "acme", "operator"), ("auditor", "acme", "auditor"), ("rival", "globex", "operator")];
+    let mut all = services.map(|(id, tenant, role)| client(id, tenant, &[role])).to_vec();
+    all.extend([portal, bank, gateway]);
+    json!(all)
+}
+
+impl Provider {
+    pub(crate) fn start() -> Self {
+        Self::on(tempfile::tempdir().unwrap(), 0, json!(null))
+    }
+
+    /// With a second listener, over TLS, that asks for certificates of `authority`.
+    pub(crate) fn start_with_tls(authority: &Authority, server: &Certified) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        server.write(folder.path(), "server");
+        fs::write(folder.path().join("ca.pem"), authority.pem()).unwrap();
+        let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let tls =
+            json!({ "certificate": file("server.pem"), "key": file("server.key"), "ca": file("ca.pem") });
+        Self::on(folder, 0, tls)
+    }
+
+    /// Killed and started again at the same address, with other keys.
+    pub(crate) fn restarted(mut self) -> Self {
+        self.kill();
+        Self::on(self.folder, self.port, json!(null))
+    }
+
+    fn on(folder: TempDir, port: u16, tls: Value) -> Self {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("providers/oidc");
+        assert!(sources.join("node_modules").exists(), "{MISSING}");
+        let config = folder.path().join("provider.json");
+        fs::write(&config, json!({ "port": port, "tls": tls, "clients": clients() }).to_string()).unwrap();
+        let mut program =
+            Program::start(Command::new("node").arg(sources.join("server.mjs")).arg(config), MISSING);
+        let listening: Value = serde_json::from_str(&program.wait_for_line("\"issuer\"")).unwrap();
+        let issuer = listening["issuer"].as_str().unwrap().to_owned();
+        let port = issuer.rsplit(':').next().unwrap().parse().unwrap();
+        let tls_port = listening["tls_port"].as_u64().map(|port| u16::try_from(port).unwrap());
+        Self { program, issuer, port, tls_port, folder }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.program.kill();
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn tls_address(&self) -> String {
+        format!("127.0.0.1:{}", self.tls_port.unwrap())
+    }
+
+    /// A client's own token. `bent`: what `server.mjs` is to make of it, as `alg=ES256&ttl=5`.
+    pub(crate) fn token(&self, client: &str, scope: &str, bent: &str) -> String {
+        let fields = [("grant_type", "client_credentials"), ("scope", scope)];
+        self.ask(client, &fields, bent)
+    }
+
+    /// A token for a person, by way of the portal.
+    pub(crate) fn person(&self, person: &str, scope: &str, bent: &str) -> String {
+        let grant = "urn:operation-gateway:test:person";
+        self.ask("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], bent)
+    }
+
+    fn ask(&self, client: &str, fields: &[(&str, &str)], bent: &str) -> String {
+        let secret = format!("{client}-secret");
+        let call = token_call(client, fields, bent, &[("client_secret", &secret)]);
+        access_token(&call.send(&self.address()).unwrap())
+    }
+}
+
+/// A request for a token.
+pub(crate) fn token_call(client: &str, fields: &[(&str, &str)], bent: &str, more: &[(&str, &str)]) -> Call {
+    let resource = format!("{RESOURCE}{bent}");
+    let mut all = vec![("client_id", client), ("resource", resource.as_str())];
+    all.extend(fields);
+    all.extend(more);
+    Call::form("/token", &all)
+}
+
+/// The token of an answer.
+#[track_caller]
+pub(crate) fn access_token(answer: &Answer) -> String {
+    answer.ok()["access_token"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,62 @@
+//! Tokens bound to a client certificate (RFC 8705), as the provider issues them over TLS, and keys that come over TLS.
+
+use super::{gateway, gateway_with, nothing};
+use crate::harness::pki::{Authority, Certified};
+use crate::harness::provider::{Provider, access_token, token_call};
+use std::fs;
+
+/// A provider with TLS, and a client of it that has a certificate.
+fn bank() -> (Authority, Provider, Certified) {
+    let authority = Authority::new("bank authority");
+    let provider = Provider::start_with_tls(&authority, &authority.server());
+    let bank = authority.client("bank", "Acme");
+    (authority, provider, bank)
+}
+
+#[test]
+fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
+    let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
+    let ask =
+        token_call("bank", &[("grant_type", "client_credentials"), ("scope", "operations.read")], "", &[]);
+    let answer = ask.send_tls(&provider.tls_address(), &bank.shown_to(&authority)).unwrap();
+    let token = access_token(&answer);
+    // The provider itself gives none to another certificate.
+    let other = authority.client("another", "Acme").shown_to(&authority);
+    assert_eq!(ask.send_tls(&provider.tls_address(), &other).unwrap().status, 401);
+
+    let plain = gateway(folder.path(), &provider.issuer);
+    nothing().bearer(&token).send(&plain.address).unwrap().fails(401, "invalid_token");
+    let unbound = provider.token("treasury", "operations.read", "");
+    nothing().bearer(&unbound).send(&plain.address).unwrap().fails(404, "operation_not_found");
+    // A certificate that a stranger's header speaks of is none.
+    let with = |sha256: &str| nothing().bearer(&token).header("x-client-cert-sha256", sha256);
+    with(&bank.sha256()).send(&plain.address).unwrap().fails(401, "invalid_token");
+    drop(plain);
+
+    // A proxy that ended TLS may speak of it.
+    let keys = format!("{}/jwks", provider.issuer);
+    let given = [("jwks_url", keys.as_str()), ("trusted_proxies", "127.0.0.1/32")];
+    let behind = gateway_with(folder.path(), &provider.issuer, &given);
+    with(&bank.sha256()).send(&behind.address).unwrap().fails(404, "operation_not_found");
+    with(&"0".repeat(64)).send(&behind.address).unwrap().fails(401, "invalid_token");
+    nothing().bearer(&token).send(&behind.address).unwrap().fails(401, "invalid_token");
+    with(&bank.sha256()).send_from("127.0.0.2", &behind.address).unwrap().fails(401, "invalid_token");
+}
+
+#[test]
+fn keys_come_over_tls_from_whom_the_operator_named_and_from_nobody_else() {
+    let (folder, (authority, provider, _)) = (tempfile::tempdir().unwrap(), bank());
+    let token = provider.token("treasury", "operations.read", "");
+    let keys = format!("https://{}/jwks", provider.tls_address());
+    let ca = folder.path().join("ca.pem");
+    let gateway = |authority: &Authority| {
+        fs::write(&ca, authority.pem()).unwrap();
+        let given = [("jwks_url", keys.as_str()), ("identity_provider_ca", ca.to_str().unwrap())];
+        gateway_with(folder.path(), &provider.issuer, &given)
+    };
+    let believed = gateway(&authority);
+    nothing().bearer(&token).send(&believed.address).unwrap().fails(404, "operation_not_found");
+    drop(believed);
+    let not_believed = gateway(&Authority::new("bank authority"));
+    nothing().bearer(&token).send(&not_believed.address).unwrap().fails(503, "authentication_unavailable");
+}

@@ -1,0 +1,69 @@
+use super::{asking_gateway, nothing, scope_of, until, whole_life};
+use crate::harness::http::Call;
+use crate::harness::process::Process;
+use crate::harness::provider::Provider;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn a_payment_lives_its_whole_life_on_tokens_that_the_provider_is_asked_about() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    let gateway = asking_gateway(folder.path(), &provider);
+    let send = |person: &str, call: Call| {
+        call.bearer(&provider.person(person, scope_of(person), "opaque")).send(&gateway.address).unwrap()
+    };
+    whole_life("portal", &send);
+}
+
+#[test]
+fn tokens_that_the_provider_does_not_vouch_for() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    let gateway = asking_gateway(folder.path(), &provider);
+    let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
+    call("made-up").fails(401, "invalid_token");
+    call(&Provider::start().person("alice", "operations.read", "opaque")).fails(401, "invalid_token");
+    call(&provider.person("alice", "operations.read", "opaque&aud=another-service"))
+        .fails(401, "invalid_token");
+    call(&provider.person("alice", "audit.read", "opaque")).fails(403, "insufficient_scope");
+    // A service's own token, which names no person.
+    call(&provider.token("treasury", "operations.read", "opaque")).fails(404, "operation_not_found");
+    // It is over when the provider says so, and not later than it said.
+    let brief = provider.person("alice", "operations.read", "opaque&ttl=2");
+    until(401, &[404], 30, &|| call(&brief)).fails(401, "invalid_token");
+}
+
+#[test]
+fn a_provider_that_is_down_is_remembered_for_half_a_minute() {
+    let (folder, mut provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    let gateway = asking_gateway(folder.path(), &provider);
+    let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
+    let known = provider.person("alice", "operations.read", "opaque");
+    let unknown = provider.person("bob", "operations.read", "opaque");
+    call(&known).fails(404, "operation_not_found");
+    let asked = std::time::Instant::now();
+    provider.kill();
+    call(&known).fails(404, "operation_not_found");
+    call(&unknown).fails(503, "authentication_unavailable");
+    until(503, &[404], 45, &|| call(&known)).fails(503, "authentication_unavailable");
+    assert!(asked.elapsed().as_secs() <= 32, "{:?}", asked.elapsed());
+}
+
+#[test]
+fn a_provider_that_does_not_know_this_gateway_lets_nobody_in() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    let secret = folder.path().join("wrong.secret");
+    fs::write(&secret, "not-the-secret").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let url = format!("{}/token/introspection", provider.issuer);
+    let settings = [
+        ("auth_mode", "introspection"),
+        ("introspection_url", url.as_str()),
+        ("introspection_client_id", "gateway"),
+        ("introspection_client_secret_file", secret.to_str().unwrap()),
+    ];
+    let gateway = Process::start(folder.path(), None, &settings);
+    let token = provider.person("alice", "operations.read", "opaque");
+    let answer = nothing().bearer(&token).send(&gateway.address).unwrap();
+    answer.fails(503, "authentication_unavailable");
+    assert!(!answer.text.contains("not-the-secret"), "{answer:?}");
+}

@@ -1,0 +1,98 @@
+//! nginx with client certificates, as `host/docs/proxies.md` has it, and a gateway that believes nobody else.
+
+use super::{nothing, whole_life};
+use crate::harness::http::{Answer, Call, Trust};
+use crate::harness::pki::Authority;
+use crate::harness::process::Process;
+use crate::harness::proxy::Proxy;
+use std::path::Path;
+
+struct Front {
+    gateway: Process,
+    proxy: Proxy,
+    clients: Authority,
+    servers: Authority,
+}
+
+impl Front {
+    fn start(folder: &Path) -> Self {
+        let settings = [("auth_mode", "trusted_headers"), ("trusted_proxies", "127.0.0.1")];
+        let gateway = Process::start(folder, None, &settings);
+        let (clients, servers) = (Authority::new("Acme clients"), Authority::new("Acme servers"));
+        let proxy = Proxy::start(&gateway.address, &clients, &servers);
+        Self { gateway, proxy, clients, servers }
+    }
+
+    /// Through the proxy, with a certificate of this subject.
+    fn send(&self, person: &str, call: &Call) -> Answer {
+        call.send_tls(&self.proxy.address, &self.clients.client(person, "Acme").shown_to(&self.servers))
+            .unwrap()
+    }
+}
+
+/// The headers that would make anybody anything.
+fn forged(call: Call) -> Call {
+    let call = call.header("x-client-id", "treasury-portal").header("x-subject-id", "carol");
+    call.header("x-roles", "operator")
+        .header("X-Scopes", "operations.*,audit.read")
+        .header("x-tenant", "acme")
+}
+
+#[test]
+fn a_payment_lives_its_whole_life_behind_a_proxy_that_knows_people_by_their_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let front = Front::start(folder.path());
+    whole_life("treasury-portal", &|person, call| front.send(person, &call));
+}
+
+#[test]
+fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let front = Front::start(folder.path());
+    let nobody = Trust { root: front.servers.certificate(), shown: None };
+    let answer = forged(nothing()).send_tls(&front.proxy.address, &nobody).unwrap();
+    assert_eq!(answer.status, 400, "{answer:?}");
+    let elsewhere = Authority::new("Acme clients");
+    let imitated = elsewhere.client("carol", "Acme").shown_to(&front.servers);
+    let answer = forged(nothing()).send_tls(&front.proxy.address, &imitated);
+    assert!(answer.as_ref().is_err() || answer.as_ref().is_ok_and(|it| it.status == 400), "{answer:?}");
+    // Of the authority, and nobody to this gateway.
+    for (common, organisation) in [("mallory", "Acme"), ("carol", "Elsewhere"), ("carol,O=Acme", "Acme")] {
+        let shown = front.clients.client(common, organisation).shown_to(&front.servers);
+        let answer = forged(nothing()).send_tls(&front.proxy.address, &shown).unwrap();
+        assert_eq!(answer.status, 403, "{common} {answer:?}");
+        assert!(answer.json().is_null(), "the gateway was asked: {answer:?}");
+    }
+}
+
+#[test]
+fn what_a_client_says_of_itself_is_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let front = Front::start(folder.path());
+    // Alice may read and approve, whatever she sends.
+    let evidence = forged(Call::get(&format!("/v1/operations/{}/audit-replay", "0".repeat(64))));
+    front.send("alice", &evidence).fails(403, "audit_replay_forbidden");
+    let submit =
+        forged(Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "carol", "forged")));
+    front.send("alice", &submit).fails(403, "insufficient_scope");
+    // And as Carol, who may submit, Carol's own name does not turn into another.
+    let other = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "alice", "other"));
+    front.send("carol", &other.header("x-subject-id", "alice")).fails(403, "client_binding_mismatch");
+    front.send("alice", &nothing()).fails(404, "operation_not_found");
+}
+
+#[test]
+fn the_same_headers_from_anybody_but_the_proxy_are_nobodys() {
+    let folder = tempfile::tempdir().unwrap();
+    let front = Front::start(folder.path());
+    let address = &front.gateway.address;
+    forged(nothing()).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
+    let submit = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "carol", "direct"));
+    forged(submit).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
+    // Claiming to have come by way of the proxy does not help.
+    let by_way =
+        forged(nothing()).header("x-forwarded-for", "127.0.0.1").header("forwarded", "for=127.0.0.1");
+    by_way.send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
+    // From the proxy's own address they count: what makes the difference is where they come from.
+    forged(nothing()).send_from("127.0.0.1", address).unwrap().fails(404, "operation_not_found");
+}
