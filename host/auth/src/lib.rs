@@ -15,7 +15,6 @@ mod credentials;
 pub mod headers;
 mod introspection;
 pub mod jose;
-mod json;
 mod jwks;
 pub mod limits;
 mod peer;

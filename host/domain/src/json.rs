@@ -130,7 +130,9 @@ mod tests {
     fn a_name_that_stands_twice_is_refused() {
         let taken = parse(b"{\"a\":[1,{\"b\":null}]}", Floats::Refused).unwrap();
         assert_eq!(taken.to_string(), "{\"a\":[1,{\"b\":null}]}");
-        for (text, name) in [("{\"a\":1,\"a\":1}", "a"), ("[{\"b\":{\"c\":1,\"c\":2}}]", "c")] {
+        for (text, name) in
+            [("{\"a\":1,\"a\":1}", "a"), (r#"{"a":1,"\u0061":2}"#, "a"), ("[{\"b\":{\"c\":1,\"c\":2}}]", "c")]
+        {
             let error = parse(text.as_bytes(), Floats::Taken).unwrap_err();
             assert_eq!(error.duplicate.as_deref(), Some(name));
             assert!(
@@ -142,9 +144,12 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_refused_and_floats_where_they_are_not_due() {
-        for text in ["", "{", "[1,]", "nul", "{} x"] {
+        for text in ["", "{", "[1,]", "nul", "{} x", "{}{}", "\u{feff}{}", r#"{"exp":1e400}"#, "\"\\ud800\""]
+        {
             assert!(parse(text.as_bytes(), Floats::Taken).is_err(), "{text}");
         }
+        assert!(parse(b"\"\xff\"", Floats::Taken).is_err());
+        assert!(parse("[".repeat(10_000).as_bytes(), Floats::Taken).is_err());
         assert_eq!(parse(b"[1.5,-1]", Floats::Taken).unwrap().to_string(), "[1.5,-1]");
         assert!(parse(b"[1.5]", Floats::Refused).is_err());
     }

@@ -6,6 +6,7 @@ mod places;
 mod sizes;
 mod source;
 mod text;
+mod threats;
 mod words;
 
 use crate::error::Error;
@@ -14,7 +15,9 @@ use crate::tree;
 
 pub(crate) fn check() -> Result<Vec<Finding>, Error> {
     let mut found = bans::check()?;
-    for file in tree::text_files()?.iter().filter(|file| !file.is_generated()) {
+    let files = tree::text_files()?;
+    found.extend(threats::check(&files));
+    for file in files.iter().filter(|file| !file.is_generated()) {
         found.extend(text::check(file));
         found.extend(words::check_text(file));
         found.extend(places::check(file));

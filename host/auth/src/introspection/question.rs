@@ -2,9 +2,10 @@
 
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::provider::ProviderFault;
-use crate::{ClientSecret, Provider, json};
+use crate::{ClientSecret, Provider};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use gateway_domain::json::{self, Floats};
 use http::HeaderValue;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
@@ -30,7 +31,7 @@ pub(super) async fn ask(
 }
 
 fn claims(answer: &[u8]) -> Result<Option<Map<String, Value>>, ProviderFault> {
-    let Some(Value::Object(claims)) = json::parse(answer) else {
+    let Ok(Value::Object(claims)) = json::parse(answer, Floats::Taken) else {
         return Err(ProviderFault::Garbage("no JSON object"));
     };
     match claims.get("active") {

@@ -2,8 +2,8 @@
 
 use super::{Algorithm, Key, base64url};
 use crate::TokenFault;
-use crate::json;
 use crate::limits::{TEXT_BYTES_MAX, TOKEN_BYTES_MAX};
+use gateway_domain::json::{self, Floats};
 use serde_json::{Map, Value};
 
 /// A token taken apart. Nothing in it is to be believed yet.
@@ -68,7 +68,7 @@ impl<'a> Compact<'a> {
     /// # Errors
     /// As [`Self::payload`].
     pub fn claims(&self, key: &Key) -> Result<Map<String, Value>, TokenFault> {
-        match json::parse(&self.payload(key)?) {
+        match json::parse(&self.payload(key)?, Floats::Taken).ok() {
             Some(Value::Object(claims)) => Ok(claims),
             Some(_) | None => Err(TokenFault::Malformed),
         }
@@ -76,7 +76,7 @@ impl<'a> Compact<'a> {
 }
 
 fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
-    match base64url(part).and_then(|bytes| json::parse(&bytes)) {
+    match base64url(part).and_then(|bytes| json::parse(&bytes, Floats::Taken).ok()) {
         Some(Value::Object(object)) => Ok(object),
         Some(_) | None => Err(TokenFault::Malformed),
     }

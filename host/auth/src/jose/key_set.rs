@@ -1,8 +1,8 @@
 //! The keys of an issuer, by their names (RFC 7517, section 5).
 
 use super::{Key, KeyFault};
-use crate::json;
 use crate::limits::{KEY_SET_BYTES_MAX, KEY_SET_KEYS_MAX, TEXT_BYTES_MAX};
+use gateway_domain::json::{self, Floats};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -33,7 +33,7 @@ impl KeySet {
         if bytes.len() > KEY_SET_BYTES_MAX {
             return Err(KeySetFault::TooLarge);
         }
-        let document = json::parse(bytes).ok_or(KeySetFault::Malformed)?;
+        let document = json::parse(bytes, Floats::Taken).map_err(|_| KeySetFault::Malformed)?;
         let given = document.get("keys").and_then(Value::as_array).ok_or(KeySetFault::Malformed)?;
         if given.len() > KEY_SET_KEYS_MAX {
             return Err(KeySetFault::TooLarge);

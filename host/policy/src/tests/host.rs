@@ -94,22 +94,10 @@ async fn memory_is_not_given_on_the_callers_thread() {
             manifest.limits.memory_bytes = u64::try_from(MEMORY_BYTES_MAX).unwrap();
         });
         host.activate(Evaluator::load(&engine, &bundle).unwrap());
-        for _ in 0..2 {
-            let mut judging = Box::pin(host.judge(&request, &facts));
-            let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
-            let evaluation = match first {
-                Poll::Ready(evaluation) => {
-                    assert_eq!(grown, pages_inline);
-                    evaluation
-                }
-                Poll::Pending => {
-                    assert_ne!(grown, pages_inline);
-                    judging.await
-                }
-            };
-            assert_eq!(evaluation.fault, fault, "{grown} pages");
-            assert_eq!(host.active().unwrap().is_heavy(), grown != pages_inline);
-        }
+        let is_inline = host.active().unwrap().judge_inline(&request, &facts).is_some();
+        assert_eq!(is_inline, grown == pages_inline, "{grown} pages");
+        assert_eq!(host.judge(&request, &facts).await.fault, fault, "{grown} pages");
+        assert_eq!(host.active().unwrap().is_heavy(), !is_inline);
     }
 }
 
