@@ -5,6 +5,7 @@ mod answers;
 mod examples;
 mod links;
 mod requests;
+mod signatures;
 
 use crate::access::{Access, ROUTES};
 use crate::error::{Code, ErrorBody};
@@ -101,6 +102,7 @@ fn secured(besides: &[Value]) -> Value {
             operation.insert("security".to_owned(), [besides, &needed].concat().into());
         }
     }
+    signatures::complete(&mut document);
     requests::complete(&mut document);
     answers::complete(&mut document);
     links::complete(&mut document);
