@@ -1,8 +1,9 @@
 //! Secrets of execute and recovery bodies, and what identifies a credential, appear in no log, view, export or stored byte.
 
-use crate::harness::certificates::{Authority, Files, connect};
+use crate::harness::certificates::Authority;
 use crate::harness::process::{Process, request, tool};
 use crate::harness::samples::{approval, payment, publication, with};
+use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::ask;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -71,14 +72,14 @@ fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
 #[test]
 fn every_key_is_in_its_own_file_and_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
-    let files = Files::write(folder.path(), &authority.issue(), &authority.pem);
+    let authority = Authority::new("ours");
+    let files = Files::write(folder.path(), &authority.server(), &authority);
     let given = [files.settings("off"), vec![("log", "trace")]].concat();
     let own = ["authority.key", "log.key", "nodes/node.key", "tls.key"].map(|name| folder.path().join(name));
     let mut said = vec![tool(folder.path(), &given, &["keys", "generate"]).1];
     let secrets: Vec<_> = own.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let mut process = Process::start(folder.path(), None, &given);
-    let mut stream = connect(&process.address, &authority.pem, None);
+    let mut stream = connect(&process.address, &Trust::new(&authority, None)).unwrap();
     assert_eq!(ask(&mut stream, "/readyz").unwrap().0, 200);
     assert!(
         request(&process.address, "GET", "/readyz", None).is_err(),

@@ -108,6 +108,12 @@ impl ApiError {
         self
     }
 
+    /// The same with what is left of the client's budget, if it was charged.
+    fn with_budget(self, budget: Option<Budget>) -> Self {
+        let headers = budget.into_iter().flat_map(rate_limit_headers);
+        headers.fold(self, |error, (name, value)| error.with(name, value))
+    }
+
     /// A caller without the scope an endpoint needs.
     #[must_use]
     pub fn insufficient_scope(scope: Scope) -> Self {
@@ -162,7 +168,9 @@ impl From<EngineError> for ApiError {
             ),
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
-            EngineError::PolicyRejected(_) => Self::new(Code::PolicyRejected, message),
+            EngineError::PolicyRejected { budget, .. } => {
+                Self::new(Code::PolicyRejected, message).with_budget(budget)
+            }
             EngineError::RateLimited(budget) => rate_limited(budget),
             EngineError::Invalid { pointer, .. } => {
                 Self::new(Code::InvalidJson, format!("`{pointer}` {message}"))
@@ -267,6 +275,7 @@ fn rate_limited(budget: Budget) -> ApiError {
     let seconds = retry_after_ms.div_ceil(1000).max(1).to_string();
     let message =
         format!("this client may submit {limit} operations at once, and did; retry in {retry_after_ms} ms");
-    let error = ApiError::new(Code::PolicyAdmissionRateLimited, message).with(header::RETRY_AFTER, seconds);
-    rate_limit_headers(budget).into_iter().fold(error, |error, (name, value)| error.with(name, value))
+    ApiError::new(Code::PolicyAdmissionRateLimited, message)
+        .with(header::RETRY_AFTER, seconds)
+        .with_budget(Some(budget))
 }

@@ -73,8 +73,13 @@ pub enum EngineError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The policy denied the submission.
-    #[error("policy denies the operation: {}", .0.join("; "))]
-    PolicyRejected(Vec<String>),
+    #[error("policy denies the operation: {}", .reasons.join("; "))]
+    PolicyRejected {
+        /// Its reasons.
+        reasons: Vec<String>,
+        /// What the client may still submit: a refusal is on record, and charged; none while the limit is off.
+        budget: Option<Budget>,
+    },
     /// The client submits faster than it may.
     #[error("submission rate of this client is exceeded")]
     RateLimited(Budget),

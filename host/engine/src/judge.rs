@@ -3,7 +3,7 @@
 use crate::engine::Inner;
 use crate::error::{EngineError, Unavailable};
 use crate::ports::DecisionRecord;
-use crate::rate::Charge;
+use crate::rate::{Budget, Charge};
 use crate::spending::check_read;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -67,19 +67,19 @@ impl Inner {
         self.ports.commits.decision_record(record).await
     }
 
-    /// As [`Self::record_decision`], charged to a client.
+    /// As [`Self::record_decision`], charged to a client, of whose budget so much is left.
     pub(crate) async fn record_decision_charged(
         &self,
         operation_id: OperationId,
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
         charge: Charge,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Budget, EngineError> {
         let (at_ms, input) = (self.ports.clock.now(), request.to_input());
         let record = DecisionRecord { at_ms, operation_id, input, outcome };
         let charged = self.ports.commits.decision_record_charged(record, charge.clone()).await?;
-        let ((), _told_with_the_next) = self.budgets.settle(&charge, charged)?;
-        Ok(())
+        let ((), budget) = self.budgets.settle(&charge, charged)?;
+        Ok(budget)
     }
 
     /// A development key needs no approvals: it holds nothing, and production does not make any.

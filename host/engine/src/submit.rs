@@ -205,15 +205,7 @@ impl Inner {
         };
         let policy = self.judge(request, existing, self.spending_asked(&submit.intent)).await?;
         if !policy.is_allowed() {
-            let answer = match judged(&policy) {
-                Err(fault) => fault.into(),
-                Ok(()) => EngineError::PolicyRejected(policy.reason_texts()),
-            };
-            match charge {
-                Some(charge) => self.record_decision_charged(id, &request, policy, charge).await?,
-                None => self.record_decision(id, &request, policy).await?,
-            }
-            return Err(answer);
+            return Err(self.refuse_submission(id, &request, policy, charge).await?);
         }
         let Submit { tenant, submitter, intent, body_digest, unknown_fields, .. } = submit;
         Ok(Submission {
@@ -227,6 +219,28 @@ impl Inner {
             body_digest,
             unknown_fields,
             policy,
+        })
+    }
+
+    /// What a refused submission is answered, once that is on record.
+    async fn refuse_submission(
+        &self,
+        id: OperationId,
+        request: &policy::Request<'_>,
+        policy: policy::Outcome,
+        charge: Option<Charge>,
+    ) -> Result<EngineError, EngineError> {
+        let (judged, reasons) = (judged(&policy), policy.reason_texts());
+        let budget = match charge {
+            Some(charge) => Some(self.record_decision_charged(id, request, policy, charge).await?),
+            None => {
+                self.record_decision(id, request, policy).await?;
+                None
+            }
+        };
+        Ok(match judged {
+            Err(fault) => fault.into(),
+            Ok(()) => EngineError::PolicyRejected { reasons, budget },
         })
     }
 

@@ -22,8 +22,10 @@ pub(crate) enum Invocation {
     Records(Records, Resolved),
     /// A tool of policy authors and reviewers; settings have no part in it.
     Bundle(ArgMatches),
-    /// Check evidence; with settings, print what it is checked against.
-    Evidence(Evidence, Option<Resolved>),
+    /// Check evidence; settings have no part in it.
+    Verify(evidence::Verify),
+    /// Print what evidence is checked against.
+    Roots(Resolved),
     /// Make, show or replace the deployment's keys.
     Keys(keys::Keys, Resolved),
     /// The registry of approvers, and approving with a key; settings have no part in it.
@@ -58,8 +60,8 @@ pub(crate) fn invocation(
         return Ok(Invocation::Approvers(command));
     }
     let evidence = evidence::parsed(&matches);
-    if let Some(verify @ Evidence::Verify { .. }) = evidence {
-        return Ok(Invocation::Evidence(verify, None));
+    if let Some(Evidence::Verify(verify)) = evidence {
+        return Ok(Invocation::Verify(verify));
     }
     let prints = matches.subcommand_name() == Some("config");
     // Settings may stand before the command and after it; after it wins.
@@ -70,8 +72,8 @@ pub(crate) fn invocation(
     if let Some(records) = records::parsed(&matches) {
         return Ok(Invocation::Records(records, resolved));
     }
-    if let Some(roots) = evidence {
-        return Ok(Invocation::Evidence(roots, Some(resolved)));
+    if let Some(Evidence::Roots) = evidence {
+        return Ok(Invocation::Roots(resolved));
     }
     if let Some(keys) = keys::parsed(&matches) {
         return Ok(Invocation::Keys(keys, resolved));

@@ -3,7 +3,7 @@
 mod rerun;
 pub mod roots;
 
-use crate::cli::evidence::Evidence;
+use crate::cli::evidence::Verify;
 use crate::settings::Settings;
 use gateway_domain::chain;
 use gateway_evidence::verify::{Check, Report, Status};
@@ -12,7 +12,7 @@ use rerun::Bundle;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Something does not hold.
@@ -23,13 +23,17 @@ const EXIT_UNREADABLE: u8 = 2;
 /// Largest file that is read, in bytes: thirty times what the gateway writes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Carries out a command that needs no settings; with them, `roots`.
-pub(crate) fn main(command: &Evidence, settings: Option<&Settings>) -> ExitCode {
-    let done = match (command, settings) {
-        (Evidence::Verify { files, trust, bundle, json }, _) => check(files, trust, bundle.as_deref(), *json),
-        (Evidence::Roots, Some(settings)) => roots::print(settings).map(|text| (text, true)),
-        (Evidence::Roots, None) => Err("the settings are missing".into()),
-    };
+/// Checks a document, and says of each check how it ended.
+pub(crate) fn verify_files(asked: &Verify) -> ExitCode {
+    ended(check(asked))
+}
+
+/// Prints this deployment's roots.
+pub(crate) fn print_roots(settings: &Settings) -> ExitCode {
+    ended(roots::print(settings).map(|text| (text, true)))
+}
+
+fn ended(done: Result<(String, bool), Box<dyn Error>>) -> ExitCode {
     match done {
         Ok((text, holds)) => {
             let _nobody_reads = std::io::stdout().lock().write_all(text.as_bytes());
@@ -39,20 +43,15 @@ pub(crate) fn main(command: &Evidence, settings: Option<&Settings>) -> ExitCode 
     }
 }
 
-fn check(
-    files: &[PathBuf],
-    trust: &Path,
-    bundle: Option<&Path>,
-    json: bool,
-) -> Result<(String, bool), Box<dyn Error>> {
+fn check(Verify { files, trust, bundle, json }: &Verify) -> Result<(String, bool), Box<dyn Error>> {
     let roots = Roots::parse(&read(trust)?).map_err(|error| named(trust, &error))?;
     let mut pages = Vec::new();
     for file in files {
         pages.push(gateway_evidence::parse(&read(file)?).map_err(|error| named(file, &error))?);
     }
-    let bundle = bundle.map(Bundle::load).transpose()?;
+    let bundle = bundle.as_deref().map(Bundle::load).transpose()?;
     let report = verify(pages, &roots, bundle.as_ref().map(|bundle| bundle as &dyn Rerun));
-    let text = if json { serde_json::to_string_pretty(&report)? + "\n" } else { lines(&report) };
+    let text = if *json { serde_json::to_string_pretty(&report)? + "\n" } else { lines(&report) };
     Ok((text, report.holds()))
 }
 

@@ -32,11 +32,7 @@ pub(crate) fn main(asked: Keys, settings: &Settings) -> ExitCode {
     };
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let mut stderr = std::io::stderr().lock();
-            let _nobody_reads = writeln!(stderr, "operation-gateway: {}", chain(error.as_ref()));
-            ExitCode::FAILURE
-        }
+        Err(error) => crate::complain(&[chain(error.as_ref())], crate::EXIT_START),
     }
 }
 

@@ -36,38 +36,35 @@ pub fn main() -> ExitCode {
     let environment =
         environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     match cli::invocation(std::env::args_os(), environment) {
-        Ok(Invocation::Serve(resolved)) => run(&resolved),
+        Ok(Invocation::Serve(resolved)) => with_settings(&resolved, run),
         Ok(Invocation::PrintSettings(resolved)) => print_settings(&resolved),
-        Ok(Invocation::Records(records, resolved)) => match Settings::parse(&resolved) {
-            Ok(settings) => records::main(&records, &settings),
-            Err(faults) => complain(&faults, EXIT_SETTINGS),
-        },
-        Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
-        Ok(Invocation::Evidence(command, resolved)) => {
-            match resolved.as_ref().map(Settings::parse).transpose() {
-                Ok(settings) => evidence::main(&command, settings.as_ref()),
-                Err(faults) => complain(&faults, EXIT_SETTINGS),
-            }
+        Ok(Invocation::Records(records, resolved)) => {
+            with_settings(&resolved, |settings| records::main(&records, settings))
         }
-        Ok(Invocation::Keys(asked, resolved)) => match Settings::parse(&resolved) {
-            Ok(settings) => keys::main(asked, &settings),
-            Err(faults) => complain(&faults, EXIT_SETTINGS),
-        },
+        Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
+        Ok(Invocation::Verify(verify)) => evidence::verify_files(&verify),
+        Ok(Invocation::Roots(resolved)) => with_settings(&resolved, evidence::print_roots),
+        Ok(Invocation::Keys(asked, resolved)) => {
+            with_settings(&resolved, |settings| keys::main(asked, settings))
+        }
         Ok(Invocation::Approvers(command)) => approvers::main(&command),
-        Ok(Invocation::Fsck(asked, resolved)) => match Settings::parse(&resolved) {
-            Ok(settings) => ledger::main(asked, &settings),
-            Err(faults) => complain(&faults, EXIT_SETTINGS),
-        },
+        Ok(Invocation::Fsck(asked, resolved)) => {
+            with_settings(&resolved, |settings| ledger::main(asked, settings))
+        }
         Err(CliError::Clap(error)) => error.exit(),
         Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),
     }
 }
 
-fn run(resolved: &Resolved) -> ExitCode {
-    let settings = match Settings::parse(resolved) {
-        Ok(settings) => settings,
-        Err(faults) => return complain(&faults, EXIT_SETTINGS),
-    };
+/// Does what needs settings, once they are known to be right.
+fn with_settings(resolved: &Resolved, then: impl FnOnce(&Settings) -> ExitCode) -> ExitCode {
+    match Settings::parse(resolved) {
+        Ok(settings) => then(&settings),
+        Err(faults) => complain(&faults, EXIT_SETTINGS),
+    }
+}
+
+fn run(settings: &Settings) -> ExitCode {
     if let Err(fault) = telemetry::start(&settings.log, settings.log_format) {
         return complain(&[format!("setting `log` is no filter: {fault}")], EXIT_SETTINGS);
     }
@@ -76,7 +73,7 @@ fn run(resolved: &Resolved) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return complain(&[format!("no threads: {error}")], EXIT_START),
     };
-    match runtime.block_on(serve::serve(&settings)) {
+    match runtime.block_on(serve::serve(settings)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&[error.to_string()], EXIT_START),
     }
@@ -96,8 +93,5 @@ fn print_settings(resolved: &Resolved) -> ExitCode {
     for (setting, text, source) in resolved.iter() {
         let _nobody_reads = writeln!(stdout, "{} = {text:?} # {source}", setting.name);
     }
-    match Settings::parse(resolved) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(faults) => complain(&faults, EXIT_SETTINGS),
-    }
+    with_settings(resolved, |_| ExitCode::SUCCESS)
 }

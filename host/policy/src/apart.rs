@@ -28,10 +28,9 @@ pub(crate) struct Busy;
 impl Apart {
     /// One thread for every two of the machine, at least one; they end with the value.
     pub(crate) fn new() -> Self {
-        let n_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).div_ceil(2);
         let (jobs, waiting) = sync_channel::<Job>(HEAVY_EVALUATIONS_WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..n_threads {
+        for _ in 0..n_threads() {
             let waiting = Arc::clone(&waiting);
             // A thread less only makes the others' queue longer; without any, every job is refused as busy.
             let _fewer = thread::Builder::new().name("policy-apart".into()).spawn(move || work(&waiting));
@@ -51,6 +50,10 @@ impl Apart {
         self.jobs.try_send(job).map_err(|_| Busy)?;
         Ok(answer.await.ok())
     }
+}
+
+fn n_threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get).div_ceil(2)
 }
 
 fn work(waiting: &Mutex<Receiver<Job>>) {
@@ -82,19 +85,23 @@ mod tests {
         assert_eq!(apart.run(|| 7).await, Ok(Some(7)));
         assert_eq!(apart.run(|| -> u8 { panic!("on purpose") }).await, Ok(None));
         let (release, blocked) = mpsc::channel::<()>();
+        let (begins, begun) = mpsc::channel::<()>();
         let blocked = Arc::new(Mutex::new(blocked));
-        let mut accepted = 0;
-        loop {
-            let blocked = Arc::clone(&blocked);
-            let job: Job = Box::new(move || {
+        let job = || -> Job {
+            let (begins, blocked) = (begins.clone(), Arc::clone(&blocked));
+            Box::new(move || {
+                begins.send(()).unwrap();
                 let _released = blocked.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            });
-            match apart.jobs.try_send(job) {
-                Ok(()) => accepted += 1,
-                Err(_) => break,
-            }
+            })
+        };
+        // Once every thread has begun, nobody takes from the queue any more.
+        for _ in 0..n_threads() {
+            apart.jobs.try_send(job()).unwrap();
+            begun.recv().unwrap();
         }
-        assert!(accepted >= HEAVY_EVALUATIONS_WAITING_MAX, "{accepted}");
+        for _ in 0..HEAVY_EVALUATIONS_WAITING_MAX {
+            apart.jobs.try_send(job()).unwrap();
+        }
         assert_eq!(apart.run(|| 7).await, Err(Busy));
         drop(release);
         while apart.run(|| 7).await == Err(Busy) {

@@ -1,16 +1,11 @@
 //! HTTP by hand: with any header, from any loopback address, over TLS with or without a certificate.
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use super::tls::{Trust, connect};
+use super::wire::PATIENCE;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::time::Duration;
-
-/// Longer than any answer takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request.
 #[derive(Clone, Debug, Default)]
@@ -76,11 +71,7 @@ impl Call {
 
     /// As [`Self::send`], over TLS.
     pub(crate) fn send_tls(&self, address: &str, trust: &Trust) -> Result<Answer> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let name = ServerName::try_from("127.0.0.1").unwrap();
-        let tls = ClientConnection::new(trust.config(), name).map_err(std::io::Error::other)?;
-        self.exchange(StreamOwned::new(tls, stream))
+        self.exchange(connect(address, trust)?)
     }
 
     fn exchange(&self, mut stream: impl Read + Write) -> Result<Answer> {
@@ -139,27 +130,4 @@ fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect()
-}
-
-/// Whom a TLS client believes, and what it shows.
-pub(crate) struct Trust {
-    pub(crate) root: CertificateDer<'static>,
-    pub(crate) shown: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
-}
-
-impl Trust {
-    fn config(&self) -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.root.clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config =
-            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-        let config = config.with_root_certificates(roots);
-        Arc::new(match &self.shown {
-            Some((certificate, key)) => {
-                config.with_client_auth_cert(vec![certificate.clone()], key.clone_key()).unwrap()
-            }
-            None => config.with_no_client_auth(),
-        })
-    }
 }

@@ -1,8 +1,8 @@
 //! A real identity provider: `oidc-provider` on Node.js, as `tests/providers/oidc` configures it.
 
+use super::certificates::{Authority, Certified};
 use super::child::Program;
 use super::http::{Answer, Call};
-use super::pki::{Authority, Certified};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! A real reverse proxy: nginx, with the configuration that `host/docs/proxies.md` recommends.
 
+use super::certificates::Authority;
 use super::child::Program;
-use super::pki::Authority;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

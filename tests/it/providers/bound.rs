@@ -1,8 +1,10 @@
 //! Tokens bound to a client certificate (RFC 8705), as the provider issues them over TLS, and keys that come over TLS.
 
 use super::{gateway, gateway_with, nothing};
-use crate::harness::pki::{Authority, Certified};
+use crate::harness::certificates::{Authority, Certified};
+use crate::harness::http::Call;
 use crate::harness::provider::{Provider, access_token, token_call};
+use crate::harness::tls::{Files, Trust};
 use std::fs;
 
 /// A provider with TLS, and a client of it that has a certificate.
@@ -13,16 +15,24 @@ fn bank() -> (Authority, Provider, Certified) {
     (authority, provider, bank)
 }
 
+fn token_call_of_the_bank() -> Call {
+    token_call("bank", &[("grant_type", "client_credentials"), ("scope", "operations.read")], "", &[])
+}
+
+/// What the provider gives the bank over TLS, where it shows its certificate.
+fn bound_token(authority: &Authority, provider: &Provider, bank: &Certified) -> String {
+    let answer =
+        token_call_of_the_bank().send_tls(&provider.tls_address(), &Trust::new(authority, Some(bank)));
+    access_token(&answer.unwrap())
+}
+
 #[test]
 fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
     let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
-    let ask =
-        token_call("bank", &[("grant_type", "client_credentials"), ("scope", "operations.read")], "", &[]);
-    let answer = ask.send_tls(&provider.tls_address(), &bank.shown_to(&authority)).unwrap();
-    let token = access_token(&answer);
+    let token = bound_token(&authority, &provider, &bank);
     // The provider itself gives none to another certificate.
-    let other = authority.client("another", "Acme").shown_to(&authority);
-    assert_eq!(ask.send_tls(&provider.tls_address(), &other).unwrap().status, 401);
+    let other = Trust::new(&authority, Some(&authority.client("another", "Acme")));
+    assert_eq!(token_call_of_the_bank().send_tls(&provider.tls_address(), &other).unwrap().status, 401);
 
     let plain = gateway(folder.path(), &provider.issuer);
     nothing().bearer(&token).send(&plain.address).unwrap().fails(401, "invalid_token");
@@ -41,6 +51,27 @@ fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
     with(&"0".repeat(64)).send(&behind.address).unwrap().fails(401, "invalid_token");
     nothing().bearer(&token).send(&behind.address).unwrap().fails(401, "invalid_token");
     with(&bank.sha256()).send_from("127.0.0.2", &behind.address).unwrap().fails(401, "invalid_token");
+}
+
+#[test]
+fn a_gateway_that_ends_tls_itself_sees_whose_certificate_it_is() {
+    let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
+    let token = bound_token(&authority, &provider, &bank);
+    let files = Files::write(folder.path(), &authority.server(), &authority);
+    let keys = format!("{}/jwks", provider.issuer);
+    let given = [files.settings("optional"), vec![("jwks_url", keys.as_str())]].concat();
+    let gateway = gateway_with(folder.path(), &provider.issuer, &given);
+    let ask = |shown: Option<&Certified>| {
+        nothing().bearer(&token).send_tls(&gateway.address, &Trust::new(&authority, shown)).unwrap()
+    };
+    ask(Some(&bank)).fails(404, "operation_not_found");
+    ask(Some(&authority.client("another", "Acme"))).fails(401, "invalid_token");
+    ask(Some(&authority.client("bank", "Acme"))).fails(401, "invalid_token");
+    ask(None).fails(401, "invalid_token");
+    // A header is no certificate, not even beside one.
+    let claimed = nothing().bearer(&token).header("x-client-cert-sha256", &bank.sha256());
+    let other = Trust::new(&authority, Some(&authority.client("another", "Acme")));
+    claimed.send_tls(&gateway.address, &other).unwrap().fails(401, "invalid_token");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! nginx with client certificates, as `host/docs/proxies.md` has it, and a gateway that believes nobody else.
 
 use super::{nothing, whole_life};
-use crate::harness::http::{Answer, Call, Trust};
-use crate::harness::pki::Authority;
+use crate::harness::certificates::Authority;
+use crate::harness::http::{Answer, Call};
 use crate::harness::process::Process;
 use crate::harness::proxy::Proxy;
+use crate::harness::tls::Trust;
 use std::path::Path;
 
 struct Front {
@@ -25,8 +26,11 @@ impl Front {
 
     /// Through the proxy, with a certificate of this subject.
     fn send(&self, person: &str, call: &Call) -> Answer {
-        call.send_tls(&self.proxy.address, &self.clients.client(person, "Acme").shown_to(&self.servers))
-            .unwrap()
+        call.send_tls(
+            &self.proxy.address,
+            &Trust::new(&self.servers, Some(&self.clients.client(person, "Acme"))),
+        )
+        .unwrap()
     }
 }
 
@@ -53,12 +57,12 @@ fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
     let answer = forged(nothing()).send_tls(&front.proxy.address, &nobody).unwrap();
     assert_eq!(answer.status, 400, "{answer:?}");
     let elsewhere = Authority::new("Acme clients");
-    let imitated = elsewhere.client("carol", "Acme").shown_to(&front.servers);
+    let imitated = Trust::new(&front.servers, Some(&elsewhere.client("carol", "Acme")));
     let answer = forged(nothing()).send_tls(&front.proxy.address, &imitated);
     assert!(answer.as_ref().is_err() || answer.as_ref().is_ok_and(|it| it.status == 400), "{answer:?}");
     // Of the authority, and nobody to this gateway.
     for (common, organisation) in [("mallory", "Acme"), ("carol", "Elsewhere"), ("carol,O=Acme", "Acme")] {
-        let shown = front.clients.client(common, organisation).shown_to(&front.servers);
+        let shown = Trust::new(&front.servers, Some(&front.clients.client(common, organisation)));
         let answer = forged(nothing()).send_tls(&front.proxy.address, &shown).unwrap();
         assert_eq!(answer.status, 403, "{common} {answer:?}");
         assert!(answer.json().is_null(), "the gateway was asked: {answer:?}");

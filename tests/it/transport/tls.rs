@@ -1,8 +1,9 @@
 //! TLS: who is let in, and what happens to certificates.
 
-use crate::harness::certificates::{Authority, Files, Identity, connect};
+use crate::harness::certificates::{Authority, Certified};
 use crate::harness::process::{Process, command, request};
 use crate::harness::samples::payment;
+use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::{answer, ask, rest};
 use std::fs;
 use std::io::Write;
@@ -10,45 +11,53 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+fn client(authority: &Authority) -> Certified {
+    authority.client("treasury", "Acme")
+}
+
+fn expired(authority: &Authority) -> Certified {
+    authority.client_until(2001, "treasury", "Acme")
+}
+
 /// Whether a request on a fresh connection is answered.
-fn is_served(process: &Process, authority: &Authority, shown: Option<&Identity>) -> bool {
-    let mut stream = connect(&process.address, &authority.pem, shown);
+fn is_served(process: &Process, authority: &Authority, shown: Option<&Certified>) -> bool {
+    let mut stream = connect(&process.address, &Trust::new(authority, shown)).unwrap();
     ask(&mut stream, "/healthz").is_ok_and(|(status, _)| status == 200)
 }
 
 #[test]
 fn clients_must_show_a_certificate_of_our_authority_when_they_must() {
     let folder = tempfile::tempdir().unwrap();
-    let (ours, others) = (Authority::new(), Authority::new());
-    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
+    let files = Files::write(folder.path(), &ours.server(), &ours);
     let process = Process::start(folder.path(), None, &files.settings("required"));
-    assert!(is_served(&process, &ours, Some(&ours.issue())));
+    assert!(is_served(&process, &ours, Some(&client(&ours))));
     assert!(!is_served(&process, &ours, None));
-    assert!(!is_served(&process, &ours, Some(&others.issue())));
-    assert!(!is_served(&process, &ours, Some(&ours.issue_until(2001))), "expired");
-    assert!(is_served(&process, &ours, Some(&ours.issue())));
+    assert!(!is_served(&process, &ours, Some(&client(&others))));
+    assert!(!is_served(&process, &ours, Some(&expired(&ours))), "expired");
+    assert!(is_served(&process, &ours, Some(&client(&ours))));
 }
 
 #[test]
 fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
     let folder = tempfile::tempdir().unwrap();
-    let (ours, others) = (Authority::new(), Authority::new());
-    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
+    let files = Files::write(folder.path(), &ours.server(), &ours);
     let process = Process::start(folder.path(), None, &files.settings("optional"));
-    assert!(is_served(&process, &ours, None) && is_served(&process, &ours, Some(&ours.issue())));
-    assert!(!is_served(&process, &ours, Some(&others.issue())));
-    assert!(!is_served(&process, &ours, Some(&ours.issue_until(2001))), "expired");
+    assert!(is_served(&process, &ours, None) && is_served(&process, &ours, Some(&client(&ours))));
+    assert!(!is_served(&process, &ours, Some(&client(&others))));
+    assert!(!is_served(&process, &ours, Some(&expired(&ours))), "expired");
 }
 
 #[test]
 fn the_gateway_shows_its_own_and_a_whole_payment_goes_through() {
     let folder = tempfile::tempdir().unwrap();
-    let (ours, others) = (Authority::new(), Authority::new());
-    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
+    let files = Files::write(folder.path(), &ours.server(), &ours);
     let process = Process::start(folder.path(), None, &files.settings("off"));
     assert!(is_served(&process, &ours, None));
     assert!(!is_served(&process, &others, None), "whoever believes another authority stays away");
-    let mut stream = connect(&process.address, &ours.pem, None);
+    let mut stream = connect(&process.address, &Trust::new(&ours, None)).unwrap();
     let body = payment("encrypted").to_string();
     let head = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length:";
     write!(stream, "{head} {}\r\n\r\n{body}", body.len()).unwrap();
@@ -61,8 +70,8 @@ fn the_gateway_shows_its_own_and_a_whole_payment_goes_through() {
 #[test]
 fn plain_http_and_silence_get_nothing_from_a_tls_port() {
     let folder = tempfile::tempdir().unwrap();
-    let ours = Authority::new();
-    let files = Files::write(folder.path(), &ours.issue(), &ours.pem);
+    let ours = Authority::new("ours");
+    let files = Files::write(folder.path(), &ours.server(), &ours);
     let given = [files.settings("off"), vec![("tls_handshake_within_ms", "700")]].concat();
     let process = Process::start(folder.path(), None, &given);
     let plain = request(&process.address, "GET", "/healthz", None);
@@ -79,26 +88,26 @@ fn plain_http_and_silence_get_nothing_from_a_tls_port() {
 #[test]
 fn certificates_are_read_again_and_connections_stay() {
     let folder = tempfile::tempdir().unwrap();
-    let (old, new) = (Authority::new(), Authority::new());
-    let files = Files::write(folder.path(), &old.issue(), &old.pem);
+    let (old, new) = (Authority::new("ours"), Authority::new("theirs"));
+    let files = Files::write(folder.path(), &old.server(), &old);
     let mut process = Process::start(folder.path(), None, &files.settings("required"));
-    let client = old.issue();
-    let mut open = connect(&process.address, &old.pem, Some(&client));
+    let client = client(&old);
+    let mut open = connect(&process.address, &Trust::new(&old, Some(&client))).unwrap();
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200);
 
-    Files::write(folder.path(), &new.issue(), &new.pem);
+    Files::write(folder.path(), &new.server(), &new);
     assert!(is_served(&process, &old, Some(&client)), "nobody said so yet");
     process.hang_up();
     process.wait_for_line("certificates were read again");
     assert!(!is_served(&process, &old, Some(&client)), "the old authority's clients are out");
-    assert!(is_served(&process, &new, Some(&new.issue())));
+    assert!(is_served(&process, &new, Some(&client(&new))));
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "what was open stays open");
 
     // What can not be used changes nothing.
     fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
     process.hang_up();
     process.wait_for_line("certificates could not be read again");
-    assert!(is_served(&process, &new, Some(&new.issue())));
+    assert!(is_served(&process, &new, Some(&client(&new))));
 }
 
 /// The one line of a start that is refused.
@@ -115,9 +124,9 @@ fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
 #[test]
 fn identities_that_are_none_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    let ours = Authority::new();
-    let identity = ours.issue();
-    let files = Files::write(folder.path(), &identity, &ours.pem);
+    let ours = Authority::new("ours");
+    let identity = ours.server();
+    let files = Files::write(folder.path(), &identity, &ours);
     let start = |clients: &str| refused(folder.path(), &files.settings(clients));
     let key = |content: &str, mode| {
         fs::set_permissions(&files.key, fs::Permissions::from_mode(0o600)).unwrap();
@@ -125,16 +134,16 @@ fn identities_that_are_none_stop_the_start() {
         fs::set_permissions(&files.key, fs::Permissions::from_mode(mode)).unwrap();
     };
     let prefix = "operation-gateway: tls:";
-    key(&identity.key, 0o640);
+    key(&identity.key_pem(), 0o640);
     let exposed =
         "the private key can not be read: the file `FOLDER/tls.key` has mode 0640; it must be 0600 or 0400";
     assert_eq!(start("off"), format!("{prefix} {exposed}"));
     key("no key", 0o600);
     assert_eq!(start("off"), format!("{prefix} the file `FOLDER/tls.key` has no PEM private key in it"));
-    key(&ours.issue().key, 0o600);
+    key(&ours.server().key_pem(), 0o600);
     let line = start("off");
     assert!(line.starts_with(&format!("{prefix} certificate and private key can not be used: ")), "{line}");
-    key(&identity.key, 0o600);
+    key(&identity.key_pem(), 0o600);
     fs::write(&files.clients, "nobody").unwrap();
     let line = start("required");
     assert_eq!(line, format!("{prefix} the file `FOLDER/clients.pem` is not a list of PEM certificates"));

@@ -22,7 +22,7 @@ pub(super) fn complete(document: &mut Value) {
             let Some(answer) = answer.as_object_mut() else { continue };
             let is_error = say_codes(status, answer);
             let mut names = if is_error { headers_of_error(status) } else { headers_of_answer(takes_body) };
-            if is_charged && matches!(status.as_str(), "200" | "429") {
+            if is_charged && matches!(status.as_str(), "200" | "403" | "429") {
                 names.extend(BUDGET);
             }
             answer.insert("headers".to_owned(), references(names));
@@ -117,7 +117,7 @@ fn headers() -> Value {
         },
         "RetryAfter": { "description": "Seconds", "required": true, "schema": digits },
         "RateLimitLimit": {
-            "description": "Submissions of this client at once; not on a replay", "schema": digits
+            "description": "Submissions of this client at once; only where one was charged, or refused for its budget", "schema": digits
         },
         "RateLimitRemaining": { "description": "How many of them are left", "schema": digits },
         "RateLimitReset": {

@@ -7,23 +7,36 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(crate) enum Evidence {
     /// Check documents against roots; settings have no part in it.
-    Verify { files: Vec<PathBuf>, trust: PathBuf, bundle: Option<PathBuf>, json: bool },
+    Verify(Verify),
     /// Print this deployment's roots.
     Roots,
+}
+
+/// What is checked, and against what.
+#[derive(Debug)]
+pub(crate) struct Verify {
+    /// One document: of one in pages all of them, oldest events first.
+    pub(crate) files: Vec<PathBuf>,
+    /// The roots.
+    pub(crate) trust: PathBuf,
+    /// The bundle whose component runs again.
+    pub(crate) bundle: Option<PathBuf>,
+    /// Whether the answer is one JSON object.
+    pub(crate) json: bool,
 }
 
 pub(crate) fn command(with_settings: fn(Command) -> Command) -> Command {
     Command::new("evidence")
         .about("Check an operation's evidence offline")
         .subcommand_required(true)
-        .subcommand(verify())
+        .subcommand(verify_command())
         .subcommand(with_settings(
             Command::new("roots")
                 .about("Print what readers of this deployment's evidence must believe beforehand"),
         ))
 }
 
-fn verify() -> Command {
+fn verify_command() -> Command {
     let path = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf));
     Command::new("verify")
         .about("Check everything that an evidence file or an audit log says")
@@ -55,10 +68,10 @@ pub(crate) fn parsed(matches: &ArgMatches) -> Option<Evidence> {
     if name == "roots" {
         return Some(Evidence::Roots);
     }
-    Some(Evidence::Verify {
+    Some(Evidence::Verify(Verify {
         files: leaf.get_many("files")?.cloned().collect(),
         trust: leaf.get_one::<PathBuf>("trust")?.clone(),
         bundle: leaf.get_one("bundle").cloned(),
         json: leaf.get_flag("json"),
-    })
+    }))
 }

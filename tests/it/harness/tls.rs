@@ -1,0 +1,84 @@
+//! The gateway's TLS: the files of its identity, and clients that believe it.
+
+use super::certificates::{Authority, Certified};
+use super::wire::PATIENCE;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::fs;
+use std::io::{Error, Result};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) type Secure = StreamOwned<ClientConnection, TcpStream>;
+
+/// Whom a client believes, and what it shows of itself.
+pub(crate) struct Trust {
+    root: CertificateDer<'static>,
+    shown: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+}
+
+impl Trust {
+    /// Believes servers of this authority.
+    pub(crate) fn new(servers: &Authority, shown: Option<&Certified>) -> Self {
+        let shown = shown.map(|client| (client.certificate.clone(), client.key()));
+        Self { root: servers.certificate(), shown }
+    }
+
+    fn config(&self) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        Arc::new(match &self.shown {
+            Some((certificate, key)) => {
+                config.with_client_auth_cert(vec![certificate.clone()], key.clone_key()).unwrap()
+            }
+            None => config.with_no_client_auth(),
+        })
+    }
+}
+
+/// A connection to a server on 127.0.0.1. The handshake is not done yet.
+pub(crate) fn connect(address: &str, trust: &Trust) -> Result<Secure> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let connection = ClientConnection::new(trust.config(), name).map_err(Error::other)?;
+    Ok(StreamOwned::new(connection, stream))
+}
+
+/// The files of a gateway's TLS identity.
+pub(crate) struct Files {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) clients: PathBuf,
+}
+
+impl Files {
+    /// Those of `identity`; clients are to be of the authority `clients`.
+    pub(crate) fn write(folder: &Path, identity: &Certified, clients: &Authority) -> Self {
+        let files = Self {
+            certificate: folder.join("tls.pem"),
+            key: folder.join("tls.key"),
+            clients: folder.join("clients.pem"),
+        };
+        identity.write(folder, "tls");
+        fs::write(&files.clients, clients.pem()).unwrap();
+        files
+    }
+
+    /// Settings of a gateway with this identity; `clients` as the setting has it.
+    pub(crate) fn settings<'a>(&'a self, clients: &'a str) -> Vec<(&'static str, &'a str)> {
+        let mut settings = vec![
+            ("tls_certificate", self.certificate.to_str().unwrap()),
+            ("tls_key", self.key.to_str().unwrap()),
+            ("tls_client_auth", clients),
+        ];
+        if clients != "off" {
+            settings.push(("tls_client_ca", self.clients.to_str().unwrap()));
+        }
+        settings
+    }
+}
