@@ -91,15 +91,15 @@ fn certificates_are_read_again_and_connections_stay() {
     let (old, new) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &old.server(), &old);
     let mut process = Process::start(folder.path(), None, &files.settings("required"));
-    let client = client(&old);
-    let mut open = connect(&process.address, &Trust::new(&old, Some(&client))).unwrap();
+    let treasury = client(&old);
+    let mut open = connect(&process.address, &Trust::new(&old, Some(&treasury))).unwrap();
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200);
 
     Files::write(folder.path(), &new.server(), &new);
-    assert!(is_served(&process, &old, Some(&client)), "nobody said so yet");
+    assert!(is_served(&process, &old, Some(&treasury)), "nobody said so yet");
     process.hang_up();
     process.wait_for_line("certificates were read again");
-    assert!(!is_served(&process, &old, Some(&client)), "the old authority's clients are out");
+    assert!(!is_served(&process, &old, Some(&treasury)), "the old authority's clients are out");
     assert!(is_served(&process, &new, Some(&client(&new))));
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "what was open stays open");
 

@@ -30,9 +30,14 @@ const KEYS = {
   EdDSA: ['ed25519', {}],
   RS512: ['rsa', { modulusLength: 2048 }],
 };
+// By way of PEM: to export as a JWK what was just generated waits for ever, one start in a hundred. Node 20 locks the key
+// meanwhile, and so does what generated it when it is collected in that moment.
+const privateKeyEncoding = { type: 'pkcs8', format: 'pem' };
+const publicKeyEncoding = { type: 'spki', format: 'pem' };
 const keys = Object.entries(KEYS).map(([alg, [kind, options]]) => {
-  const { privateKey } = crypto.generateKeyPairSync(kind, options);
-  return { ...privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: `${alg}-${crypto.randomUUID()}` };
+  const { privateKey } = crypto.generateKeyPairSync(kind, { ...options, privateKeyEncoding, publicKeyEncoding });
+  const jwk = crypto.createPrivateKey(privateKey).export({ format: 'jwk' });
+  return { ...jwk, alg, use: 'sig', kid: `${alg}-${crypto.randomUUID()}` };
 });
 
 function resourceServer(ctx, resource) {
