@@ -143,6 +143,22 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_member_without_a_value_is_no_json() {
+        struct Half;
+
+        impl Serialize for Half {
+            fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use ser::SerializeMap;
+                let mut map = serializer.serialize_map(None)?;
+                map.serialize_entry("whole", "it")?;
+                map.serialize_key("half")?;
+                map.end()
+            }
+        }
+        assert!(matches!(to_bytes(&[Half]), Err(CanonicalError::NotJson(_))));
+    }
+
     fn number_free_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

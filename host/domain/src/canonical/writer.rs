@@ -5,12 +5,29 @@ use serde::ser::{self, Serialize};
 use std::cmp::Ordering;
 use std::fmt::Display;
 
+/// Room for most of what is hashed, so that it is not moved while it grows.
+const BYTES_USUAL: usize = 1024;
+
 /// Canonical bytes in the making.
-#[derive(Default)]
 pub(super) struct Writer {
     pub(super) out: Vec<u8>,
     /// Room to sort in, kept from object to object.
     spare: Vec<u8>,
+    /// The members of every object that is not closed yet, those of the innermost last.
+    members: Vec<Member>,
+}
+
+/// Where a member stands, and where its name ends.
+struct Member {
+    start: usize,
+    name_end: usize,
+    end: usize,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self { out: Vec::with_capacity(BYTES_USUAL), spare: Vec::new(), members: Vec::new() }
+    }
 }
 
 impl Writer {
@@ -31,8 +48,8 @@ impl Writer {
     }
 
     fn members(&mut self, closing: &'static [u8]) -> Members<'_> {
-        let start = self.out.len();
-        Members { writer: self, start, entries: Vec::new(), closing }
+        let (start, first) = (self.out.len(), self.members.len());
+        Members { writer: self, start, first, closing }
     }
 
     /// `{"variant":`, to be closed by `}`.
@@ -64,63 +81,54 @@ impl List<'_> {
     }
 }
 
-/// An object in the making: its members stand one after the other from `start`, unsorted.
+/// An object in the making: its members stand one after the other from `start`, unsorted, and are the writer's from `first`.
 pub(super) struct Members<'a> {
     writer: &'a mut Writer,
     start: usize,
-    entries: Vec<Entry>,
+    first: usize,
     closing: &'static [u8],
-}
-
-/// Where a member's name ends (it begins where the member before it ended), and where the member ends.
-struct Entry {
-    name_end: usize,
-    end: usize,
 }
 
 impl Members<'_> {
     fn name<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), CanonicalError> {
+        let start = self.writer.out.len();
         name.serialize(&mut *self.writer)?;
-        self.entries.push(Entry { name_end: self.writer.out.len(), end: 0 });
+        let name_end = self.writer.out.len();
+        self.writer.members.push(Member { start, name_end, end: name_end });
         self.writer.out.push(b':');
         Ok(())
     }
 
     fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), CanonicalError> {
         value.serialize(&mut *self.writer)?;
-        if let Some(entry) = self.entries.last_mut() {
-            entry.end = self.writer.out.len();
+        if let Some(member) = self.writer.members.last_mut() {
+            member.end = self.writer.out.len();
         }
         Ok(())
     }
 
     /// Puts the members in the order of RFC 8785, section 3.2.3.
     fn close(self) -> Result<(), CanonicalError> {
+        let Writer { out, spare, members } = self.writer;
         // Where the unsorted members were, the sorted ones will be.
-        let mut unsorted = std::mem::take(&mut self.writer.spare);
-        unsorted.extend(self.writer.out.drain(self.start..));
-        let mut from = 0;
-        let mut members = Vec::with_capacity(self.entries.len());
-        for entry in &self.entries {
-            let (name_end, end) = (entry.name_end - self.start, entry.end - self.start);
-            let slices = (unsorted.get(from..name_end), unsorted.get(from..end));
-            let (Some(name), Some(member)) = slices else {
-                return Err(CanonicalError::NotJson("a member has no value".to_owned()));
-            };
-            members.push((name, member));
-            from = end;
+        spare.clear();
+        spare.extend(out.drain(self.start..));
+        let unsorted =
+            |from: usize, to: usize| spare.get(from - self.start..to - self.start).unwrap_or_default();
+        let own = members.get_mut(self.first..).unwrap_or_default();
+        if own.iter().any(|member| member.end <= member.name_end) {
+            return Err(CanonicalError::NotJson("a member has no value".to_owned()));
         }
-        members.sort_by(|(a, _), (b, _)| by_utf16(a, b));
-        self.writer.out.push(b'{');
-        for (index, (_, member)) in members.into_iter().enumerate() {
+        own.sort_by(|a, b| by_utf16(unsorted(a.start, a.name_end), unsorted(b.start, b.name_end)));
+        out.push(b'{');
+        for (index, member) in own.iter().enumerate() {
             if index > 0 {
-                self.writer.out.push(b',');
+                out.push(b',');
             }
-            self.writer.out.extend_from_slice(member);
+            out.extend_from_slice(unsorted(member.start, member.end));
         }
-        self.writer.out.extend_from_slice(self.closing);
-        unsorted.clear();
-        self.writer.spare = unsorted;
+        out.extend_from_slice(self.closing);
+        members.truncate(self.first);
         Ok(())
     }
 }
