@@ -53,7 +53,7 @@ fn a_payment_lives_its_whole_life_behind_a_proxy_that_knows_people_by_their_cert
 fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
-    let nobody = Trust { root: front.servers.certificate(), shown: None };
+    let nobody = Trust::new(&front.servers, None);
     let answer = forged(nothing()).send_tls(&front.proxy.address, &nobody).unwrap();
     assert_eq!(answer.status, 400, "{answer:?}");
     let elsewhere = Authority::new("Acme clients");
