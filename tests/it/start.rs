@@ -326,3 +326,13 @@ fn authentication_that_can_not_be_had() {
     let everybody = [("auth_mode", "trusted_headers"), ("trusted_proxies", "::/0")];
     assert!(start(&everybody).contains("setting `trusted_proxies` must be addresses and CIDR blocks"));
 }
+
+#[test]
+fn whoever_tells_it_to_stop_while_it_starts_is_heard() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::spawn(command(folder.path(), &[]));
+    process.wait_for_line("policy bundle active");
+    let (status, log) = process.terminate();
+    assert!(status.success(), "{status}: {log:#?}");
+    assert!(log.iter().any(|line| line.contains("operation-gateway stopped")), "{log:#?}");
+}

@@ -15,6 +15,7 @@ mod node_key;
 mod records;
 pub mod serve;
 pub mod settings;
+mod signals;
 mod telemetry;
 pub mod transport;
 

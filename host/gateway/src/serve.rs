@@ -2,6 +2,7 @@
 
 use crate::compose::{self, Gateway, StartError};
 use crate::settings::Settings;
+use crate::signals::Signals;
 use crate::transport::{Server, Tls};
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
@@ -10,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -22,9 +23,7 @@ use tokio::time::MissedTickBehavior;
 /// # Errors
 /// [`StartError`] when something could not be had; nothing is left half-started.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
-    // From here on SIGHUP means to look again, and not to end.
-    let (hangups, certificate_hangups) =
-        (signal(SignalKind::hangup()).ok(), signal(SignalKind::hangup()).ok());
+    let signals = Signals::listen();
     let policy = compose::open_policy(settings)?;
     let tls = settings.transport.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
@@ -36,7 +35,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let gateway = compose::open(settings, policy).await?;
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
-        told_to_stop().await;
+        signals.stop.told().await;
         let _nobody_listens = stop.send(true);
     });
     let reconciler =
@@ -44,10 +43,10 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let watcher = tokio::spawn(watch_policies(
         gateway.policies.clone(),
         settings.policy_watch,
-        hangups,
+        signals.policies,
         stopping.clone(),
     ));
-    let certificates = tokio::spawn(watch_certificates(tls.clone(), certificate_hangups, stopping.clone()));
+    let certificates = tokio::spawn(watch_certificates(tls.clone(), signals.certificates, stopping.clone()));
     let log_key = gateway.app.engine().log_key();
     let is_tls = tls.is_some();
     let limits = settings.transport.limits;
@@ -173,21 +172,6 @@ async fn watch_certificates(
 /// Waits for the word to stop; a sender that is gone has said it.
 async fn is_true(stopping: &mut watch::Receiver<bool>) {
     let _sender_gone = stopping.wait_for(|stop| *stop).await.map(|_| ());
-}
-
-async fn told_to_stop() {
-    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        }
-        (Err(error), _) | (_, Err(error)) => {
-            tracing::error!(%error, "signals cannot be received; stop the process with SIGKILL");
-            std::future::pending().await
-        }
-    }
 }
 
 impl Gateway {

@@ -45,6 +45,16 @@ impl Process {
         if let Some(failpoint) = failpoint {
             command.env("SVC_FAILPOINT", failpoint);
         }
+        let mut process = Self::spawn(command);
+        let listens = process.wait_for_line("operation-gateway listens");
+        let line: Value = serde_json::from_str(&listens).unwrap();
+        process.address = line["address"].as_str().unwrap().to_owned();
+        process.admin_address = line["admin_address"].as_str().map(str::to_owned);
+        process
+    }
+
+    /// While it starts.
+    pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (sender, lines) = channel();
@@ -55,12 +65,7 @@ impl Process {
                 }
             }
         });
-        let mut process = Self { child, address: String::new(), admin_address: None, lines, log: Vec::new() };
-        let listens = process.wait_for_line("operation-gateway listens");
-        let line: Value = serde_json::from_str(&listens).unwrap();
-        process.address = line["address"].as_str().unwrap().to_owned();
-        process.admin_address = line["admin_address"].as_str().map(str::to_owned);
-        process
+        Self { child, address: String::new(), admin_address: None, lines, log: Vec::new() }
     }
 
     /// The one line of a start that must be refused.
