@@ -126,6 +126,20 @@ impl Intent {
         }
     }
 
+    /// The child key that is to sign, where it is not the key itself.
+    #[must_use]
+    pub const fn bip32(&self) -> Option<&Bip32> {
+        match self {
+            Self::Payment(payment) => payment.bip32.as_ref(),
+            Self::AssetAction(_)
+            | Self::KeyCreate(_)
+            | Self::Refresh(_)
+            | Self::Reshare(_)
+            | Self::Rotate(_)
+            | Self::Recover(_) => None,
+        }
+    }
+
     /// The signing terms, for the two kinds that sign.
     #[must_use]
     pub const fn signing_terms(&self) -> Option<&SigningTerms> {

@@ -13,6 +13,7 @@
 
 mod approve;
 mod command;
+mod course;
 mod effect;
 mod evaluation;
 mod event;
@@ -33,6 +34,7 @@ pub(crate) use tests::samples;
 
 pub use approve::approval_is_open;
 pub use command::{Ask, Command, Refusal};
+pub use course::may_happen;
 pub use effect::{Action, Effect, EffectId, EffectStep, Failure, Outcome, SignatureResult};
 pub use evaluation::{Evaluation, evaluations};
 pub use event::{

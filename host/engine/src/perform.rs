@@ -121,20 +121,9 @@ impl Inner {
         operation: &Operation,
         key: Option<&CustodyKey>,
     ) -> Result<Option<Derivation>, String> {
-        match (&operation.intent, key) {
-            (Intent::Payment(payment), Some(key)) => {
-                payment.bip32.as_ref().map(|bip32| self.ports.nodes.derive(key, bip32)).transpose()
-            }
-            (
-                Intent::Payment(_)
-                | Intent::AssetAction(_)
-                | Intent::KeyCreate(_)
-                | Intent::Refresh(_)
-                | Intent::Reshare(_)
-                | Intent::Rotate(_)
-                | Intent::Recover(_),
-                _,
-            ) => Ok(None),
+        match (operation.intent.bip32(), key) {
+            (Some(bip32), Some(key)) => self.ports.nodes.derive(key, bip32).map(Some),
+            (Some(_) | None, _) => Ok(None),
         }
     }
 }

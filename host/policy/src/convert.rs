@@ -70,15 +70,7 @@ impl<'a> Owned<'a> {
             intent: self.intent(request.intent),
             participants: &self.participants,
             threshold: threshold(request.intent).map(|threshold| threshold.0),
-            bip32_path: match request.intent {
-                Intent::Payment(payment) => payment.bip32.as_ref().map(|child| child.path.as_str()),
-                Intent::AssetAction(_)
-                | Intent::KeyCreate(_)
-                | Intent::Refresh(_)
-                | Intent::Reshare(_)
-                | Intent::Rotate(_)
-                | Intent::Recover(_) => None,
-            },
+            bip32_path: request.intent.bip32().map(|child| child.path.as_str()),
             approvals,
         }
     }

@@ -123,3 +123,30 @@ async fn a_flipped_byte_is_found() {
     }
     assert!(n_found > 500 && n_unread > 10, "{n_found} found, {n_unread} no JSON");
 }
+
+/// Whoever has the log's key can write a chain that holds. What it tells must still be a life that an operation can have:
+/// otherwise a second decision could stand under the first one's approvals.
+#[tokio::test]
+async fn a_history_that_no_gateway_writes_is_named() {
+    let (evidence, roots) = evidence().await;
+    let events = evidence["events"].as_array().unwrap().clone();
+    let mut n_told = 0;
+    for (index, entry) in events.iter().enumerate() {
+        let mut written = evidence.clone();
+        let seq = events.len() + 1;
+        let previous = evidence["record_root"].as_str().unwrap().parse().unwrap();
+        let hash = gateway_domain::evidence::event_hash(previous, &entry["event"]).unwrap();
+        let mut again = entry.clone();
+        (again["seq"], again["event_hash"]) = (json!(seq), json!(hash));
+        written["events"].as_array_mut().unwrap().push(again);
+        (written["record_root"], written["total_events"]) = (json!(hash), json!(seq));
+        let report = verify(&written, &roots);
+        let at = format!("/events/{}/event/change/type", events.len());
+        let kind = entry["event"]["change"]["type"].as_str().unwrap();
+        let told = report.findings().find(|finding| finding.at == at);
+        let told = told.unwrap_or_else(|| panic!("event {index}, `{kind}`, may happen again"));
+        assert!(told.what.contains("can not happen to an operation that is `published`"), "{told}");
+        n_told += 1;
+    }
+    assert!(n_told >= 12, "{n_told} events");
+}

@@ -103,6 +103,24 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
     assert!(Roots::new(RootsFile { approvers: None, ..asks }).is_err());
 }
 
+/// Where approvals must be signed, none at all is no way around.
+#[tokio::test]
+async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
+    let world = World::with(&[("required_approvals", "0")]).await;
+    let operation = crate::harness::samples::submitted(&world, &payment("nobody")).await;
+    world.post_nothing(&path(&operation, "/execute")).await.ok();
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let roots = world.roots().await;
+    let report = verified(&evidence, roots.clone());
+    assert!(report.holds());
+    assert_open(&report, "nobody approved");
+    let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
+    let asks =
+        RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
+    let found: Vec<_> = verified(&evidence, asks).findings().map(ToString::to_string).collect();
+    assert!(found.len() == 1 && found[0].contains("no approver signed for it"), "{found:?}");
+}
+
 /// One signed, one not: each is what it is.
 #[tokio::test]
 async fn what_is_signed_in_part_is_told_apart() {

@@ -104,6 +104,13 @@ fn bound(
             digest.to_string(),
         );
     }
+    let child = |is_child: bool| if is_child { "a child key" } else { "the key itself" }.to_owned();
+    same(
+        "derivation",
+        "what signs",
+        child(decision.derivation.is_some()),
+        child(operation.intent.bip32().is_some()),
+    );
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
         same(
             "approvals_root",

@@ -6,7 +6,7 @@ use crate::approval::Approvers;
 use crate::approval::testing::{entry, key, key_entry, registry};
 use crate::intent::Intent;
 use crate::operation::{
-    Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, replay,
+    Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_happen, replay,
 };
 use crate::receipt::attested;
 use crate::receipt::tests::check_receipts;
@@ -84,6 +84,11 @@ fn enough_nodes_confirmed(machine: &Machine) {
         let n_holders = nodes.intersection(&plan.holders).count();
         assert!(n_holders >= plan.n_holders_required, "too few holders confirmed: {last:?}");
     }
+}
+
+/// What is written is what a reader takes for the order of a life.
+pub(crate) fn happens_in_order(before: &Operation, event: &Event) {
+    assert!(may_happen(before, &event.change), "{:?} in {:?}", event.change, before.phase);
 }
 
 /// Whoever has the events and the nodes' keys can check every receipt, and nobody who had to act is missing.

@@ -72,6 +72,7 @@ impl Machine {
         let events = decide(&self.operation, &Command { at: self.now, ask })?;
         let n_events = events.len();
         for event in events {
+            invariants::happens_in_order(&self.operation, &event);
             invariants::receipts_hold(&self.operation, &event);
             self.operation = evolve(self.operation.clone(), &event);
             self.log.push(event);

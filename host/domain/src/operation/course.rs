@@ -1,0 +1,45 @@
+//! The order of a life, for readers who trust no writer: what may happen in which phase.
+//!
+//! The gateway needs no such rule: what it writes comes out of `decide`. A history that somebody else shows does not.
+
+use super::{Change, Operation, Phase};
+
+/// Whether this can be the next change of the operation. The crash simulation holds every event of its lives to it.
+#[must_use]
+pub const fn may_happen(operation: &Operation, change: &Change) -> bool {
+    let phase = &operation.phase;
+    match change {
+        // The first event, and no other.
+        Change::Submitted(_) => false,
+        Change::ApprovalRequested { .. } => matches!(phase, Phase::Submitted),
+        Change::ApprovalRecorded { .. } => matches!(phase, Phase::PendingApproval),
+        Change::QuorumReached => matches!(phase, Phase::Submitted | Phase::PendingApproval),
+        Change::LateApprovalRecorded { .. } => !matches!(phase, Phase::Submitted | Phase::PendingApproval),
+        Change::DecisionSigned { .. } => matches!(phase, Phase::Deciding),
+        Change::AdmissionApplied { .. } => matches!(phase, Phase::Applying),
+        Change::ExecutionRequested { .. } => matches!(phase, Phase::Admitted),
+        Change::ReceiptMaterialized { .. } => matches!(phase, Phase::Materializing),
+        Change::CeremonyStarted { .. } => matches!(phase, Phase::ReceiptMaterialized),
+        Change::AttemptLost { .. } | Change::EpochDecided { .. } | Change::Aborted { .. } => {
+            matches!(phase, Phase::Preparing { .. })
+        }
+        Change::EpochAcked { .. } => matches!(phase, Phase::Committing { .. }),
+        Change::Executed { signature: Some(_), .. } => matches!(phase, Phase::Preparing { .. }),
+        Change::Executed { signature: None, .. } => matches!(phase, Phase::Committing { .. }),
+        Change::PublicationRequested { .. } => matches!(phase, Phase::Executed),
+        Change::Published { .. } => matches!(phase, Phase::Publishing),
+        Change::ExternallyExported(_) => matches!(phase, Phase::Published),
+        Change::Failed { .. } => matches!(
+            phase,
+            Phase::PendingApproval
+                | Phase::Deciding
+                | Phase::Applying
+                | Phase::Admitted
+                | Phase::Materializing
+                // A signature leaves nothing with the nodes that would have to be discarded first.
+                | Phase::Preparing { .. }
+                | Phase::Discarding
+        ),
+        Change::ReplayNoted { .. } | Change::RecoveryRecorded(_) => !matches!(phase, Phase::Submitted),
+    }
+}
