@@ -138,7 +138,9 @@ fn a_production_gateway_starts_in_every_mode_that_authenticates() {
             [("profile", "production"), ("log_origin", "operation-gateway.local/log"), ("log", "trace")];
         let process = site.start_with(&[&production[..], &given].concat(), None);
         assert!(call(&process, "").starts_with("HTTP/1.1 401 "), "{mode:?}");
-        let identity = "x-client-id: desk\r\nx-subject-id: alice\r\nx-scopes: audit.read\r\n";
+        let nowhere = "x-client-id: desk\r\nx-subject-id: alice\r\nx-scopes: audit.read\r\n";
+        assert!(call(&process, nowhere).starts_with("HTTP/1.1 401 "), "{mode:?}: of no tenant");
+        let identity = &format!("{nowhere}x-tenant: acme\r\n");
         let token = issuer.token(&claims(who("alice", "audit.read")));
         let with_headers = call(&process, identity);
         let with_token = call(&process, &format!("authorization: Bearer {token}\r\n"));

@@ -2,7 +2,7 @@
 
 use crate::credentials::{bearer_token, client_certificate};
 use crate::headers::identity;
-use crate::{Addresses, Identity, Introspection, Jwks, Peer, Principal, Unauthenticated};
+use crate::{Addresses, Identity, Introspection, Jwks, Peer, Principal, TokenFault, Unauthenticated};
 use gateway_domain::ids::Hex32;
 use http::HeaderMap;
 
@@ -11,6 +11,8 @@ pub struct Authenticator {
     mode: Mode,
     /// Whose word is taken about who calls, or about the certificate of whoever does.
     trusted_proxies: Addresses,
+    /// Whether a caller without a tenant is nobody, instead of one of the tenant `default`.
+    requires_tenant: bool,
 }
 
 enum Mode {
@@ -28,25 +30,37 @@ impl Authenticator {
     /// The development bypass.
     #[must_use]
     pub fn bypass() -> Self {
-        Self { mode: Mode::Bypass, trusted_proxies: Addresses::default() }
+        Self::of(Mode::Bypass, Addresses::default())
     }
 
     /// Identity headers, from these addresses alone.
     #[must_use]
     pub const fn trusted_headers(trusted_proxies: Addresses) -> Self {
-        Self { mode: Mode::TrustedHeaders, trusted_proxies }
+        Self::of(Mode::TrustedHeaders, trusted_proxies)
     }
 
     /// Signed tokens. The proxies may say which certificate the client has.
     #[must_use]
     pub fn jwks(jwks: Jwks, trusted_proxies: Addresses) -> Self {
-        Self { mode: Mode::Jwks(Box::new(jwks)), trusted_proxies }
+        Self::of(Mode::Jwks(Box::new(jwks)), trusted_proxies)
     }
 
     /// Tokens that the identity provider knows. The proxies may say which certificate the client has.
     #[must_use]
     pub const fn introspection(introspection: Introspection, trusted_proxies: Addresses) -> Self {
-        Self { mode: Mode::Introspection(introspection), trusted_proxies }
+        Self::of(Mode::Introspection(introspection), trusted_proxies)
+    }
+
+    const fn of(mode: Mode, trusted_proxies: Addresses) -> Self {
+        Self { mode, trusted_proxies, requires_tenant: false }
+    }
+
+    /// The same, and every caller must have a tenant: where the claim or the header is missing, nobody meets in `default`. The
+    /// bypass asks nobody.
+    #[must_use]
+    pub const fn requiring_tenant(mut self, requires_tenant: bool) -> Self {
+        self.requires_tenant = requires_tenant;
+        self
     }
 
     /// Whether nobody has to say who they are.
@@ -80,7 +94,21 @@ impl Authenticator {
                 introspection.identity(bearer_token(headers)?, certificate()?).await?
             }
         };
+        if self.requires_tenant && caller.tenant.is_none() {
+            return Err(self.without_tenant());
+        }
         Ok(Principal::Identified(caller))
+    }
+
+    const fn without_tenant(&self) -> Unauthenticated {
+        match &self.mode {
+            Mode::Bypass | Mode::TrustedHeaders => {
+                Unauthenticated::Required("the proxy must say of which tenant the caller is")
+            }
+            Mode::Jwks(_) | Mode::Introspection(_) => {
+                Unauthenticated::InvalidToken(TokenFault::Claim("tenant"))
+            }
+        }
     }
 
     fn told_by_proxy(

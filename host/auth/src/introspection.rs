@@ -6,8 +6,9 @@
 
 mod answers;
 mod question;
+mod turns;
 
-use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_WITHIN, QUESTIONS_MAX};
+use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_WITHIN, QUESTIONS_AGAIN_MAX, QUESTIONS_MAX};
 use crate::provider::{ProviderFault, chain};
 use crate::{ClaimRules, Claims, ClientSecret, Clock, Identity, Provider, TokenFault, Unauthenticated};
 use answers::{Answers, Found, TokenHash};
@@ -15,8 +16,9 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use http::HeaderValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
+use turns::Turns;
 use zeroize::Zeroizing;
 
 /// What tokens are asked about with.
@@ -42,7 +44,10 @@ struct Shared {
     rules: ClaimRules,
     clock: Clock,
     answers: Mutex<Answers>,
-    questions: Semaphore,
+    /// For tokens of which nothing is known.
+    first_turns: Turns,
+    /// For those that were active when they were asked about last.
+    further_turns: Turns,
     health: Mutex<Health>,
     /// Held by whoever asks for the readiness probe's sake.
     probe: tokio::sync::Mutex<()>,
@@ -62,6 +67,7 @@ type Verdict = Result<Arc<Claims>, Refused>;
 enum Refused {
     Token(TokenFault),
     Silent,
+    Busy,
 }
 
 impl From<Refused> for Unauthenticated {
@@ -71,6 +77,7 @@ impl From<Refused> for Unauthenticated {
             Refused::Silent => {
                 Self::Unavailable("the identity provider does not say whether the token is active")
             }
+            Refused::Busy => Self::Unavailable("too many other tokens are being asked about"),
         }
     }
 }
@@ -89,7 +96,8 @@ impl Introspection {
             rules,
             clock,
             answers: Mutex::default(),
-            questions: Semaphore::new(QUESTIONS_MAX),
+            first_turns: Turns::new(QUESTIONS_MAX),
+            further_turns: Turns::new(QUESTIONS_AGAIN_MAX),
             health: Mutex::default(),
             probe: tokio::sync::Mutex::default(),
         })))
@@ -117,7 +125,7 @@ impl Introspection {
         let is_silent = match self.0.known_health() {
             Some(is_silent) => is_silent,
             // About no token: whatever the provider says of it, it has answered.
-            None => matches!(self.0.ask("probe").await, Err(Refused::Silent)),
+            None => matches!(self.0.ask("probe", &self.0.further_turns).await, Err(Refused::Silent)),
         };
         if is_silent { Err("the identity provider does not answer") } else { Ok(()) }
     }
@@ -139,9 +147,9 @@ impl Shared {
         let mut verdict = match found {
             Found::Active(claims) => return Ok(claims),
             Found::Asked(verdict) => verdict,
-            Found::Nothing(told) => {
+            Found::Nothing { told, was_active } => {
                 let verdict = told.subscribe();
-                let question = Question { shared: Arc::clone(self), hash, told };
+                let question = Question { shared: Arc::clone(self), hash, told, was_active };
                 let token = Zeroizing::new(token.to_owned());
                 tokio::spawn(async move { question.settle(&token).await });
                 verdict
@@ -152,12 +160,10 @@ impl Shared {
     }
 
     /// One question to the provider.
-    async fn ask(&self, token: &str) -> Verdict {
-        let asked = async {
-            let _one_of_few = self.questions.acquire().await;
-            question::ask(&self.provider, &self.authorization, token).await
-        };
-        // Whoever waits for his turn waits no longer than for an answer.
+    async fn ask(&self, token: &str, turns: &Turns) -> Verdict {
+        // That nobody asked says nothing of the provider.
+        let _turn = turns.take().await.ok_or(Refused::Busy)?;
+        let asked = question::ask(&self.provider, &self.authorization, token);
         let answer = timeout(PROVIDER_WITHIN, asked).await.unwrap_or(Err(ProviderFault::Late));
         let now = (self.clock)();
         *lock(&self.health) = Health { answered_at: Some(now), is_silent: answer.is_err() };
@@ -177,17 +183,24 @@ struct Question {
     shared: Arc<Shared>,
     hash: TokenHash,
     told: watch::Sender<Option<Verdict>>,
+    was_active: bool,
 }
 
 impl Question {
     async fn settle(self, token: &str) {
         let asked_at = (self.shared.clock)();
-        let verdict = self.shared.ask(token).await;
-        if let Ok(claims) = &verdict {
-            // From when it was asked: how long the answer was under way is not to be believed on top.
-            let until_ms =
-                asked_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
-            lock(&self.shared.answers).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), asked_at);
+        let shared = &self.shared;
+        let turns = if self.was_active { &shared.further_turns } else { &shared.first_turns };
+        let verdict = shared.ask(token, turns).await;
+        match &verdict {
+            Ok(claims) => {
+                // From when it was asked: how long the answer was under way is not to be believed on top.
+                let until_ms =
+                    asked_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
+                lock(&shared.answers).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), asked_at);
+            }
+            Err(Refused::Token(_)) => lock(&shared.answers).forget(self.hash),
+            Err(Refused::Silent | Refused::Busy) => {}
         }
         self.told.send_replace(Some(verdict));
     }

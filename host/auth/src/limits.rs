@@ -39,6 +39,10 @@ pub const FIRST_FETCH_EVERY_MS: u64 = 5_000;
 /// withdrawn does not live on here.
 pub const REFRESH_EVERY_MS: u64 = 300_000;
 
+/// How old keys may get before whoever comes waits until they were fetched again: nobody came for a while, and what the
+/// provider has withdrawn meanwhile is not known.
+pub const STALE_AFTER_MS: u64 = 2 * REFRESH_EVERY_MS;
+
 /// Longest answer about one token, bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -48,8 +52,14 @@ pub const ACTIVE_FOR_MS: u64 = 30_000;
 /// Most tokens that are remembered as active.
 pub const ACTIVE_TOKENS_MAX: usize = 4_096;
 
-/// Most questions to the identity provider at a time: it has other customers.
-pub const QUESTIONS_MAX: usize = 64;
+/// Most questions to the identity provider at a time about tokens that were not active lately: it has other customers.
+pub const QUESTIONS_MAX: usize = 48;
+
+/// The same about tokens that were: whoever sends tokens that he made up takes none of these turns.
+pub const QUESTIONS_AGAIN_MAX: usize = 16;
+
+/// Most questions that wait for their turn, of either kind. A provider that answers within 100 ms answers them in half a second.
+pub const QUESTIONS_WAITING_MAX: usize = 256;
 
 /// How often the provider is asked for the readiness probe's sake, which anybody may cause.
 pub const PROBE_EVERY_MS: u64 = 5_000;

@@ -18,6 +18,10 @@ use std::sync::Arc;
 /// # Errors
 /// [`StartError`] naming the file that is wrong, never what is in it.
 pub(crate) fn open(settings: &Settings) -> Result<Authenticator, StartError> {
+    of_mode(settings).map(|authenticator| authenticator.requiring_tenant(settings.tenant_required))
+}
+
+fn of_mode(settings: &Settings) -> Result<Authenticator, StartError> {
     let clock: Clock = Arc::new(|| SystemClock.now());
     match &settings.auth {
         Auth::Bypass => Ok(Authenticator::bypass()),

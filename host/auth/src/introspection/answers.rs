@@ -18,11 +18,24 @@ pub(super) fn hash(token: &str) -> TokenHash {
 
 #[derive(Default)]
 pub(super) struct Answers {
-    active: BTreeMap<TokenHash, (Arc<Claims>, EpochMs)>,
+    active: BTreeMap<TokenHash, Active>,
     /// The same, by their ends: the first to end are the first to be forgotten.
     // INVARIANT: one entry here for each in `active`; `remember` and `forget` keep it.
     ends: BTreeSet<(EpochMs, TokenHash)>,
     asked: BTreeMap<TokenHash, watch::Receiver<Option<Verdict>>>,
+}
+
+struct Active {
+    claims: Arc<Claims>,
+    since: EpochMs,
+    until: EpochMs,
+}
+
+impl Active {
+    /// A clock that was put back says nothing of how long ago it was.
+    fn holds(&self, now: EpochMs) -> bool {
+        self.since <= now && now < self.until
+    }
 }
 
 /// What there is about a token.
@@ -32,28 +45,32 @@ pub(super) enum Found {
     /// Somebody is asking.
     Asked(watch::Receiver<Option<Verdict>>),
     /// Nothing: whoever asks tells the others here.
-    Nothing(watch::Sender<Option<Verdict>>),
+    Nothing {
+        told: watch::Sender<Option<Verdict>>,
+        /// Whether it was active when it was asked about last.
+        was_active: bool,
+    },
 }
 
 impl Answers {
     pub(super) fn find(&mut self, hash: TokenHash, now: EpochMs) -> Found {
-        match self.active.get(&hash) {
-            Some((claims, until)) if now < *until => return Found::Active(Arc::clone(claims)),
-            Some(_) => self.forget(hash),
-            None => {}
-        }
+        let was_active = match self.active.get(&hash) {
+            Some(active) if active.holds(now) => return Found::Active(Arc::clone(&active.claims)),
+            known => known.is_some(),
+        };
         if let Some(verdict) = self.asked.get(&hash) {
             return Found::Asked(verdict.clone());
         }
         let (told, verdict) = watch::channel(None);
         self.asked.insert(hash, verdict);
-        Found::Nothing(told)
+        Found::Nothing { told, was_active }
     }
 
     /// Remembers an active token until then.
     pub(super) fn remember(&mut self, hash: TokenHash, claims: Arc<Claims>, until: EpochMs, now: EpochMs) {
         self.forget(hash);
-        if until <= now {
+        let active = Active { claims, since: now, until };
+        if !active.holds(now) {
             return;
         }
         while self.active.len() >= ACTIVE_TOKENS_MAX
@@ -61,7 +78,7 @@ impl Answers {
         {
             self.forget(first);
         }
-        self.active.insert(hash, (claims, until));
+        self.active.insert(hash, active);
         self.ends.insert((until, hash));
     }
 
@@ -70,9 +87,10 @@ impl Answers {
         self.asked.remove(&hash);
     }
 
-    fn forget(&mut self, hash: TokenHash) {
-        if let Some((_, until)) = self.active.remove(&hash) {
-            self.ends.remove(&(until, hash));
+    /// It is not active any more.
+    pub(super) fn forget(&mut self, hash: TokenHash) {
+        if let Some(active) = self.active.remove(&hash) {
+            self.ends.remove(&(active.until, hash));
         }
     }
 }
@@ -102,15 +120,28 @@ mod tests {
         found
     }
 
+    fn was_active(answers: &mut Answers, hash: TokenHash, now: u64) -> bool {
+        let found = matches!(answers.find(hash, EpochMs(now)), Found::Nothing { was_active: true, .. });
+        answers.settled(hash);
+        found
+    }
+
     #[test]
     fn what_is_active_is_so_until_its_end_and_not_at_it() {
         let mut answers = Answers::default();
         answers.remember([1; 32], claims(), EpochMs(100), EpochMs(0));
         assert!(is_active(&mut answers, [1; 32], 99) && !is_active(&mut answers, [2; 32], 99));
         assert!(!is_active(&mut answers, [1; 32], 100));
-        assert_eq!((answers.active.len(), answers.ends.len()), (0, 0));
+        assert!(was_active(&mut answers, [1; 32], 100) && !was_active(&mut answers, [2; 32], 100));
         answers.remember([1; 32], claims(), EpochMs(100), EpochMs(100));
-        assert!(answers.active.is_empty());
+        assert_eq!((answers.active.len(), answers.ends.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_clock_that_is_put_back_makes_nothing_active_for_longer() {
+        let mut answers = Answers::default();
+        answers.remember([1; 32], claims(), EpochMs(30_050), EpochMs(50));
+        assert!(is_active(&mut answers, [1; 32], 50) && !is_active(&mut answers, [1; 32], 49));
     }
 
     #[test]
@@ -129,11 +160,11 @@ mod tests {
     #[test]
     fn one_asks_and_the_others_wait() {
         let mut answers = Answers::default();
-        let Found::Nothing(told) = answers.find([1; 32], EpochMs(0)) else { panic!() };
+        let Found::Nothing { told, was_active: false } = answers.find([1; 32], EpochMs(0)) else { panic!() };
         let Found::Asked(verdict) = answers.find([1; 32], EpochMs(0)) else { panic!() };
         told.send_replace(Some(Ok(claims())));
         assert!(verdict.borrow().is_some());
         answers.settled([1; 32]);
-        assert!(matches!(answers.find([1; 32], EpochMs(0)), Found::Nothing(_)));
+        assert!(matches!(answers.find([1; 32], EpochMs(0)), Found::Nothing { .. }));
     }
 }

@@ -1,13 +1,14 @@
 //! The issuer's keys, as they were last seen.
 //!
-//! Whoever has a token under a known key never waits for anything. An unknown name has the keys fetched again, at most
+//! Whoever has a token under a known key waits for nothing, unless nobody came for so long that the keys may have been
+//! withdrawn meanwhile. An unknown name has the keys fetched again, at most
 //! once a minute and by one task for all who wait: whoever invents names neither reaches the provider more often than
 //! that, nor delays anybody else. A fetch outlives the request that caused it, so that hanging up saves nobody his turn.
 
 use super::source::KeySource;
 use crate::Clock;
 use crate::jose::{Key, KeySet};
-use crate::limits::{FIRST_FETCH_EVERY_MS, REFETCH_EVERY_MS, REFRESH_EVERY_MS};
+use crate::limits::{FIRST_FETCH_EVERY_MS, REFETCH_EVERY_MS, REFRESH_EVERY_MS, STALE_AFTER_MS};
 use crate::provider::chain;
 use gateway_domain::time::EpochMs;
 use std::sync::Arc;
@@ -56,8 +57,13 @@ impl State {
         !self.is_fetching && self.asked_at.is_none_or(|at| has_passed(at, now, every_ms))
     }
 
-    fn is_old(&self, now: EpochMs) -> bool {
-        self.keys.as_ref().is_none_or(|(_, at)| has_passed(*at, now, REFRESH_EVERY_MS))
+    fn is_older_than(&self, ms: u64, now: EpochMs) -> bool {
+        self.keys.as_ref().is_none_or(|(_, at)| has_passed(*at, now, ms))
+    }
+
+    /// Whether the keys are old because nobody asked for them, and not because they could not be had.
+    fn is_stale(&self, now: EpochMs) -> bool {
+        !self.failed && self.is_older_than(STALE_AFTER_MS, now)
     }
 }
 
@@ -75,13 +81,17 @@ impl KeyCache {
     /// The key of this name.
     pub(super) async fn key(&self, id: &str) -> Result<Arc<Key>, Missing> {
         let now = (self.0.clock)();
-        if let Some(key) = self.0.known(id, now) {
-            if self.0.state.borrow().is_old(now) {
-                self.0.fetch_when_due(now);
-            }
+        let known = self.0.known(id, now);
+        let (is_old, is_stale) = {
+            let state = self.0.state.borrow();
+            (state.is_older_than(REFRESH_EVERY_MS, now), state.is_stale(now))
+        };
+        if known.is_none() || is_old {
+            self.0.fetch_when_due(now);
+        }
+        if let Some(key) = known.filter(|_| !is_stale) {
             return Ok(key);
         }
-        self.0.fetch_when_due(now);
         self.0.settled().await;
         let now = (self.0.clock)();
         self.0.known(id, now).ok_or_else(|| {

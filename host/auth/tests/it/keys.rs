@@ -1,9 +1,10 @@
 //! The issuer's keys: had, kept, withdrawn, and not to be had.
 
 use crate::jwks::{authenticator, published};
-use crate::support::{HOUR_MS, Time, bearer, claims, eventually, jwks, no_proxies};
+use crate::support::{HOUR_MS, Time, bearer, claims, eventually, jwks, no_proxies, peer};
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
 use gateway_auth::{Authenticator, Identity, KeySource, TokenFault, Unauthenticated};
+use http::HeaderMap;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -160,6 +161,57 @@ async fn a_key_that_is_withdrawn_is_gone_within_minutes() {
     assert!(is_unavailable(&bearer(&authenticator, &old).await));
     assert!(is_unavailable(&bearer(&authenticator, &new).await));
     assert!(authenticator.check().await.is_err());
+}
+
+/// Where the claim has another name than was set, all tenants would meet in one.
+#[tokio::test]
+async fn a_caller_without_a_tenant_is_nobody_where_one_is_required() {
+    let issuer = Issuer::with_one("k1");
+    let fake = FakeProvider::start(published(&issuer));
+    let authenticator = authenticator(&fake, &Time::new());
+    let mut of_tenant = claims();
+    of_tenant["tenant"] = json!("acme");
+    let [without, with] = [claims(), of_tenant].map(|claims| issuer.signer("k1").token(&claims));
+    assert!(bearer(&authenticator, &without).await.is_ok());
+    let authenticator = authenticator.requiring_tenant(true);
+    let refused = bearer(&authenticator, &without).await;
+    assert!(
+        matches!(refused, Err(Unauthenticated::InvalidToken(TokenFault::Claim("tenant")))),
+        "{refused:?}"
+    );
+    assert!(bearer(&authenticator, &with).await.is_ok());
+    let proxy = Authenticator::trusted_headers("192.0.2.7".parse().unwrap()).requiring_tenant(true);
+    for (tenant, is_somebody) in [(None, false), (Some("acme"), true)] {
+        let mut headers = HeaderMap::new();
+        let all = [("x-client-id", Some("desk")), ("x-subject-id", Some("alice")), ("x-tenant", tenant)];
+        for (name, value) in all.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            headers.insert(name, value.parse().unwrap());
+        }
+        let told = proxy.authenticate(&headers, Some(&peer("192.0.2.7"))).await;
+        assert_eq!(told.is_ok(), is_somebody, "{told:?}");
+    }
+}
+
+/// Nobody comes for a night, and with the first who does comes the holder of a key that was withdrawn meanwhile.
+#[tokio::test]
+async fn a_key_that_is_withdrawn_while_nobody_comes_lets_nobody_in() {
+    let issuer = Issuer { signers: vec![Signer::new("ES256", "old"), Signer::new("ES256", "new")] };
+    let fake = FakeProvider::start(published(&issuer));
+    let time = Time::new();
+    let authenticator = authenticator(&fake, &time);
+    let (old, new) = (issuer.signer("old").token(&claims()), issuer.signer("new").token(&claims()));
+    assert!(bearer(&authenticator, &old).await.is_ok());
+    fake.behave(Behaviour::Answers(200, json!({ "keys": [issuer.signer("new").jwk()] }).to_string()));
+    time.pass(600_000);
+    assert!(is_unknown(&bearer(&authenticator, &old).await), "the first after the night is let in");
+    assert!(bearer(&authenticator, &new).await.is_ok());
+    // The provider does not answer: what is known goes on, and nobody waits for a provider that is known to be silent.
+    fake.behave(Behaviour::Answers(500, String::new()));
+    time.pass(600_000);
+    assert!(bearer(&authenticator, &new).await.is_ok());
+    let n_asked = fake.requests().len();
+    assert!(bearer(&authenticator, &new).await.is_ok());
+    assert_eq!(fake.requests().len(), n_asked);
 }
 
 #[tokio::test]

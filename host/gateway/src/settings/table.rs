@@ -202,11 +202,13 @@ pub const SETTINGS: &[Setting] = &[
         "Where tokens have the calling system, the first that is there; a name with / in front is a JSON pointer",
     ),
     both("token_roles_claim", "roles", "CLAIM", "Where tokens have the caller's roles"),
-    both(
-        "token_tenant_claim",
-        "tenant",
-        "CLAIM",
-        "Where tokens have the tenant; those that have none are of `default`",
+    both("token_tenant_claim", "tenant", "CLAIM", "Where tokens have the tenant"),
+    each(
+        "tenant_required",
+        "false",
+        Some("true"),
+        "true|false",
+        "Whether a caller without a tenant is refused; else it is of the tenant `default`, with all others that have none",
     ),
     both("introspection_url", "", "URL", "Where tokens are asked about: https, or http on loopback"),
     both("introspection_client_id", "", "TEXT", "Who the gateway is to the identity provider"),
@@ -239,7 +241,7 @@ pub const SETTINGS: &[Setting] = &[
         "approvers_file",
         "",
         "FILE",
-        "Registry of the approvers' public keys; read at start, and empty while signed_approvals is off",
+        "Registry of the approvers' public keys; read at start and on SIGHUP, and empty while signed_approvals is off",
     ),
     each("permitted_recipients", "*", Some(""), "ACCOUNT,...", "Accounts that may be paid; * is any"),
     each(
