@@ -4,6 +4,7 @@
 //! first. The queue before them is bounded: a bundle that is always too long costs its own callers, and nobody's memory.
 
 use crate::limits::HEAVY_EVALUATIONS_WAITING_MAX;
+use gateway_domain::policy::Moment;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,23 @@ const NICE: i32 = 19;
 #[derive(Debug)]
 pub(crate) struct Apart {
     jobs: SyncSender<Job>,
+}
+
+/// Who waits for whom. Questions that decide nothing cost nothing and are asked by anybody: they queue on a way of their own, so
+/// that no number of them, and nothing they say, holds up a decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lane {
+    Decisions,
+    Previews,
+}
+
+impl Lane {
+    pub(crate) const fn of(moment: Moment) -> Self {
+        match moment {
+            Moment::Submit | Moment::Approval | Moment::Admission => Self::Decisions,
+            Moment::Preview => Self::Previews,
+        }
+    }
 }
 
 /// Everybody is busy, and enough are waiting.

@@ -1,5 +1,6 @@
 //! One loaded bundle, ready to judge: linked once, then a fresh store and instance for every evaluation.
 
+use crate::apart::Lane;
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
 use crate::bundle::{Bundle, BundleError, Declaration, World};
@@ -19,7 +20,7 @@ use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use wasmtime::Store;
 
 /// What one evaluation gave.
@@ -45,8 +46,7 @@ pub struct Evaluator {
     fuel_max: u64,
     memory_bytes_max: usize,
     not_after: Option<EpochMs>,
-    /// Whether the last evaluation with all its fuel needed more than the first attempt has.
-    heavy: AtomicBool,
+    heavy: [AtomicBool; 2],
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -94,7 +94,7 @@ impl Evaluator {
             fuel_max: limits.fuel,
             memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
             not_after: bundle.manifest().not_after_ms.map(EpochMs),
-            heavy: AtomicBool::new(false),
+            heavy: Default::default(),
         };
         linked.describe().map_err(BundleError::Describe)?;
         Ok(linked)
@@ -140,13 +140,14 @@ impl Evaluator {
         self.fuel_max
     }
 
-    /// Whether an evaluation is likely to need a thread of its own.
-    pub(crate) fn is_heavy(&self) -> bool {
-        self.heavy.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_heavy(&self, heavy: bool) {
-        self.heavy.store(heavy, Ordering::Relaxed);
+    /// Whether an evaluation is likely to need a thread of its own: whether the last one of its lane with all its fuel needed
+    /// more than the first attempt has.
+    pub(crate) fn heavy(&self, lane: Lane) -> &AtomicBool {
+        let [decisions, previews] = &self.heavy;
+        match lane {
+            Lane::Decisions => decisions,
+            Lane::Previews => previews,
+        }
     }
 
     /// Judges a request on the calling thread, with at most `fuel` and never more than the manifest's.

@@ -1,6 +1,6 @@
 //! The active bundle behind the engine's port.
 
-use crate::apart::{Apart, Busy};
+use crate::apart::{Apart, Busy, Lane};
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
 use crate::shadow::Shadow;
@@ -9,13 +9,15 @@ use async_trait::async_trait;
 use gateway_domain::policy::{Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::EvaluatePolicy;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Evaluates with whichever bundle is active, and swaps it in one step.
 #[derive(Debug)]
 pub struct PolicyHost {
     active: RwLock<Option<Active>>,
-    apart: Apart,
+    decisions: Apart,
+    previews: Apart,
     pub(crate) shadow: Shadow,
 }
 
@@ -36,7 +38,12 @@ impl PolicyHost {
     /// Without a bundle: every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
-        Self { active: RwLock::new(None), apart: Apart::new(), shadow: Shadow::default() }
+        Self {
+            active: RwLock::new(None),
+            decisions: Apart::new(),
+            previews: Apart::new(),
+            shadow: Shadow::default(),
+        }
     }
 
     /// Makes a loaded bundle the one that judges from now on; evaluations under way end with the one they began with.
@@ -75,14 +82,16 @@ impl PolicyHost {
     /// First right here, with the fuel and the memory of about 100 us: handing 10 us of work to another thread would cost more than
     /// the work. Only when that runs out it is started over, with the manifest's fuel, on a thread of its own; an
     /// evaluation is pure, so the first attempt leaves no trace. While a bundle is known to need more, the first
-    /// attempt is spared: done for every request it would take the threads that answer everybody else.
+    /// attempt is spared: done for every request it would take the threads that answer everybody else. What previews need
+    /// says nothing of decisions: whoever previews chooses freely what he asks.
     pub async fn judge(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
         let Some(active) = self.slot() else { return outcome::without_bundle(request) };
         let evaluator = Arc::clone(&active.evaluator);
         if let Some(fault) = active.fault(instant(facts)) {
             return outcome::unjudged(request, evaluator.bundle_id(), evaluator.bundle_hash(), fault);
         }
-        let first = if evaluator.is_heavy() { None } else { evaluator.judge_inline(request, facts) };
+        let is_heavy = evaluator.heavy(Lane::of(request.moment)).load(Ordering::Relaxed);
+        let first = if is_heavy { None } else { evaluator.judge_inline(request, facts) };
         match first {
             Some(judged) => evaluator.complete(request, judged),
             None => self.judge_apart(evaluator, request, facts.clone()).await,
@@ -95,11 +104,15 @@ impl PolicyHost {
         request: &Request<'_>,
         facts: Facts,
     ) -> Evaluation {
-        let input = request.to_input();
-        let judged = self.apart.run(move || {
+        let (input, lane) = (request.to_input(), Lane::of(request.moment));
+        let apart = match lane {
+            Lane::Decisions => &self.decisions,
+            Lane::Previews => &self.previews,
+        };
+        let judged = apart.run(move || {
             let request = input.request();
             let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
-            evaluator.set_heavy(judged.is_heavy());
+            evaluator.heavy(lane).store(judged.is_heavy(), Ordering::Relaxed);
             evaluator.complete(&request, judged)
         });
         match judged.await {

@@ -1,10 +1,15 @@
 //! The engine's port: inline, apart, and without a bundle.
 
 use super::support::{bundle_of, engine, facts, guest, load, payment};
-use crate::limits::{FUEL_INLINE, FUEL_MAX, MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, TICK};
+use crate::apart::Lane;
+use crate::limits::{
+    FUEL_INLINE, FUEL_MAX, HEAVY_EVALUATIONS_WAITING_MAX, MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, TICK,
+};
 use crate::{EvaluationFault, Evaluator, PolicyHost};
 use gateway_domain::policy::{Decision, Facts, Moment};
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -75,7 +80,7 @@ async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
         let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
         assert!(first.is_pending() && started.elapsed() < TICK * 50, "{:?}", started.elapsed());
         assert_eq!(judging.await.fault, Some(EvaluationFault::Deadline));
-        assert!(evaluator.is_heavy());
+        assert!(is_heavy(&evaluator, Moment::Submit) && !is_heavy(&evaluator, Moment::Preview));
     }
 }
 
@@ -97,8 +102,40 @@ async fn memory_is_not_given_on_the_callers_thread() {
         let is_inline = host.active().unwrap().judge_inline(&request, &facts).is_some();
         assert_eq!(is_inline, grown == pages_inline, "{grown} pages");
         assert_eq!(host.judge(&request, &facts).await.fault, fault, "{grown} pages");
-        assert_eq!(host.active().unwrap().is_heavy(), !is_inline);
+        assert_eq!(is_heavy(&host.active().unwrap(), request.moment), !is_inline);
     }
+}
+
+/// Whoever previews chooses freely what he asks, pays nothing, and comes as often as he likes.
+#[tokio::test]
+async fn no_preview_holds_up_a_decision() {
+    let (host, engine) = (Arc::new(PolicyHost::new()), engine());
+    // Endless for a preview, and at once for everything else.
+    let body = "(if (i32.eq (i32.load8_u (local.get 0)) (i32.const 3)) (then (loop (br 0)))) i32.const 0";
+    let bundle = bundle_of(&engine, &guest(1, "", body), |manifest| manifest.limits.fuel = FUEL_INLINE * 20);
+    host.activate(Evaluator::load(&engine, &bundle).unwrap());
+    let mut previews = tokio::task::JoinSet::new();
+    for _ in 0..2 * HEAVY_EVALUATIONS_WAITING_MAX {
+        let host = Arc::clone(&host);
+        previews.spawn(async move {
+            let asked = payment("acct-2", &["bob"]);
+            host.judge(&asked.request(Moment::Preview), &facts("2")).await.fault
+        });
+    }
+    while !is_heavy(&host.active().unwrap(), Moment::Preview) {
+        tokio::task::yield_now().await;
+    }
+    let asked = payment("acct-2", &["bob"]);
+    for _ in 0..100 {
+        assert_eq!(host.judge(&asked.request(Moment::Submit), &facts("2")).await.fault, None);
+        assert!(!is_heavy(&host.active().unwrap(), Moment::Submit));
+    }
+    let faults = previews.join_all().await;
+    assert!(faults.contains(&Some(EvaluationFault::PoolExhausted)), "their own queue has an end");
+}
+
+fn is_heavy(evaluator: &Evaluator, moment: Moment) -> bool {
+    evaluator.heavy(Lane::of(moment)).load(Ordering::Relaxed)
 }
 
 #[test]
