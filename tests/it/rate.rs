@@ -1,7 +1,7 @@
 //! The submission budget: of a tenant's client, shared by engines on one store, kept over a restart, charged once.
 
 use crate::harness::custody::{key, made, on_key, sign};
-use crate::harness::samples::{payment, submitted, with};
+use crate::harness::samples::{approval, path, payment, submitted, with};
 use crate::harness::standing::{Standing, post_to};
 use crate::harness::world::Answer;
 use axum::http::StatusCode;
@@ -139,6 +139,30 @@ async fn what_the_policy_refuses_is_charged_once_and_what_is_impossible_not_at_a
     let n_before = world.store.counters().jobs;
     world.post(SIGN, &refused("3")).await.fails(429, "policy_admission_rate_limited");
     assert_eq!(world.store.counters().jobs, n_before);
+}
+
+/// A vote that does not count is on record for ever, as a refused submission is.
+#[tokio::test]
+async fn votes_that_do_not_count_are_charged_and_those_that_do_are_not() {
+    let world = Standing::start(&[
+        ("admission_rate", "1"),
+        ("admission_burst", "4"),
+        ("separation_of_duties", "true"),
+    ])
+    .await;
+    let operation = submitted(&world, &payment("1")).await;
+    let approve = path(&operation, "/approve");
+    for _ in 0..3 {
+        world.post(&approve, &approval("carol")).await.fails(403, "approver_not_permitted");
+    }
+    let n_before = world.store.counters().jobs;
+    for _ in 0..5 {
+        world.post(&approve, &approval("carol")).await.fails(429, "policy_admission_rate_limited");
+    }
+    assert_eq!(world.store.counters().jobs, n_before, "what nobody may pay for is on record");
+    // Nothing is left, and votes that count need nothing.
+    world.post(&approve, &approval("alice")).await.ok();
+    assert_eq!(world.post(&approve, &approval("bob")).await.ok()["state"], "admitted");
 }
 
 #[tokio::test]

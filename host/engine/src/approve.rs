@@ -28,7 +28,7 @@ impl Engine {
     /// Counts a vote; the last one needed drives the operation to admission.
     ///
     /// # Errors
-    /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
+    /// [`EngineError`]: `OperationNotFound`, `Refused`, `RateLimited`, `Unavailable`.
     pub async fn approve(&self, target: Target, vote: Vote) -> Result<Record, EngineError> {
         let engine = self.clone();
         let work = async move { until_unraced(|| Box::pin(engine.0.approve(&target, &vote))).await };
@@ -52,7 +52,7 @@ impl Inner {
         if draft.ask(approval.approved_at_ms, expire)? > 0 {
             draft.commit(self).await?;
         }
-        let policy = self.who_counts(&draft.operation, &approval).await?;
+        let policy = self.who_counts(&draft.operation, &approval, vote.asker.as_ref()).await?;
         self.count(&mut draft, approval, policy, vote.asker.as_ref()).await?;
         // The vote is kept even when nobody can admit now; a later drive will.
         self.drive_or_wait(&mut draft).await?;
@@ -78,11 +78,25 @@ impl Inner {
         let ask = Ask::Approve { approval: approval.clone(), policy: policy.clone() };
         let Err(refusal) = draft.ask_for(asker, approval.approved_at_ms, ask) else { return Ok(()) };
         if let Some(policy) = policy {
-            let approvals = with(&draft.operation, &approval);
-            let request = draft.operation.request(Moment::Approval, &approvals);
-            self.record_decision(draft.operation.id, &request, policy).await?;
+            self.record_vote(&draft.operation, &approval, policy, asker).await?;
         }
         Err(refusal.into())
+    }
+
+    /// A vote that does not count is charged like a submission: it is on record for ever.
+    async fn record_vote(
+        &self,
+        operation: &Operation,
+        approval: &Approval,
+        policy: policy::Outcome,
+        asker: Option<&Asker>,
+    ) -> Result<(), EngineError> {
+        let client = asker.and_then(|asker| asker.client.as_ref()).unwrap_or(&operation.submitter);
+        let charge = self.charge(&operation.tenant, &client.client_id)?;
+        let approvals = with(operation, approval);
+        let request = operation.request(Moment::Approval, &approvals);
+        self.record_refusal(operation.id, &request, policy, charge).await?;
+        Ok(())
     }
 
     /// The policy over the approvals with this one, where anything depends on it.
@@ -90,6 +104,7 @@ impl Inner {
         &self,
         operation: &Operation,
         approval: &Approval,
+        asker: Option<&Asker>,
     ) -> Result<Option<policy::Outcome>, EngineError> {
         if !approval_is_open(operation, &approval.subject_id) {
             return Ok(None);
@@ -100,8 +115,7 @@ impl Inner {
         let policy =
             self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref(), spent_beside).await?;
         if let Err(fault) = judged(&policy) {
-            self.record_decision(operation.id, &operation.request(Moment::Approval, &approvals), policy)
-                .await?;
+            self.record_vote(operation, approval, policy, asker).await?;
             return Err(fault.into());
         }
         Ok(Some(policy))

@@ -7,7 +7,7 @@ use crate::rate::{Budget, Charge};
 use crate::spending::check_read;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::OperationId;
+use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
@@ -67,19 +67,30 @@ impl Inner {
         self.ports.commits.decision_record(record).await
     }
 
-    /// As [`Self::record_decision`], charged to a client, of whose budget so much is left.
-    pub(crate) async fn record_decision_charged(
+    /// Keeps a refusal that somebody asked for, and charges it to him while the limit is on: what stays is not free. What is
+    /// left of his budget.
+    pub(crate) async fn record_refusal(
         &self,
         operation_id: OperationId,
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
-        charge: Charge,
-    ) -> Result<Budget, EngineError> {
+        charge: Option<Charge>,
+    ) -> Result<Option<Budget>, EngineError> {
+        let Some(charge) = charge else {
+            self.record_decision(operation_id, request, outcome).await?;
+            return Ok(None);
+        };
         let (at_ms, input) = (self.ports.clock.now(), request.to_input());
         let record = DecisionRecord { at_ms, operation_id, input, outcome };
         let charged = self.ports.commits.decision_record_charged(record, charge.clone()).await?;
         let ((), budget) = self.budgets.settle(&charge, charged)?;
-        Ok(budget)
+        Ok(Some(budget))
+    }
+
+    /// What a request costs this client, unless it is certain that nothing is left.
+    pub(crate) fn charge(&self, tenant: &Tenant, client_id: &str) -> Result<Option<Charge>, EngineError> {
+        let charge = self.budgets.charge(tenant, client_id, self.ports.clock.now());
+        charge.map_err(EngineError::RateLimited)
     }
 
     /// A development key needs no approvals: it holds nothing, and production does not make any.

@@ -89,7 +89,7 @@ impl Inner {
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
-        let charge = self.charge(&submit)?;
+        let charge = self.charge(&submit.tenant, &submit.submitter.client_id)?;
         let key_ref = self.key_ref_for(&submit.intent)?;
         let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
         self.create(Creation { id, submit, slot, claim, charge }).await.map(created)
@@ -116,7 +116,7 @@ impl Inner {
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
-        let charge = self.charge(&submit)?;
+        let charge = self.charge(&submit.tenant, &submit.submitter.client_id)?;
         self.create(Creation { id, submit, slot, claim, charge }).await.map(created)
     }
 
@@ -179,12 +179,6 @@ impl Inner {
         }
     }
 
-    /// What the submission costs its client, unless it is certain that nothing is left.
-    fn charge(&self, submit: &Submit) -> Result<Option<Charge>, EngineError> {
-        let charge = self.budgets.charge(&submit.tenant, &submit.submitter.client_id, self.ports.clock.now());
-        charge.map_err(EngineError::RateLimited)
-    }
-
     /// Asks the policy; a refusal leaves nothing but its record.
     async fn admit_submission(
         &self,
@@ -231,13 +225,7 @@ impl Inner {
         charge: Option<Charge>,
     ) -> Result<EngineError, EngineError> {
         let (judged, reasons) = (judged(&policy), policy.reason_texts());
-        let budget = match charge {
-            Some(charge) => Some(self.record_decision_charged(id, request, policy, charge).await?),
-            None => {
-                self.record_decision(id, request, policy).await?;
-                None
-            }
-        };
+        let budget = self.record_refusal(id, request, policy, charge).await?;
         Ok(match judged {
             Err(fault) => fault.into(),
             Ok(()) => EngineError::PolicyRejected { reasons, budget },

@@ -48,6 +48,7 @@ pub async fn show(
     (status = 200, body = CustodyOperationView),
     (status = 403, description = "`policy_rejected`, `approver_not_permitted`"),
     (status = 409, description = "`operation_failed`, `concurrent_update`"),
+    (status = 429, description = "`policy_admission_rate_limited`: what does not count is charged"),
     (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
 ))]
 pub async fn approve(
