@@ -1,4 +1,4 @@
-//! The registry of approvers: read once, at start, and the same for as long as the process runs. And the commands on it.
+//! The registry of approvers: read at start, and again when the process is told to. And the commands on it.
 
 use crate::compose::StartError;
 use crate::settings::{Settings, SignedApprovals};
@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod command;
@@ -39,12 +39,37 @@ pub fn at_nodes(settings: &Settings) -> Result<SigningRule, StartError> {
 
 fn rule(settings: &Settings, age_max_ms: u64) -> Result<SigningRule, StartError> {
     let Some(approvers) = registry(settings)? else { return Ok(SigningRule::Off) };
-    let pinned = Pinned { approvers: Arc::new(approvers), age_max_ms };
+    let pinned = Pinned::new(Arc::new(approvers), age_max_ms);
     Ok(match &settings.signed_approvals {
         SignedApprovals::Off => SigningRule::Off,
         SignedApprovals::Optional(_) => SigningRule::Optional(pinned),
         SignedApprovals::Required(_) => SigningRule::Required(pinned),
     })
+}
+
+/// Everybody who verifies signatures, and the file that says whose.
+#[derive(Debug)]
+pub struct Verifiers {
+    file: PathBuf,
+    rules: Vec<SigningRule>,
+}
+
+impl Verifiers {
+    /// Those that hold to these rules; none where nobody verifies.
+    #[must_use]
+    pub fn new(settings: &Settings, rules: Vec<SigningRule>) -> Option<Self> {
+        settings.signed_approvals.file().map(|file| Self { file: file.to_owned(), rules })
+    }
+
+    /// Reads the registry again and puts it in force with all of them.
+    ///
+    /// # Errors
+    /// A line for the operator: the file is no registry, and the one in force stays.
+    pub fn reload(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let approvers = Arc::new(load(&self.file)?);
+        self.rules.iter().for_each(|rule| rule.put_in_force(Arc::clone(&approvers)));
+        Ok(())
+    }
 }
 
 /// The deployment's registry; none where nobody verifies.

@@ -1,6 +1,6 @@
 //! The composition root: the only file that names concrete adapters.
 
-use crate::approvers;
+use crate::approvers::{self, Verifiers};
 use crate::authentication;
 use crate::clock::SystemClock;
 use crate::counting;
@@ -51,6 +51,8 @@ pub struct Gateway {
     pub fleet: Arc<EmbeddedFleet>,
     /// The policy bundles, to be looked after.
     pub policies: Arc<Lifecycle>,
+    /// Who verifies approvers' signatures, to be told of another registry.
+    pub verifiers: Option<Verifiers>,
 }
 
 /// The bundle on offer, verified, compiled and tested. Reads files and nothing else.
@@ -129,7 +131,9 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         nodes: fleet.clone(),
         clock,
     };
-    Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies })
+    let verifiers =
+        Verifiers::new(settings, vec![rules.signed_approvals.clone(), fleet.signed_approvals().clone()]);
+    Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies, verifiers })
 }
 
 /// Who tells who calls, beginning to get ready.

@@ -1,5 +1,6 @@
 //! Listening, and stopping without losing what is in flight.
 
+use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -7,6 +8,7 @@ use crate::transport::{Server, Tls};
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
 use gateway_policy::lifecycle::Cause;
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Some(admin) => Some(bind(admin).await?),
         None => None,
     };
-    let gateway = compose::open(settings, policy).await?;
+    let mut gateway = compose::open(settings, policy).await?;
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
         signals.stop.told().await;
@@ -46,7 +48,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         signals.policies,
         stopping.clone(),
     ));
-    let certificates = tokio::spawn(watch_certificates(tls.clone(), signals.certificates, stopping.clone()));
+    let files =
+        tokio::spawn(watch_files(tls.clone(), gateway.verifiers.take(), signals.files, stopping.clone()));
     let log_key = gateway.app.engine().log_key();
     let is_tls = tls.is_some();
     let limits = settings.transport.limits;
@@ -72,7 +75,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     within(settings.shutdown_within, stopping.clone(), serving).await;
-    let tasks = async { tokio::join!(reconciler, watcher, certificates) };
+    let tasks = async { tokio::join!(reconciler, watcher, files) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
@@ -147,25 +150,35 @@ async fn watch_policies(
     }
 }
 
-/// Reads certificates again on SIGHUP. What can not be used leaves those that are in use.
-async fn watch_certificates(
+/// Reads certificates and the registry of approvers again on SIGHUP. What can not be used leaves what is in use.
+async fn watch_files(
     tls: Option<Arc<Tls>>,
+    verifiers: Option<Verifiers>,
     hangups: Option<Signal>,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let (Some(tls), Some(mut hangups)) = (tls, hangups) else { return };
+    let Some(mut hangups) = hangups else { return };
     loop {
         tokio::select! {
             _ = is_true(&mut stopping) => return,
             _ = hangups.recv() => {}
         }
-        match tls.reload() {
-            Ok(()) => tracing::info!("certificates were read again"),
-            Err(error) => tracing::error!(
-                error = gateway_domain::chain(&error),
-                "certificates could not be read again; those in use stay"
-            ),
+        if let Some(tls) = &tls {
+            told("certificates", tls.reload().map_err(Into::into));
         }
+        if let Some(verifiers) = &verifiers {
+            told("approvers", verifiers.reload());
+        }
+    }
+}
+
+fn told(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
+    match reading {
+        Ok(()) => tracing::info!("{what} were read again"),
+        Err(error) => tracing::error!(
+            error = gateway_domain::chain(error.as_ref()),
+            "{what} could not be read again; those in use stay"
+        ),
     }
 }
 

@@ -9,8 +9,8 @@ pub(crate) struct Signals {
     pub(crate) stop: Stop,
     /// SIGHUP: to look at the policy bundles again.
     pub(crate) policies: Option<Signal>,
-    /// SIGHUP: to read certificates again.
-    pub(crate) certificates: Option<Signal>,
+    /// SIGHUP: to read other files again.
+    pub(crate) files: Option<Signal>,
 }
 
 /// SIGTERM and SIGINT.
@@ -19,8 +19,8 @@ pub(crate) struct Stop([Option<Signal>; 2]);
 impl Signals {
     pub(crate) fn listen() -> Self {
         let stop = [SignalKind::terminate(), SignalKind::interrupt()].map(heard);
-        let [policies, certificates] = [SignalKind::hangup(); 2].map(heard);
-        Self { stop: Stop(stop), policies, certificates }
+        let [policies, files] = [SignalKind::hangup(); 2].map(heard);
+        Self { stop: Stop(stop), policies, files }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::config::FleetConfig;
 use crate::suspects::Suspects;
+use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::OperationLocks;
 use gateway_engine::ports::Answering;
@@ -90,6 +91,12 @@ impl EmbeddedFleet {
             }
         }
         Answering { open, n_known: known.len() }
+    }
+
+    /// What its nodes make of approvers' signatures: the rule they all hold to.
+    #[must_use]
+    pub const fn signed_approvals(&self) -> &SigningRule {
+        &self.config.signed_approvals
     }
 
     /// How often all its nodes wrote durably: jobs, and the transactions that held them.

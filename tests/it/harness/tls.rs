@@ -3,7 +3,7 @@
 use super::certificates::{Authority, Certified};
 use super::wire::PATIENCE;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fs;
 use std::io::{Error, Result};
@@ -13,30 +13,22 @@ use std::sync::Arc;
 
 pub(crate) type Secure = StreamOwned<ClientConnection, TcpStream>;
 
-/// Whom a client believes, and what it shows of itself.
-pub(crate) struct Trust {
-    root: CertificateDer<'static>,
-    shown: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
-}
+/// Whom a client believes, and what it shows of itself; and the sessions that it could resume.
+pub(crate) struct Trust(Arc<ClientConfig>);
 
 impl Trust {
     /// Believes servers of this authority.
     pub(crate) fn new(servers: &Authority, shown: Option<&Certified>) -> Self {
-        let shown = shown.map(|client| (client.certificate.clone(), client.key()));
-        Self { root: servers.certificate(), shown }
-    }
-
-    fn config(&self) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
-        roots.add(self.root.clone()).unwrap();
+        roots.add(servers.certificate()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-        Arc::new(match &self.shown {
-            Some((certificate, key)) => {
-                config.with_client_auth_cert(vec![certificate.clone()], key.clone_key()).unwrap()
+        Self(Arc::new(match shown {
+            Some(client) => {
+                config.with_client_auth_cert(vec![client.certificate.clone()], client.key()).unwrap()
             }
             None => config.with_no_client_auth(),
-        })
+        }))
     }
 }
 
@@ -45,7 +37,7 @@ pub(crate) fn connect(address: &str, trust: &Trust) -> Result<Secure> {
     let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let name = ServerName::try_from("127.0.0.1").unwrap();
-    let connection = ClientConnection::new(trust.config(), name).map_err(Error::other)?;
+    let connection = ClientConnection::new(Arc::clone(&trust.0), name).map_err(Error::other)?;
     Ok(StreamOwned::new(connection, stream))
 }
 

@@ -5,6 +5,7 @@ use crate::harness::process::{Process, command, request};
 use crate::harness::samples::payment;
 use crate::harness::tls::{Files, Trust, connect};
 use crate::harness::wire::{answer, ask, rest};
+use rustls::HandshakeKind;
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -47,6 +48,28 @@ fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
     assert!(is_served(&process, &ours, None) && is_served(&process, &ours, Some(&client(&ours))));
     assert!(!is_served(&process, &ours, Some(&client(&others))));
     assert!(!is_served(&process, &ours, Some(&expired(&ours))), "expired");
+}
+
+/// A session that is resumed brings the certificate of its beginning back, and nobody asks whether it still holds.
+#[test]
+fn whoever_shows_a_certificate_shows_it_on_every_connection() {
+    let ours = Authority::new("ours");
+    for (clients, again) in [
+        ("off", HandshakeKind::Resumed),
+        ("optional", HandshakeKind::Full),
+        ("required", HandshakeKind::Full),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::write(folder.path(), &ours.server(), &ours);
+        let process = Process::start(folder.path(), None, &files.settings(clients));
+        let trust = Trust::new(&ours, Some(&client(&ours)));
+        let handshake = || {
+            let mut stream = connect(&process.address, &trust).unwrap();
+            assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+            stream.conn.handshake_kind().unwrap()
+        };
+        assert_eq!([handshake(), handshake()], [HandshakeKind::Full, again], "{clients}");
+    }
 }
 
 #[test]

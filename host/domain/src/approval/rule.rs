@@ -3,7 +3,7 @@
 use super::limits::CLOCK_SKEW_MS;
 use super::{Approval, ApprovalFault, Approvers, Matter};
 use crate::time::EpochMs;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Whether approvals are signed by their approvers.
 #[derive(Clone, Debug, Default)]
@@ -17,13 +17,11 @@ pub enum SigningRule {
     Required(Pinned),
 }
 
-/// Whose signatures are believed, and how long.
+/// Whose signatures are believed, and how long. Clones have one registry: what is put in force is in force with all of them.
 #[derive(Clone, Debug)]
 pub struct Pinned {
-    /// The registry.
-    pub approvers: Arc<Approvers>,
-    /// The longest time from what an approver's clock said to now: approvals are not kept in store.
-    pub age_max_ms: u64,
+    approvers: Arc<RwLock<Arc<Approvers>>>,
+    age_max_ms: u64,
 }
 
 impl SigningRule {
@@ -31,6 +29,13 @@ impl SigningRule {
     #[must_use]
     pub const fn is_required(&self) -> bool {
         matches!(self, Self::Required(_))
+    }
+
+    /// Puts another registry in force, where signatures are verified: from now on, and with every clone.
+    pub fn put_in_force(&self, approvers: Arc<Approvers>) {
+        if let Self::Optional(pinned) | Self::Required(pinned) = self {
+            *pinned.approvers.write().unwrap_or_else(PoisonError::into_inner) = approvers;
+        }
     }
 
     /// Whether this approval of this matter may count now.
@@ -44,7 +49,7 @@ impl SigningRule {
             (Self::Required(_), None) => Err(ApprovalFault::NotSigned),
             (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
                 let statement = matter.statement(approval);
-                pinned.approvers.verify(&statement, signature, now)?;
+                pinned.in_force().verify(&statement, signature, now)?;
                 pinned.check_age(statement.approved_at_ms, now)
             }
         }
@@ -52,6 +57,17 @@ impl SigningRule {
 }
 
 impl Pinned {
+    /// `age_max_ms`: the longest time from what an approver's clock said to now, as approvals are not kept in store.
+    #[must_use]
+    pub fn new(approvers: Arc<Approvers>, age_max_ms: u64) -> Self {
+        Self { approvers: Arc::new(RwLock::new(approvers)), age_max_ms }
+    }
+
+    /// One registry for all of a verification.
+    fn in_force(&self) -> Arc<Approvers> {
+        Arc::clone(&self.approvers.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn check_age(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
         let claimed = u64::try_from(claimed_at_ms).map_err(|_| ApprovalFault::TooOld)?;
         if claimed > now.0.saturating_add(CLOCK_SKEW_MS) {

@@ -161,7 +161,7 @@ impl Given {
 }
 
 fn pinned(approvers: Approvers) -> Pinned {
-    Pinned { approvers: std::sync::Arc::new(approvers), age_max_ms: 60_000 }
+    Pinned::new(std::sync::Arc::new(approvers), 60_000)
 }
 
 fn required() -> SigningRule {

@@ -5,7 +5,7 @@ use gateway_seal::key_file::{self, KeyFileError};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
@@ -92,7 +92,8 @@ impl Tls {
 }
 
 /// TLS 1.3 and 1.2 with the suites that rustls has: all of them have forward secrecy and authenticated encryption. Sessions
-/// are resumed from this process's memory only, and not across a reload.
+/// are resumed from this process's memory only, and not across a reload. Where clients show certificates they are not resumed
+/// at all: a resumed session would bring its certificate back without looking at it, long after its end.
 fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
     let chain = certificates(&files.certificate)?;
@@ -119,6 +120,10 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
         }
     };
     let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
+    if files.clients != ClientAuth::Off {
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }

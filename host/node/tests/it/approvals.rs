@@ -35,7 +35,7 @@ fn pinned() -> Pinned {
     let mut carol = entry("carol", &[key_entry(&key(3))]);
     carol["tenants"] = json!(["second"]);
     let approvers = Approvers::parse(registry(&[alice, bob, carol]).as_bytes()).unwrap();
-    Pinned { approvers: Arc::new(approvers), age_max_ms: AGE_MAX_MS }
+    Pinned::new(Arc::new(approvers), AGE_MAX_MS)
 }
 
 fn owner(tenant: &str, key_ref: &str) -> Owner {
