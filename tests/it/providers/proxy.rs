@@ -61,7 +61,13 @@ fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
     let answer = forged(nothing()).send_tls(&front.proxy.address, &imitated);
     assert!(answer.as_ref().is_err() || answer.as_ref().is_ok_and(|it| it.status == 400), "{answer:?}");
     // Of the authority, and nobody to this gateway.
-    for (common, organisation) in [("mallory", "Acme"), ("carol", "Elsewhere"), ("carol,O=Acme", "Acme")] {
+    for (common, organisation) in [
+        ("mallory", "Acme"),
+        ("carol", "Elsewhere"),
+        ("carol,O=Acme", "Acme"),
+        ("CAROL", "Acme"),
+        ("carol", "ACME"),
+    ] {
         let shown = Trust::new(&front.servers, Some(&front.clients.client(common, organisation)));
         let answer = forged(nothing()).send_tls(&front.proxy.address, &shown).unwrap();
         assert_eq!(answer.status, 403, "{common} {answer:?}");
