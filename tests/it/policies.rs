@@ -3,7 +3,7 @@
 mod load;
 mod unnoticed;
 
-use crate::harness::bundles::{self, Site, hash, key, release, status, until, until_active};
+use crate::harness::bundles::{self, Site, hash, key, release, replace, status, until, until_active};
 use crate::harness::process::{Process, request, text};
 use crate::harness::samples::payment;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn a_signed_record_rolls_back_and_a_copy_of_it_does_nothing_later() {
     site.offer(&release(4, &key(1)));
     until_active(&process.address, &release(4, &key(1)));
     used.push(b'\n');
-    fs::write(site.path("activation.json"), used).unwrap();
+    replace(&site.path("activation.json"), &used);
     let shown = until(&process.address, |it| it["refused"][0]["offer"] == "activation");
     assert!(shown["refused"][0]["why"].to_string().contains("sequence 3 is not above 4"), "{shown}");
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(4, &key(1))));

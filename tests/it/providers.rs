@@ -95,5 +95,6 @@ fn until(status: u16, meanwhile: &[u16], seconds: u64, call: &dyn Fn() -> Answer
         }
         assert!(meanwhile.contains(&answer.status), "{answer:?}");
         assert!(std::time::Instant::now() < deadline, "still {answer:?}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }

@@ -1,7 +1,9 @@
 //! A bundle takes the place of another in one step, or not at all.
 
 use super::{bundle, committed, copy, payment_guard, value};
-use crate::harness::process::{Process, request};
+use crate::harness::bundles::until;
+use crate::harness::process::Process;
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 
@@ -97,14 +99,11 @@ fn a_running_gateway_goes_forward_and_back() {
     let words = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
     let said = bundle(here, &[&words[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
     assert_eq!(value(&said, "back to"), first);
-    loop {
-        let (_, answer) = request(&gateway.address, "GET", "/v1/policy/bundles", None).unwrap();
-        if answer["active"]["bundle_hash"] == first.as_str() {
-            assert_eq!(answer["active"]["reason"], "second denies too much");
-            break;
-        }
-        assert_eq!(answer["active"]["bundle_hash"], second.as_str(), "{answer}");
-    }
+    let shown = until(&gateway.address, |it| it["active"]["bundle_hash"] != second.as_str());
+    assert_eq!(
+        (&shown["active"]["bundle_hash"], &shown["active"]["reason"]),
+        (&json!(first), &json!("second denies too much"))
+    );
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Site {
 }
 
 /// In one step, as an operator should: nobody reads half of it.
-fn replace(path: &Path, bytes: &[u8]) {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
     fs::rename(new, path).unwrap();

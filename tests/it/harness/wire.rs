@@ -32,8 +32,8 @@ pub(crate) fn came(stream: &mut TcpStream, within: Duration) -> Came {
     }
 }
 
-/// Writes a byte now and then until the other end says something or ends; what it said, and after how long.
-pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> (Vec<u8>, Duration) {
+/// Writes a byte now and then until the other end says something or ends; what it said.
+pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> Vec<u8> {
     let began = Instant::now();
     let mut said = Vec::new();
     for byte in text.iter().cycle() {
@@ -45,7 +45,7 @@ pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> (
             Came::Nothing | Came::End => break,
         }
     }
-    (said, began.elapsed())
+    said
 }
 
 /// Everything until the other end ends the connection.
@@ -106,6 +106,6 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -102,6 +102,7 @@ impl Story {
         let deadline = Instant::now() + Duration::from_secs(90);
         while request(&self.process.address, "GET", path, None).unwrap().1["state"] != "failed" {
             assert!(Instant::now() < deadline, "the payment was not decided");
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 

@@ -24,10 +24,10 @@ fn headers_that_come_a_byte_at_a_time_are_cut_off_while_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
     for sent in ["", "GET /healthz HTTP/1.1\r\nx-slow: ", "POST /v1/operations/sign HTTP/1.1\r\n"] {
-        let mut slow = TcpStream::connect(&process.address).unwrap();
+        let (began, mut slow) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
         slow.write_all(sent.as_bytes()).unwrap();
-        let (said, after) = trickle(&mut slow, b"a", Duration::from_millis(100));
-        assert!(after >= DEADLINE - Duration::from_millis(100), "{sent:?} was cut after {after:?}");
+        let said = trickle(&mut slow, b"a", Duration::from_millis(100));
+        assert!(began.elapsed() >= DEADLINE, "{sent:?} was cut after {:?}", began.elapsed());
         assert!(!said.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&said));
         assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
     }
@@ -40,7 +40,7 @@ fn a_client_that_says_nothing_is_cut_off() {
     let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
     let (began, mut silent) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
     assert_eq!(rest(&mut silent), "");
-    assert!(began.elapsed() >= DEADLINE - Duration::from_millis(100));
+    assert!(began.elapsed() >= DEADLINE);
 }
 
 #[test]
@@ -50,15 +50,15 @@ fn a_body_that_comes_a_byte_at_a_time_is_cut_off_with_an_error() {
     for (path, framing) in
         [("/v1/operations/sign", "content-length: 4096"), ("/v1/custody/keys", "transfer-encoding: chunked")]
     {
-        let mut slow = TcpStream::connect(&process.address).unwrap();
+        let (began, mut slow) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
         slow.write_all(head(path, framing).as_bytes()).unwrap();
         // Chunks of one byte, or spaces before the value.
-        let (said, after) = match framing {
+        let said = match framing {
             "content-length: 4096" => trickle(&mut slow, b" ", Duration::from_millis(100)),
             _ => trickle(&mut slow, b"1\r\n \r\n", Duration::from_millis(40)),
         };
         is_too_slow(path, &String::from_utf8(said).unwrap());
-        assert!(after >= DEADLINE - Duration::from_millis(100), "{path} was cut after {after:?}");
+        assert!(began.elapsed() >= DEADLINE, "{path} was cut after {:?}", began.elapsed());
     }
 }
 
@@ -92,23 +92,24 @@ fn a_body_that_does_not_come_is_waited_for_on_no_route() {
 #[test]
 fn an_idle_connection_has_a_deadline_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let given = [("header_within_ms", "400"), ("idle_within_ms", "3000")];
+    let given = [("header_within_ms", "1500"), ("idle_within_ms", "6000")];
     let process = Process::start(folder.path(), None, &given);
     let mut stream = TcpStream::connect(&process.address).unwrap();
     for _ in 0..2 {
         assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
         // Longer than headers may take, and less than idleness may.
-        assert_eq!(came(&mut stream, Duration::from_millis(1000)), Came::Nothing);
+        assert_eq!(came(&mut stream, Duration::from_millis(2500)), Came::Nothing);
     }
-    assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
     let idle = Instant::now();
+    assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
     assert_eq!(rest(&mut stream), "");
-    assert!(idle.elapsed() >= Duration::from_millis(2900), "{:?}", idle.elapsed());
+    assert!(idle.elapsed() >= Duration::from_millis(6000), "{:?}", idle.elapsed());
     // Once it has begun, the next request has the deadline of headers.
     let mut stream = TcpStream::connect(&process.address).unwrap();
     assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
-    let (_, after) = trickle(&mut stream, b"G", Duration::from_millis(50));
-    assert!(after < Duration::from_millis(2900), "{after:?}");
+    let began = Instant::now();
+    trickle(&mut stream, b"G", Duration::from_millis(50));
+    assert!(began.elapsed() < Duration::from_millis(5900), "{:?}", began.elapsed());
 }
 
 #[test]
