@@ -201,6 +201,7 @@ pub(crate) fn fleet_config(
         kek,
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
         required_approvals: settings.required_approvals,
+        decision_ttl_max_ms: settings.admission_ttl_ms,
         signed_approvals: approvers::at_nodes(settings)?,
         keys_without_approvals: settings.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),

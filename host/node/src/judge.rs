@@ -5,6 +5,7 @@ use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
 use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, Target, verify};
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms};
 use gateway_domain::key::FIRST_EPOCH;
@@ -25,6 +26,9 @@ pub(crate) fn judge(
         DecisionError::Envelope(_) | DecisionError::NotCanonical => refused(error.to_string()),
     })?;
     let decision = &admission.decision;
+    if decision.not_after_ms > now.plus_ms(config.decision_ttl_max_ms).plus_ms(CLOCK_SKEW_MS) {
+        return Err(refused("the decision holds longer than this node lets any").into());
+    }
     if request.effect.operation != decision.operation_id || request.effect.step != EffectStep::Admission {
         return Err(refused("the decision is for another operation").into());
     }

@@ -41,6 +41,9 @@ pub struct NodeConfig {
     pub authorities: KeySet,
     /// How many different people must have approved, whatever a policy says.
     pub required_approvals: u32,
+    /// The longest that a decision may hold from now, milliseconds. Approvals are judged when it is admitted: one that held for
+    /// years would outlive the approvers it stands on.
+    pub decision_ttl_max_ms: u64,
     /// Whether approvals must be signed by their approvers, and whose signatures it believes: its own copy of the
     /// registry, never the gateway's word.
     pub signed_approvals: SigningRule,

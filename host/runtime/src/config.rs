@@ -19,6 +19,8 @@ pub struct FleetConfig {
     pub authorities: KeySet,
     /// See [`NodeConfig::required_approvals`].
     pub required_approvals: u32,
+    /// See [`NodeConfig::decision_ttl_max_ms`].
+    pub decision_ttl_max_ms: u64,
     /// See [`NodeConfig::signed_approvals`].
     pub signed_approvals: SigningRule,
     /// See [`NodeConfig::keys_without_approvals`].
@@ -41,6 +43,7 @@ impl FleetConfig {
             kek: Arc::clone(&self.kek),
             authorities: self.authorities.clone(),
             required_approvals: self.required_approvals,
+            decision_ttl_max_ms: self.decision_ttl_max_ms,
             signed_approvals: self.signed_approvals.clone(),
             keys_without_approvals: self.keys_without_approvals,
             clock: self.clock.clone(),

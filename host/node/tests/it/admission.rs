@@ -3,6 +3,7 @@
 use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::approvals_root;
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::operation::EffectStep;
@@ -119,6 +120,20 @@ async fn a_decision_holds_by_the_node_s_own_clock() {
     );
     group.set_time(NOT_AFTER.0);
     assert_eq!(refusal(&group, |_| ()).await, Code::AdmissionExpired);
+}
+
+/// Who approved, and whether they still may, is asked once: whatever is signed with it has to be soon.
+#[tokio::test]
+async fn a_decision_that_would_hold_for_too_long_is_refused() {
+    let group = group().await;
+    let latest = 1_000 + NOT_AFTER.0 + CLOCK_SKEW_MS;
+    for too_late in [latest + 1, u64::MAX] {
+        let code = refusal(&group, |case| case.decision.not_after_ms = EpochMs(too_late)).await;
+        assert_eq!(code, Code::AdmissionRefused, "{too_late}");
+    }
+    let mut longest = group.case(1, asset_action(&[0, 1, 2], 7));
+    longest.decision.not_after_ms = EpochMs(latest);
+    assert!(group.nodes[0].admit(&longest.request()).await.is_ok());
 }
 
 #[tokio::test]

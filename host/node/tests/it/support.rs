@@ -8,7 +8,7 @@ use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
 use gateway_domain::receipt::{Deed, NodeReceipt};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, authority, hex32, kek, pinned, roster};
+use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned, roster};
 use gateway_node::{
     CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, ExecuteSecrets, Header, Node, NodeConfig,
     NodeError, Peers, Publication, Published, RoundOne, SignedShare,
@@ -89,6 +89,7 @@ impl Group {
             peers: Arc::clone(&self.peers),
             authorities: pinned(&authority(1)),
             required_approvals: 2,
+            decision_ttl_max_ms: NOT_AFTER.0,
             signed_approvals: self.signed_approvals.clone(),
             keys_without_approvals: false,
             clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),

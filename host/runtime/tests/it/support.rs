@@ -17,7 +17,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_engine::secret::Secrets;
 use gateway_node::Node;
-use gateway_node::testing::{Case, authority, hex32, kek, pinned};
+use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned};
 use gateway_runtime::{EmbeddedFleet, FleetConfig};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -54,6 +54,7 @@ fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
         kek: Arc::new(kek(key)),
         authorities: pinned(&authority(1)),
         required_approvals: 2,
+        decision_ttl_max_ms: NOT_AFTER.0,
         signed_approvals: SigningRule::Off,
         keys_without_approvals: false,
         clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
