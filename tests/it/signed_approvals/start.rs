@@ -32,6 +32,12 @@ fn settings_that_contradict_each_other() {
         line.contains("setting `approvers_file` must be empty while `signed_approvals` is `off`"),
         "{line}"
     );
+    let nobody = [&signers.given("required")[..], &[("required_approvals", "0")]].concat();
+    let line = refused(&nobody);
+    assert!(
+        line.ends_with("`required_approvals` must be at least 1 while `signed_approvals` is `required`"),
+        "{line}"
+    );
     let line = refused(&signers.given("always"));
     assert!(
         line.ends_with("setting `signed_approvals` must be one of off, optional, required, not `always`"),

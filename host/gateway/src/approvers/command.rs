@@ -114,11 +114,22 @@ fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
         "`{subject_id}` approves operation {} of tenant `{}` on key {}:\n{what}\n",
         matter.operation_id, matter.tenant, matter.key_id
     );
-    let _nobody_reads = std::io::stderr().lock().write_all(told.as_bytes());
+    let _nobody_reads = std::io::stderr().lock().write_all(plain(&told).as_bytes());
     let body = json!({
         "subject_id": subject_id, "roles": roles, "approved_at_ms": claimed, "signature": approval.signature,
     });
     Ok(body.to_string() + "\n")
+}
+
+/// As it is, and on every terminal: whoever submits writes texts into it, and a sign that moves the cursor, or turns the
+/// direction of reading around, could show another amount than is signed.
+fn plain(text: &str) -> String {
+    let moves = |sign: char| {
+        sign.is_control() && sign != '\n'
+            || matches!(sign, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let shown = |sign: char| if moves(sign) { sign.escape_unicode().to_string() } else { sign.to_string() };
+    text.chars().map(shown).collect()
 }
 
 fn view(path: &Path) -> Result<View, Fault> {
@@ -175,4 +186,17 @@ impl View {
 
 fn named(path: &Path, error: Fault) -> Fault {
     format!("`{}`: {}", path.display(), chain(error.as_ref())).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn what_is_shown_moves_nothing_on_a_terminal() {
+        assert_eq!(
+            plain("12 €\n\u{9b}2K\u{202e}21\u{feff}\t\r"),
+            "12 €\n\\u{9b}2K\\u{202e}21\\u{feff}\\u{9}\\u{d}"
+        );
+    }
 }

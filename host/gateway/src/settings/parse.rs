@@ -183,6 +183,11 @@ impl Reader<'_> {
                 self.fault("required_approvals", "must be at least 1 in production");
             }
         }
+        if settings.required_approvals == 0
+            && matches!(settings.signed_approvals, SignedApprovals::Required(_))
+        {
+            self.fault("required_approvals", "must be at least 1 while `signed_approvals` is `required`");
+        }
         if settings.node_count < 2 {
             self.fault("node_count", "must be at least 2: one node alone signs nothing");
         }
