@@ -125,6 +125,10 @@ async fn no_preview_holds_up_a_decision() {
     while !is_heavy(&host.active().unwrap(), Moment::Preview) {
         tokio::task::yield_now().await;
     }
+    assert!(
+        !is_heavy(&host.active().unwrap(), Moment::Submit),
+        "what previews need is held against decisions"
+    );
     let asked = payment("acct-2", &["bob"]);
     for _ in 0..100 {
         assert_eq!(host.judge(&asked.request(Moment::Submit), &facts("2")).await.fault, None);
