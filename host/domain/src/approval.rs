@@ -20,7 +20,7 @@ mod webauthn;
 pub use approvers::Approvers;
 pub use fault::ApprovalFault;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
-pub use rule::{Pinned, SigningRule};
+pub use rule::{Pinned, SigningRule, claimed_between};
 pub use signature::{ApprovalSignature, Base64Url, Hex64};
 pub use statement::{Matter, Statement, TAG};
 

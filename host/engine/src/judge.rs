@@ -61,10 +61,16 @@ impl Inner {
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
     ) -> Result<(), Unavailable> {
-        let at_ms = self.ports.clock.now();
-        let input = request.to_input();
-        let record = DecisionRecord { at_ms, operation_id, input, outcome };
-        self.ports.commits.decision_record(record).await
+        self.ports.commits.decision_record(self.decision(operation_id, request, outcome)).await
+    }
+
+    fn decision(
+        &self,
+        operation_id: OperationId,
+        request: &policy::Request<'_>,
+        outcome: policy::Outcome,
+    ) -> DecisionRecord {
+        DecisionRecord { at_ms: self.ports.clock.now(), operation_id, input: request.to_input(), outcome }
     }
 
     /// Keeps a refusal that somebody asked for, and charges it to him while the limit is on: what stays is not free. What is
@@ -80,8 +86,7 @@ impl Inner {
             self.record_decision(operation_id, request, outcome).await?;
             return Ok(None);
         };
-        let (at_ms, input) = (self.ports.clock.now(), request.to_input());
-        let record = DecisionRecord { at_ms, operation_id, input, outcome };
+        let record = self.decision(operation_id, request, outcome);
         let charged = self.ports.commits.decision_record_charged(record, charge.clone()).await?;
         let ((), budget) = self.budgets.settle(&charge, charged)?;
         Ok(Some(budget))

@@ -65,7 +65,7 @@ impl Verifiers {
     ///
     /// # Errors
     /// A line for the operator: the file is no registry, and the one in force stays.
-    pub fn reload(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
+    pub fn reload(&self) -> Result<(), Fault> {
         let approvers = Arc::new(load(&self.file)?);
         self.rules.iter().for_each(|rule| rule.put_in_force(Arc::clone(&approvers)));
         Ok(())

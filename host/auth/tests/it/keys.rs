@@ -133,22 +133,27 @@ async fn a_clock_that_is_set_back_stops_nothing() {
     assert!(bearer(&authenticator, &next.token(&claims())).await.is_ok());
 }
 
+/// Tokens under an old key, which was believed and is withdrawn now, and under the new one beside it.
+async fn withdrawn(fake: &FakeProvider, authenticator: &Authenticator) -> [String; 2] {
+    let issuer = Issuer { signers: vec![Signer::new("ES256", "old"), Signer::new("ES256", "new")] };
+    fake.behave(published(&issuer));
+    let tokens = ["old", "new"].map(|key| issuer.signer(key).token(&claims()));
+    assert!(bearer(authenticator, &tokens[0]).await.is_ok());
+    fake.behave(Behaviour::Answers(200, json!({ "keys": [issuer.signer("new").jwk()] }).to_string()));
+    tokens
+}
+
 #[tokio::test]
 async fn a_key_that_is_withdrawn_is_gone_within_minutes() {
-    let issuer = Issuer { signers: vec![Signer::new("ES256", "old"), Signer::new("ES256", "new")] };
-    let fake = FakeProvider::start(published(&issuer));
-    let time = Time::new();
+    let (fake, time) = (FakeProvider::start(Behaviour::HangsUp), Time::new());
     let authenticator = authenticator(&fake, &time);
-    let old = issuer.signer("old").token(&claims());
-    assert!(bearer(&authenticator, &old).await.is_ok());
-    fake.behave(Behaviour::Answers(200, json!({ "keys": [issuer.signer("new").jwk()] }).to_string()));
+    let [old, new] = withdrawn(&fake, &authenticator).await;
     time.pass(299_999);
     assert!(bearer(&authenticator, &old).await.is_ok());
     time.pass(1);
     // This caller is not kept waiting; it has the keys fetched for those after it.
     assert!(bearer(&authenticator, &old).await.is_ok());
     eventually("the keys are fetched", || fake.requests().len() == 2).await;
-    let new = issuer.signer("new").token(&claims());
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
     while !is_unknown(&bearer(&authenticator, &old).await) {
         assert!(tokio::time::Instant::now() < deadline, "the withdrawn key lives on");
@@ -195,13 +200,9 @@ async fn a_caller_without_a_tenant_is_nobody_where_one_is_required() {
 /// Nobody comes for a night, and with the first who does comes the holder of a key that was withdrawn meanwhile.
 #[tokio::test]
 async fn a_key_that_is_withdrawn_while_nobody_comes_lets_nobody_in() {
-    let issuer = Issuer { signers: vec![Signer::new("ES256", "old"), Signer::new("ES256", "new")] };
-    let fake = FakeProvider::start(published(&issuer));
-    let time = Time::new();
+    let (fake, time) = (FakeProvider::start(Behaviour::HangsUp), Time::new());
     let authenticator = authenticator(&fake, &time);
-    let (old, new) = (issuer.signer("old").token(&claims()), issuer.signer("new").token(&claims()));
-    assert!(bearer(&authenticator, &old).await.is_ok());
-    fake.behave(Behaviour::Answers(200, json!({ "keys": [issuer.signer("new").jwk()] }).to_string()));
+    let [old, new] = withdrawn(&fake, &authenticator).await;
     time.pass(600_000);
     assert!(is_unknown(&bearer(&authenticator, &old).await), "the first after the night is let in");
     assert!(bearer(&authenticator, &new).await.is_ok());

@@ -69,13 +69,18 @@ impl Pinned {
     }
 
     fn check_age(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
-        let claimed = u64::try_from(claimed_at_ms).map_err(|_| ApprovalFault::TooOld)?;
-        if claimed > now.0.saturating_add(CLOCK_SKEW_MS) {
-            return Err(ApprovalFault::InFuture);
-        }
-        if now.0.saturating_sub(claimed) > self.age_max_ms {
-            return Err(ApprovalFault::TooOld);
-        }
-        Ok(())
+        claimed_between(claimed_at_ms, EpochMs(now.0.saturating_sub(self.age_max_ms)), now)
     }
+}
+
+/// Whether an approver's clock said something between two instants of ours; it may be ahead by [`CLOCK_SKEW_MS`].
+///
+/// # Errors
+/// [`ApprovalFault`]: `InFuture`, `TooOld`.
+pub fn claimed_between(claimed_at_ms: i64, first: EpochMs, last: EpochMs) -> Result<(), ApprovalFault> {
+    let claimed = EpochMs(u64::try_from(claimed_at_ms).map_err(|_| ApprovalFault::TooOld)?);
+    if claimed > last.plus_ms(CLOCK_SKEW_MS) {
+        return Err(ApprovalFault::InFuture);
+    }
+    if claimed < first { Err(ApprovalFault::TooOld) } else { Ok(()) }
 }

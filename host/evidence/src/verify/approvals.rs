@@ -5,8 +5,9 @@ use super::report::{Findings, Report};
 use super::story::Story;
 use crate::roots::Roots;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::approval::{Approval, ApprovalFault};
+use gateway_domain::approval::{Approval, ApprovalFault, claimed_between};
 use gateway_domain::operation::{Change, Event};
+use gateway_domain::time::EpochMs;
 
 const NAME: &str = "approvals signed";
 
@@ -61,14 +62,8 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
 /// Operations have the ids that their names give them: an approval from before this one was submitted is of another, of the
 /// same name. Clocks differ by as much as a gateway allows.
 fn in_time(story: &Story, event: &Event, claimed_at_ms: i64) -> Result<(), ApprovalFault> {
-    let claimed = u64::try_from(claimed_at_ms).map_err(|_| ApprovalFault::TooOld)?;
-    if claimed.saturating_add(CLOCK_SKEW_MS) < story.operation.created_at_ms.0 {
-        return Err(ApprovalFault::TooOld);
-    }
-    if claimed > event.at_ms.0.saturating_add(CLOCK_SKEW_MS) {
-        return Err(ApprovalFault::InFuture);
-    }
-    Ok(())
+    let submitted = EpochMs(story.operation.created_at_ms.0.saturating_sub(CLOCK_SKEW_MS));
+    claimed_between(claimed_at_ms, submitted, event.at_ms)
 }
 
 fn approval(event: &Event) -> Option<&Approval> {
