@@ -76,7 +76,7 @@ impl Node {
         let output: [u8; 64] = mac.finalize().into_bytes().into();
         let (left, right) = output.split_first_chunk::<32>()?;
         let step = scalar::<Secp256k1>(left)?;
-        let key = self.key + <Secp256k1 as frost_core::Ciphersuite>::Group::generator() * step;
+        let key = self.key + Secp256k1::generator_times(&step);
         point_bytes::<Secp256k1>(&key)?;
         Some(Self { key, chain_code: right.try_into().ok()?, tweak: self.tweak + step })
     }

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::encoding::Reader;
 use crate::suite::{
-    SCALAR_BYTES, Suite, canonical, identifier, scalar, secret_bytes, unexpected, with_suite,
+    SCALAR_BYTES, Suite, canonical, identifier, point_bytes, scalar, secret_bytes, unexpected, with_suite,
 };
 use crate::{PublicKeys, SignatureProfile, ThresholdError};
 
@@ -64,8 +64,8 @@ impl KeyShare {
         secret: &[u8; SCALAR_BYTES],
         verifying_key: Vec<u8>,
     ) -> Result<Self, ThresholdError> {
-        let share = SigningShare::<C>::deserialize(secret).map_err(|_| MALFORMED)?;
-        let verifying_share = VerifyingShare::from(share).serialize().map_err(|_| MALFORMED)?;
+        let scalar = scalar::<C>(secret).map(Zeroizing::new).ok_or(MALFORMED)?;
+        let verifying_share = point_bytes::<C>(&C::generator_times(&scalar)).ok_or(MALFORMED)?;
         let secret = Zeroizing::new(*secret);
         Ok(Self { profile: C::PROFILE, participant, threshold, secret, verifying_key, verifying_share })
     }

@@ -1,6 +1,6 @@
 //! A scalar told in private, and what was committed to in public.
 
-use frost_core::{Element, Group, Scalar};
+use frost_core::{Element, Scalar};
 use zeroize::Zeroizing;
 
 use crate::ceremony::{Ceremony, payload};
@@ -21,6 +21,6 @@ pub(crate) fn hear<C: Suite>(
 ) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
     let secret = scalar::<C>(payload(body)).map(Zeroizing::new);
     let secret = secret.ok_or(ThresholdError::MalformedMessage { from, round })?;
-    let opens = C::Group::generator() * *secret == *committed;
+    let opens = C::generator_times(&secret) == *committed;
     if opens { Ok(secret) } else { Err(ThresholdError::SecretShare { from }) }
 }

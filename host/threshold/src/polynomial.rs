@@ -26,7 +26,7 @@ impl<C: Suite> Polynomial<C> {
 
     /// The coefficients times the generator.
     pub(crate) fn commitments(&self) -> Vec<Element<C>> {
-        self.0.iter().map(|term| C::Group::generator() * *term).collect()
+        self.0.iter().map(C::generator_times).collect()
     }
 
     /// The participant's point.

@@ -27,6 +27,10 @@ pub(crate) trait Suite: Ciphersuite<Group: Group<Field: Field<Scalar: Zeroize>>>
     /// Bytes of an encoded group element.
     const POINT_BYTES: usize;
 
+    /// The generator times a scalar that may be secret, by tables made for it: a third of the work of multiplying any
+    /// other element.
+    fn generator_times(scalar: &Scalar<Self>) -> Element<Self>;
+
     /// The public key outsiders know, from the encoded group key. `None` if the length is wrong.
     fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]>;
 

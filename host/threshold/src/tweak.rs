@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use frost_core::keys::{KeyPackage, PublicKeyPackage, SigningShare, VerifyingShare};
-use frost_core::{Element, Group, Identifier, Scalar, VerifyingKey};
+use frost_core::{Element, Identifier, Scalar, VerifyingKey};
 use frost_secp256k1_tr::Secp256K1Sha256TR;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -49,7 +49,7 @@ impl<C: Suite> Addend<C> {
     /// [`ThresholdError::DerivationUnsupported`] for a suite without tweaks.
     pub(crate) fn new(tweak: &Tweak) -> Result<Self, ThresholdError> {
         let scalar = C::tweak(tweak)?;
-        Ok(Self { scalar, element: C::Group::generator() * scalar })
+        Ok(Self { scalar, element: C::generator_times(&scalar) })
     }
 
     /// The child's share of one participant.

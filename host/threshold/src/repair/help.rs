@@ -76,7 +76,7 @@ fn publish<C: Suite>(
     deltas: Deltas<C>,
     send: &mut Vec<Message>,
 ) -> Result<Own<C>, ThresholdError> {
-    let commitments: Vec<Element<C>> = deltas.values().map(|delta| C::Group::generator() * **delta).collect();
+    let commitments: Vec<Element<C>> = deltas.values().map(|delta| C::generator_times(delta)).collect();
     let commitments = points_bytes::<C>(&commitments)?;
     send.push(ceremony.message(1, None, &commitments));
     let mut own = None;

@@ -1,7 +1,7 @@
 //! FROST(Ed25519, SHA-512), RFC 9591 section 6.1.
 
 use ed25519_dalek::{Signature, VerifyingKey};
-use frost_core::Scalar;
+use frost_core::{Element, Scalar};
 use frost_ed25519::Ed25519Sha512;
 
 use super::{SIGNATURE_BYTES, Suite, point};
@@ -12,6 +12,10 @@ impl Suite for Ed25519Sha512 {
 
     const PROFILE: SignatureProfile = SignatureProfile::FrostEd25519Sha512;
     const POINT_BYTES: usize = 32;
+
+    fn generator_times(scalar: &Scalar<Self>) -> Element<Self> {
+        Element::<Self>::mul_base(scalar)
+    }
 
     fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]> {
         verifying_key.try_into().ok()

@@ -1,7 +1,9 @@
 //! FROST(secp256k1, SHA-256) with the changes that make its signatures BIP-340.
 
-use frost_core::Scalar;
+use frost_core::{Element, Scalar};
 use frost_secp256k1_tr::Secp256K1Sha256TR;
+use k256::ProjectivePoint;
+use k256::elliptic_curve::ops::MulByGenerator as _;
 use k256::schnorr::{Signature, VerifyingKey};
 
 use super::{SIGNATURE_BYTES, Suite, scalar};
@@ -12,6 +14,10 @@ impl Suite for Secp256K1Sha256TR {
 
     const PROFILE: SignatureProfile = SignatureProfile::FrostSecp256k1Sha256Tr;
     const POINT_BYTES: usize = 33;
+
+    fn generator_times(scalar: &Scalar<Self>) -> Element<Self> {
+        ProjectivePoint::mul_by_generator(scalar)
+    }
 
     /// Drops the parity: BIP-340 public keys are x alone. Keys are stored with it, because derivation needs it.
     fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]> {
