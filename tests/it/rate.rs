@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 const SIGN: &str = "/v1/operations/sign";
+const PREVIEW: &str = "/v1/policy/preview";
 
 /// One more only after seventeen minutes: within a test no budget fills up by itself.
 const SLOW: [(&str, &str); 2] = [("admission_rate", "1"), ("admission_burst", "20")];
@@ -132,7 +133,7 @@ async fn what_the_policy_refuses_is_charged_once_and_what_is_impossible_not_at_a
     for _ in 0..5 {
         world.post(SIGN, &stranger).await.fails(400, "invalid_json");
         world.post_text(SIGN, "{").await.fails(400, "invalid_json");
-        world.post("/v1/policy/preview", &json!({ "intent": payment("p") })).await.ok();
+        world.post(PREVIEW, &json!({ "intent": payment("p") })).await.ok();
     }
     assert_eq!(told(&world.post(SIGN, &payment("2")).await).1, 0);
     // Spent, the policy is not heard any more: nothing is recorded.
@@ -209,4 +210,23 @@ async fn a_charge_is_no_commit_of_its_own() {
     };
     assert_eq!(commits(&SLOW).await, commits(&[("admission_rate", "0")]).await);
     assert_eq!(commits(&SLOW).await, (1, 1));
+}
+
+#[tokio::test]
+async fn previews_have_a_budget_of_their_own() {
+    let world =
+        Standing::start(&[("preview_rate", "1"), ("preview_burst", "2"), ("admission_rate", "1")]).await;
+    let preview = |client: &str| json!({ "intent": with(payment("p"), "/client/client_id", json!(client)) });
+    for _ in 0..2 {
+        assert!(says_nothing(&world.post(PREVIEW, &preview("a")).await));
+    }
+    let limited = world.post(PREVIEW, &preview("a")).await;
+    assert_eq!((told(&limited), limited.header("retry-after")), ((2, 0, 2), "1"));
+    let message = limited.fails(429, "policy_admission_rate_limited");
+    assert_eq!(message, "this client may make 2 previews at once, and did; retry in 1000 ms");
+    world.post(PREVIEW, &preview("b")).await.ok();
+    world.post(SIGN, &with(payment("s"), "/client/client_id", json!("a"))).await.ok();
+    world.pass_ms(1000);
+    world.post(PREVIEW, &preview("a")).await.ok();
+    world.post(PREVIEW, &preview("a")).await.fails(429, "policy_admission_rate_limited");
 }

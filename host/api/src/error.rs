@@ -171,7 +171,7 @@ impl From<EngineError> for ApiError {
             EngineError::PolicyRejected { budget, .. } => {
                 Self::new(Code::PolicyRejected, message).with_budget(budget)
             }
-            EngineError::RateLimited(budget) => rate_limited(budget),
+            EngineError::RateLimited { budget, .. } => rate_limited(&message, budget),
             EngineError::Invalid { pointer, .. } => {
                 Self::new(Code::InvalidJson, format!("`{pointer}` {message}"))
             }
@@ -270,11 +270,10 @@ pub fn rate_limit_headers(budget: Budget) -> [(HeaderName, String); 3] {
     ]
 }
 
-fn rate_limited(budget: Budget) -> ApiError {
-    let Budget { limit, retry_after_ms, .. } = budget;
+fn rate_limited(message: &str, budget: Budget) -> ApiError {
+    let retry_after_ms = budget.retry_after_ms;
     let seconds = retry_after_ms.div_ceil(1000).max(1).to_string();
-    let message =
-        format!("this client may submit {limit} operations at once, and did; retry in {retry_after_ms} ms");
+    let message = format!("{message}; retry in {retry_after_ms} ms");
     ApiError::new(Code::PolicyAdmissionRateLimited, message)
         .with(header::RETRY_AFTER, seconds)
         .with_budget(Some(budget))

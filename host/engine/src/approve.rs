@@ -38,7 +38,7 @@ impl Engine {
 
 impl Inner {
     async fn approve(&self, target: &Target, vote: &Vote) -> Result<Record, EngineError> {
-        let _turn = self.locks.lock(target.id).await;
+        let _turn = self.locks.lock(target.id).await?;
         let mut draft = self.find_draft(target).await?;
         let approval = Approval {
             subject_id: vote.subject_id.clone(),

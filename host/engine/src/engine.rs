@@ -54,6 +54,8 @@ pub struct Rules {
     pub n_nodes: u16,
     /// Submissions a client may make.
     pub admission_rate: Rate,
+    /// Previews a client may ask this process for.
+    pub preview_rate: Rate,
     /// How many previews are kept on record; none at all with 0.
     pub preview_records_max: u32,
     /// How long a caller waits for work that goes on without it.
@@ -88,6 +90,8 @@ pub(crate) struct Inner {
     pub(crate) ports: Ports,
     pub(crate) rules: Rules,
     pub(crate) budgets: Budgets,
+    /// Of previews: in no store.
+    pub(crate) previews: Budgets,
     pub(crate) locks: OperationLocks,
     pub(crate) spending: SpendingLocks,
     /// Key generations on behalf of submissions: each is much work for the nodes.
@@ -101,11 +105,12 @@ impl Engine {
     /// An engine on these adapters.
     #[must_use]
     pub fn new(ports: Ports, rules: Rules) -> Self {
-        let budgets = Budgets::new(rules.admission_rate);
+        let (budgets, previews) = (Budgets::new(rules.admission_rate), Budgets::new(rules.preview_rate));
         Self(Arc::new(Inner {
             ports,
             rules,
             budgets,
+            previews,
             locks: OperationLocks::default(),
             spending: SpendingLocks::default(),
             ceremonies: Semaphore::new(PROVISIONING_MAX),

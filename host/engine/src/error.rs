@@ -80,9 +80,14 @@ pub enum EngineError {
         /// What the client may still submit: a refusal is on record, and charged; none while the limit is off.
         budget: Option<Budget>,
     },
-    /// The client submits faster than it may.
-    #[error("submission rate of this client is exceeded")]
-    RateLimited(Budget),
+    /// The client submits, or asks for previews, faster than it may.
+    #[error("this client may make {} {of} at once, and did", .budget.limit)]
+    RateLimited {
+        /// `submissions` or `previews`.
+        of: &'static str,
+        /// What is left.
+        budget: Budget,
+    },
     /// The request is impossible for this key.
     #[error("{message}")]
     Invalid {
@@ -100,6 +105,16 @@ pub enum EngineError {
     /// We are wrong.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+impl EngineError {
+    pub(crate) const fn submissions_limited(budget: Budget) -> Self {
+        Self::RateLimited { of: "submissions", budget }
+    }
+
+    pub(crate) const fn previews_limited(budget: Budget) -> Self {
+        Self::RateLimited { of: "previews", budget }
+    }
 }
 
 impl From<CanonicalError> for EngineError {

@@ -80,7 +80,7 @@ impl Inner {
         execute: &Execute,
         secrets: &Secrets,
     ) -> Result<Record, EngineError> {
-        let _turn = self.locks.lock(target.id).await;
+        let _turn = self.locks.lock(target.id).await?;
         let mut draft = self.find_draft(target).await?;
         let done_before = is_executed(&draft.operation);
         // A quorum that could not be made a decision yet is tried again first.
@@ -111,7 +111,7 @@ impl Inner {
     }
 
     async fn publish(&self, target: &Target, publish: &Publish) -> Result<Record, EngineError> {
-        let _turn = self.locks.lock(target.id).await;
+        let _turn = self.locks.lock(target.id).await?;
         let mut draft = self.find_draft(target).await?;
         let ask = Ask::Publish {
             scope: publish.scope.clone(),

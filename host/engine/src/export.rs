@@ -31,7 +31,7 @@ impl Engine {
 
 impl Inner {
     async fn export(&self, target: &Target, export: &Export) -> Result<Record, EngineError> {
-        let _turn = self.locks.lock(target.id).await;
+        let _turn = self.locks.lock(target.id).await?;
         let mut draft = self.find_draft(target).await?;
         let Export { publication_receipt, export, asker } = export.clone();
         let ask = Ask::Export { publication_receipt, export };

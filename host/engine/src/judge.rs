@@ -95,7 +95,7 @@ impl Inner {
     /// What a request costs this client, unless it is certain that nothing is left.
     pub(crate) fn charge(&self, tenant: &Tenant, client_id: &str) -> Result<Option<Charge>, EngineError> {
         let charge = self.budgets.charge(tenant, client_id, self.ports.clock.now());
-        charge.map_err(EngineError::RateLimited)
+        charge.map_err(EngineError::submissions_limited)
     }
 
     /// A development key needs no approvals: it holds nothing, and production does not make any.

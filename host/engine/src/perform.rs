@@ -74,7 +74,7 @@ impl Inner {
         }
         let spent_beside = self.spending_asked(&operation.intent);
         let turn = match spent_beside {
-            Some(payment) => Some(self.spending_turn(&operation.tenant, payment).await),
+            Some(payment) => Some(self.spending_turn(&operation.tenant, payment).await?),
             None => None,
         };
         let policy = self

@@ -78,7 +78,7 @@ impl Inner {
             Some(_) | None => self.submit_creation(submission, key).await?,
         };
         let _one_of_few = self.ceremonies.acquire().await;
-        let _turn = self.locks.lock(creation).await;
+        let _turn = self.locks.lock(creation).await?;
         let record = self.ports.reads.operation_load(creation).await?;
         let mut draft = record.map(Draft::load).ok_or(EngineError::OperationNotFound)?;
         // A key that a rotation makes is not made for a payment.

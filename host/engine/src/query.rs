@@ -48,9 +48,11 @@ impl Engine {
     /// What the policy would say. It is said once it is on record.
     ///
     /// # Errors
-    /// [`EngineError`]: `Invalid`, `KeyNotFound`, `Unavailable`.
+    /// [`EngineError`]: `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
     pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
         let Preview { tenant, submitter, intent, approvals } = preview;
+        let budget = self.0.previews.take(&tenant, &submitter.client_id, self.0.ports.clock.now());
+        budget.map_err(EngineError::previews_limited)?;
         let key_ref = self.0.key_ref_for(&intent)?;
         let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
         let input = Input {

@@ -1,9 +1,9 @@
-//! The submission budget of each client: GCRA, the virtual scheduling form (ITU-T I.371, annex A).
+//! The budgets of each client: GCRA, the virtual scheduling form (ITU-T I.371, annex A).
 //!
-//! The budget is a row of the store, one instant for each tenant and client, so that replicas share it and a restart keeps
+//! That of submissions is a row of the store, one instant for each tenant and client, so that replicas share it and a restart keeps
 //! it. It is charged in the transaction that writes what the submission leaves behind, an operation or the record of a
 //! refusal: what leaves nothing, a replay or a lost race, costs nothing. What is known here of the row only refuses
-//! sooner.
+//! sooner. That of previews, which make nothing, is in this process's memory.
 
 use crate::error::EngineError;
 use crate::ports::Charged;
@@ -22,12 +22,12 @@ const CLOCKS_DIFFER_US_MAX: u64 = 60_000_000;
 /// The last instant there is, so that no sum of instants overflows a database's integers: in the year 75,000.
 const LAST_US: u64 = i64::MAX as u64 / 4;
 
-/// How many submissions a client may make.
+/// How many submissions, or previews, a client may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Submissions a second in the long run; 0 switches the limit off.
+    /// So many a second in the long run; 0 switches the limit off.
     pub per_second: u32,
-    /// Submissions at once after a pause.
+    /// So many at once after a pause.
     pub burst: u32,
 }
 
@@ -50,10 +50,10 @@ pub struct Charge {
     pub rate: Rate,
 }
 
-/// What a client may still submit.
+/// What a client may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Submissions at once after a pause.
+    /// So many at once after a pause.
     pub limit: u32,
     /// Of these, how many are left now.
     pub remaining: u32,
@@ -108,7 +108,7 @@ impl Charge {
     }
 }
 
-/// What is known of the store's budgets.
+/// What is known of the store's budgets, or budgets that are nowhere else.
 pub(crate) struct Budgets {
     rate: Rate,
     /// For each client the instant at which its budget is full, as last learnt. The store's is never earlier, but for a
@@ -139,6 +139,21 @@ impl Budgets {
         }
     }
 
+    /// Takes one from a budget that no store has.
+    ///
+    /// # Errors
+    /// What is left: less than one.
+    pub(crate) fn take(&self, tenant: &Tenant, client_id: &str, now: EpochMs) -> Result<(), Budget> {
+        let Some(charge) = self.rate.charge(tenant, client_id, now) else { return Ok(()) };
+        let mut clients = self.with_room(charge.now_us);
+        let full_at_us = clients.entry(charge.client()).or_default();
+        if charge.is_beyond(*full_at_us) {
+            return Err(charge.left_of(*full_at_us));
+        }
+        *full_at_us = charge.applied_to(*full_at_us);
+        Ok(())
+    }
+
     /// What was written, and what the client has left; remembers what the store said.
     ///
     /// # Errors
@@ -147,23 +162,31 @@ impl Budgets {
         match charged {
             Charged::Written { written, full_at_us } => Ok((written, self.learn(charge, full_at_us))),
             Charged::Raced => Err(EngineError::Raced),
-            Charged::Spent { full_at_us } => Err(EngineError::RateLimited(self.learn(charge, full_at_us))),
+            Charged::Spent { full_at_us } => {
+                Err(EngineError::submissions_limited(self.learn(charge, full_at_us)))
+            }
         }
     }
 
     fn learn(&self, charge: &Charge, full_at_us: u64) -> Budget {
-        let mut clients = self.lock();
-        if clients.len() >= CLIENTS_MAX {
-            clients.retain(|_, full_at_us| *full_at_us > charge.now_us);
-        }
-        if clients.len() >= CLIENTS_MAX {
-            clients.clear();
-        }
+        let mut clients = self.with_room(charge.now_us);
         let known = clients.entry(charge.client()).or_insert(full_at_us);
         // Answers overtake each other: the later instant is the newer, unless the clock was put back.
         let is_newer = full_at_us > *known || *known > charge.believed_us;
         *known = if is_newer { full_at_us } else { *known };
         charge.left_of(full_at_us)
+    }
+
+    /// The clients, with room for one more.
+    fn with_room(&self, now_us: u64) -> MutexGuard<'_, BTreeMap<(Tenant, String), u64>> {
+        let mut clients = self.lock();
+        if clients.len() >= CLIENTS_MAX {
+            clients.retain(|_, full_at_us| *full_at_us > now_us);
+        }
+        if clients.len() >= CLIENTS_MAX {
+            clients.clear();
+        }
+        clients
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(Tenant, String), u64>> {

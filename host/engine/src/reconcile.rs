@@ -54,7 +54,7 @@ impl Inner {
     }
 
     async fn bring_to_rest(&self, id: OperationId) -> Result<(), EngineError> {
-        let _turn = self.locks.lock(id).await;
+        let _turn = self.locks.lock(id).await?;
         let Some(record) = self.ports.reads.operation_load(id).await? else { return Ok(()) };
         let mut draft = Draft::load(record);
         let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };

@@ -45,7 +45,7 @@ impl Inner {
         recover: &Recover,
         secrets: &Secrets,
     ) -> Result<(Recovery, Record), EngineError> {
-        let _turn = self.locks.lock(target.id).await;
+        let _turn = self.locks.lock(target.id).await?;
         let mut draft = self.find_draft(target).await?;
         let is_settled = |effect: &SettledEffect| effect.id.to_string() == recover.effect_id;
         if !draft.operation.settled.iter().any(is_settled) {

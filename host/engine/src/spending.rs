@@ -46,11 +46,15 @@ impl Inner {
 
     /// Waits until nobody else decides about the payment's account or recipient. The caller has the operation's lock,
     /// which always comes first.
-    pub(crate) async fn spending_turn(&self, tenant: &Tenant, payment: &Payment) -> Turn {
+    pub(crate) async fn spending_turn(
+        &self,
+        tenant: &Tenant,
+        payment: &Payment,
+    ) -> Result<Turn, Unavailable> {
         let account = Party::Account(tenant.clone(), payment.from_account.clone());
         let recipient = Party::Recipient(tenant.clone(), payment.to_account.clone());
-        let account = self.spending.lock(account).await;
-        Turn { _locks: [account, self.spending.lock(recipient).await] }
+        let account = self.spending.lock(account).await?;
+        Ok(Turn { _locks: [account, self.spending.lock(recipient).await?] })
     }
 }
 

@@ -85,7 +85,7 @@ impl Inner {
     async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
         let claim = submit.claim();
         let id = intent::operation_id(&submit.tenant, Family::Product, None, &claim)?;
-        let _turn = self.locks.lock(id).await;
+        let _turn = self.locks.lock(id).await?;
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
@@ -112,7 +112,7 @@ impl Inner {
             }
         }
         let id = intent::operation_id(&submit.tenant, Family::Custody, Some(&slot.key_ref), &claim)?;
-        let _turn = self.locks.lock(id).await;
+        let _turn = self.locks.lock(id).await?;
         if let Some(record) = self.ports.reads.operation_load(id).await? {
             return self.replay(record, submit.body_digest).await;
         }
@@ -128,7 +128,7 @@ impl Inner {
         claim: String,
     ) -> Result<Record, EngineError> {
         let id = intent::operation_id(&submit.tenant, Family::Custody, Some(&slot.key_ref), &claim)?;
-        let _turn = self.locks.lock(id).await;
+        let _turn = self.locks.lock(id).await?;
         match self.ports.reads.operation_load(id).await? {
             Some(record) => Ok(record),
             None => {

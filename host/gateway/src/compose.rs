@@ -243,6 +243,7 @@ pub fn rules(settings: &Settings) -> Result<Rules, StartError> {
         auto_provision_keys: settings.auto_provision_keys,
         n_nodes: settings.node_count,
         admission_rate: Rate { per_second: settings.admission_rate, burst: settings.admission_burst },
+        preview_rate: Rate { per_second: settings.preview_rate, burst: settings.preview_burst },
         preview_records_max: settings.preview_records_max,
         answer_within: settings.answer_within,
     })

@@ -42,6 +42,7 @@ pub async fn bundles(
 /// [`ApiError`] with the codes listed.
 #[utoipa::path(post, path = "/v1/policy/preview", operation_id = "policy_preview", tag = "policy", request_body = PolicyPreviewRequest, responses(
     (status = 200, body = PolicyPreview),
+    (status = 429, description = "`policy_admission_rate_limited`"),
 ))]
 pub async fn preview(
     State(app): State<App>,

@@ -222,3 +222,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_budget_that_no_store_has_is_taken_from_here() {
+    let budgets = Budgets::new(RATE);
+    let take = |client: &str, ms| budgets.take(&tenant("t"), client, EpochMs(ms));
+    for _ in 0..RATE.burst {
+        assert_eq!(take("a", 1_000), Ok(()));
+    }
+    // What is refused takes nothing.
+    for _ in 0..10 {
+        assert_eq!(take("a", 1_000).unwrap_err().retry_after_ms, 100);
+    }
+    assert!(take("b", 1_000).is_ok() && budgets.take(&tenant("u"), "a", EpochMs(1_000)).is_ok());
+    assert!(take("a", 1_100).is_ok() && take("a", 1_100).is_err());
+    assert_eq!(Budgets::new(Rate { per_second: 0, burst: 0 }).take(&tenant("t"), "a", EpochMs(0)), Ok(()));
+}

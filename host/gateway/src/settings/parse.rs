@@ -78,6 +78,8 @@ pub struct Settings {
     pub admission_ttl_ms: u64,
     pub admission_rate: u32,
     pub admission_burst: u32,
+    pub preview_rate: u32,
+    pub preview_burst: u32,
     pub preview_records_max: u32,
     pub body_bytes_max: usize,
     pub recovery_body_bytes_max: usize,
@@ -149,6 +151,8 @@ impl Reader<'_> {
             admission_ttl_ms: self.at_least_one("admission_ttl_ms"),
             admission_rate: self.value("admission_rate", "a whole number", 0),
             admission_burst: self.value("admission_burst", "a whole number", 1),
+            preview_rate: self.value("preview_rate", "a whole number", 0),
+            preview_burst: self.value("preview_burst", "a whole number", 1),
             preview_records_max: self.value("preview_records_max", "a whole number", 0),
             body_bytes_max: self.bytes("body_bytes_max"),
             recovery_body_bytes_max: self.bytes("recovery_body_bytes_max"),
@@ -193,6 +197,9 @@ impl Reader<'_> {
         }
         if settings.admission_rate > 0 && settings.admission_burst == 0 {
             self.fault("admission_burst", "must be at least 1 while `admission_rate` is not 0");
+        }
+        if settings.preview_rate > 0 && settings.preview_burst == 0 {
+            self.fault("preview_burst", "must be at least 1 while `preview_rate` is not 0");
         }
     }
 

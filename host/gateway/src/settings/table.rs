@@ -282,6 +282,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     both("admission_burst", "100", "SUBMISSIONS", "Submissions of one client at once"),
     both(
+        "preview_rate",
+        "100",
+        "PER SECOND",
+        "Previews of one client in the long run; 0 switches the limit off",
+    ),
+    both("preview_burst", "1000", "PREVIEWS", "Previews of one client at once"),
+    both(
         "preview_records_max",
         "100000",
         "PREVIEWS",
