@@ -12,6 +12,7 @@ mod crash_custody;
 mod crash_velocity;
 mod custody;
 mod evidence;
+mod first_use;
 mod flows;
 mod fuzzed;
 mod harness;

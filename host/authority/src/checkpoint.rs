@@ -1,6 +1,5 @@
 //! The signer of the log's heads, with its key in memory: another key than the authority's.
 
-use crate::keys::Seed;
 use async_trait::async_trait;
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::log::{KeyName, SignedCheckpoint, SignedStatement, VerifierKey};
@@ -19,7 +18,7 @@ pub struct LogSigner {
 impl LogSigner {
     /// The signer of the log `origin` with this Ed25519 seed (RFC 8032 section 5.1.5: any 32 bytes).
     #[must_use]
-    pub fn new(origin: KeyName, seed: &Seed) -> Self {
+    pub fn new(origin: KeyName, seed: &[u8; 32]) -> Self {
         let key = SigningKey::from_bytes(seed);
         let verifier = VerifierKey::new(origin, key.verifying_key().into());
         Self { key, verifier }
@@ -61,11 +60,10 @@ impl fmt::Debug for LogSigner {
 mod tests {
     use super::*;
     use gateway_domain::ids::Hex32;
-    use zeroize::Zeroizing;
 
     #[tokio::test]
     async fn what_it_signs_verifies_under_its_key_and_no_other() {
-        let signer = |byte| LogSigner::new("example.com/log".parse().unwrap(), &Zeroizing::new([byte; 32]));
+        let signer = |byte| LogSigner::new("example.com/log".parse().unwrap(), &[byte; 32]);
         let head = LogHead { size: 3, root: Hex32::new([4; 32]) };
         let signed = signer(1).sign_checkpoint(head).await.unwrap();
         let read: SignedCheckpoint = signed.to_string().parse().unwrap();

@@ -8,7 +8,6 @@ use gateway_domain::dsse::{self, Envelope};
 use gateway_engine::ports::{AdmissionRequest, SignAdmission};
 use gateway_engine::{Dependency, Unavailable};
 use std::fmt;
-use zeroize::Zeroizing;
 
 /// Signs admission decisions with one Ed25519 key. The key is wiped when this is dropped and is in no `Debug` output.
 ///
@@ -21,7 +20,7 @@ pub struct EmbeddedAuthority {
 impl EmbeddedAuthority {
     /// The authority of this Ed25519 seed (RFC 8032 section 5.1.5: any 32 bytes).
     #[must_use]
-    pub fn new(seed: &Zeroizing<[u8; 32]>) -> Self {
+    pub fn new(seed: &[u8; 32]) -> Self {
         Self { key: SigningKey::from_bytes(seed) }
     }
 

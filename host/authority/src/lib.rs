@@ -5,13 +5,11 @@
 //! a key of its own, stands whoever signs the heads of the log of all events. Deliberately absent: policy (another
 //! adapter), and any way to sign anything else with either key.
 //!
-//! Start with [`EmbeddedAuthority`]; `decision.rs` says what goes into a decision, [`LogSigner`] signs checkpoints,
-//! [`keys`] says where a key lies.
+//! Start with [`EmbeddedAuthority`]; `decision.rs` says what goes into a decision, [`LogSigner`] signs checkpoints.
 
 mod checkpoint;
 mod decision;
 mod embedded;
-pub mod keys;
 
 pub use checkpoint::LogSigner;
 pub use embedded::EmbeddedAuthority;

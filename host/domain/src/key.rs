@@ -322,6 +322,7 @@ fn moved(mut key: CustodyKey, operation: &Operation, change: &Change) -> Custody
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
+        | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached
         | Change::DecisionSigned { .. }

@@ -186,6 +186,7 @@ pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
 pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Refusal> {
     let changes = match &command.ask {
         Ask::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
+        Ask::WaiveApprovals { policy } => Ok(approve::waive(operation, policy)),
         Ask::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
         Ask::Execute { requested_at_ms, key } => {
             execute::decide(operation, *requested_at_ms, key.as_deref(), command.at)

@@ -85,6 +85,7 @@ impl Inner {
         let done_before = is_executed(&draft.operation);
         // A quorum that could not be made a decision yet is tried again first.
         if matches!(draft.operation.phase, Phase::Deciding | Phase::Applying) {
+            self.make_key_for(&draft.operation).await?;
             self.drive(&mut draft, secrets).await?;
         }
         let keys = self.keys_of(&draft.operation).await?;

@@ -11,14 +11,15 @@ use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
-use gateway_domain::policy::facts::{Rules, facts_for};
+use gateway_domain::policy::facts::facts_for;
 use gateway_domain::policy::{self, Moment};
 
 /// The client that submits development keys; nobody else's submissions go without approvals.
 pub(crate) const PROVISIONER: &str = "operation-gateway";
 
 impl Inner {
-    /// One evaluation. `spent_beside` is what [`Self::spending_asked`] said of the request's intent.
+    /// One evaluation. `spent_beside` is what [`Self::spending_asked`] said of the request's intent. `waives`: the deployment
+    /// asks for no approvals.
     ///
     /// # Errors
     /// [`Unavailable`]: what was spent could not be read, or was not although the policy asked for it.
@@ -27,8 +28,12 @@ impl Inner {
         request: policy::Request<'_>,
         key: Option<&CustodyKey>,
         spent_beside: Option<&Payment>,
+        waives: bool,
     ) -> Result<policy::Outcome, Unavailable> {
-        let rules = self.rules_for(request.intent, request.submitter);
+        let mut rules = self.rules.policy.clone();
+        if waives {
+            rules.required_approvals = 0;
+        }
         let (now, intent) = (self.ports.clock.now(), request.intent);
         let spent = match spent_beside {
             Some(payment) => Some(self.ports.reads.spent(request.tenant, payment, now).await?),
@@ -51,7 +56,8 @@ impl Inner {
         key: Option<&CustodyKey>,
         spent_beside: Option<&Payment>,
     ) -> Result<policy::Outcome, Unavailable> {
-        self.judge(operation.request(moment, approvals), key, spent_beside).await
+        let waives = self.makes_keys_unasked(&operation.intent) && operation.policy.quorum.required == 0;
+        self.judge(operation.request(moment, approvals), key, spent_beside, waives).await
     }
 
     /// Keeps a decision that moves nothing. Until that is durable it is not answered either.
@@ -98,15 +104,13 @@ impl Inner {
         charge.map_err(EngineError::submissions_limited)
     }
 
-    /// A development key needs no approvals: it holds nothing, and production does not make any.
-    fn rules_for(&self, intent: &Intent, submitter: &ClientBinding) -> Rules {
-        let mut rules = self.rules.policy.clone();
-        if self.rules.auto_provision_keys
-            && matches!(intent, Intent::KeyCreate(_))
-            && submitter.client_id == PROVISIONER
-        {
-            rules.required_approvals = 0;
-        }
-        rules
+    /// Whether nobody needs to approve what is submitted: a development key, which holds nothing.
+    pub(crate) fn needs_nobody(&self, intent: &Intent, submitter: &ClientBinding) -> bool {
+        self.makes_keys_unasked(intent) && submitter.client_id == PROVISIONER
+    }
+
+    /// Whether this is a key, and the deployment makes those without approvals where they are needed: not in production.
+    pub(crate) fn makes_keys_unasked(&self, intent: &Intent) -> bool {
+        self.rules.auto_provision_keys && matches!(intent, Intent::KeyCreate(_))
     }
 }

@@ -11,7 +11,8 @@ use gateway_domain::canonical;
 use gateway_domain::ids::{KeyRef, OperationId};
 use gateway_domain::intent::{Intent, KeyCreate, OperationType, Payment, SigningTerms};
 use gateway_domain::key::{CustodyKey, KeyState};
-use gateway_domain::operation::{Ask, Phase, Refusal, Submission};
+use gateway_domain::operation::{Ask, Failure, Operation, Phase, Refusal, Submission};
+use gateway_domain::policy::Moment;
 use gateway_domain::roster::Threshold;
 use std::future::Future;
 use std::pin::Pin;
@@ -21,6 +22,13 @@ const DEVELOPMENT_PREFIX: &str = "development/";
 
 /// Keys made on first use have it, so that `bip32` works on them.
 const DEVELOPMENT_PROFILE: &str = "frost-secp256k1-sha256-tr";
+
+/// Whether a key's creation goes on without the approvals it waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiver {
+    No,
+    IfPolicyAgrees,
+}
 
 /// Submission calls provisioning, which submits: the box ends the recursion of types.
 type BoxFuture<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + 'a>>;
@@ -77,13 +85,49 @@ impl Inner {
             Some(key) if key.state == KeyState::Creating => key.created_by,
             Some(_) | None => self.submit_creation(submission, key).await?,
         };
+        let draft = self.make_key(creation, Waiver::No).await?;
+        match draft.operation.failure {
+            // What was approved by then waits for the key, and the key for its own approvals.
+            None => Ok(()),
+            Some(Failure { detail, .. }) => {
+                let why = format!("the key of this operation is not made: {detail}");
+                Err(Unavailable::new(Dependency::Runtime, why).into())
+            }
+        }
+    }
+
+    /// What an approved operation is to sign with is made now, in a deployment that makes keys without approvals. Where
+    /// nodes want every approval signed, they would refuse.
+    pub(crate) async fn make_key_for(&self, operation: &Operation) -> Result<(), EngineError> {
+        if !self.rules.auto_provision_keys
+            || self.rules.signed_approvals.is_required()
+            || operation.intent.operation_type() != OperationType::Sign
+        {
+            return Ok(());
+        }
+        match self.ports.reads.key_load(operation.key.key_id).await? {
+            Some(key) if key.state == KeyState::Creating => {
+                self.make_key(key.created_by, Waiver::IfPolicyAgrees).await.map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Brings a creation as far as it gets by itself.
+    async fn make_key(&self, creation: OperationId, waiver: Waiver) -> Result<Draft, EngineError> {
         let _one_of_few = self.ceremonies.acquire().await;
         let _turn = self.locks.lock(creation).await?;
         let record = self.ports.reads.operation_load(creation).await?;
         let mut draft = record.map(Draft::load).ok_or(EngineError::OperationNotFound)?;
-        // A key that a rotation makes is not made for a payment.
+        // A key that a rotation makes is not made for a signature.
         if draft.operation.intent.operation_type() != OperationType::KeyCreate {
             return Err(Refusal::KeyNotActive { state: KeyState::Creating.as_str() }.into());
+        }
+        if waiver == Waiver::IfPolicyAgrees && draft.operation.phase == Phase::PendingApproval {
+            let operation = &draft.operation;
+            let request = operation.request(Moment::Approval, &operation.approvals);
+            let policy = self.judge(request, None, None, true).await?;
+            draft.ask(self.ports.clock.now(), Ask::WaiveApprovals { policy })?;
         }
         let secrets = Secrets::default();
         self.drive(&mut draft, &secrets).await?;
@@ -91,12 +135,7 @@ impl Inner {
             draft.ask(self.ports.clock.now(), Ask::Execute { requested_at_ms: None, key: None })?;
             self.drive(&mut draft, &secrets).await?;
         }
-        if draft.operation.phase == Phase::Published {
-            return Ok(());
-        }
-        let why = draft.operation.failure.map_or_else(|| "it awaits approvals".to_owned(), |why| why.detail);
-        let why = format!("the key of this operation is not made: {why}");
-        Err(Unavailable::new(Dependency::Runtime, why).into())
+        Ok(draft)
     }
 
     /// The creation's name follows from what is created and from the creation that failed before, if any.

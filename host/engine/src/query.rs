@@ -65,7 +65,8 @@ impl Engine {
             approvals,
         };
         let spent_beside = self.0.spending_asked(&input.intent);
-        let outcome = self.0.judge(input.request(), key.as_ref(), spent_beside).await?;
+        let waives = self.0.needs_nobody(&input.intent, &input.submitter);
+        let outcome = self.0.judge(input.request(), key.as_ref(), spent_beside, waives).await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 {
             let at_ms = self.0.ports.clock.now();

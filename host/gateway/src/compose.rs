@@ -8,8 +8,7 @@ use crate::node_key;
 use crate::settings::{Profile, Settings};
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
-use gateway_authority::keys::{KeyFileError, Seed};
-use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
+use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::chain;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::policy::facts;
@@ -20,11 +19,13 @@ use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, existing, identities};
 use gateway_seal::at_rest::Kek;
+use gateway_seal::key_file::{self, KeyFileError};
 use gateway_store::Store;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Why the gateway does not start: one line for an operator.
 #[derive(Debug, thiserror::Error)]
@@ -154,7 +155,7 @@ pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, port
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {
     let seed = seed(settings, &settings.authority_key);
-    Ok(EmbeddedAuthority::new(&seed.map_err(|error| StartError::new("authority", error))?))
+    Ok(EmbeddedAuthority::new(&*seed.map_err(|error| StartError::new("authority", error))?))
 }
 
 /// Who reads a signature must never have to ask which of the two it could have been.
@@ -167,10 +168,10 @@ fn open_log_signer(settings: &Settings, authority: &EmbeddedAuthority) -> Result
     Ok(signer)
 }
 
-fn seed(settings: &Settings, path: &Path) -> Result<Seed, KeyFileError> {
+fn seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
     match settings.profile {
-        Profile::Development => keys::load_or_create(path),
-        Profile::Production => keys::load(path),
+        Profile::Development => key_file::load_or_create(path),
+        Profile::Production => key_file::load(path),
     }
 }
 

@@ -7,7 +7,7 @@ mod rotate;
 
 use crate::cli::keys::Keys;
 use crate::settings::{NodeKey, Settings};
-use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
+use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
@@ -41,7 +41,7 @@ fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     for path in [&settings.authority_key, &settings.log_key] {
         let was_there = path.exists();
         make_folder(path)?;
-        keys::load_or_create(path)?;
+        key_file::load_or_create(path)?;
         told(out, was_there, path)?;
     }
     if let NodeKey::File(path) = &settings.node_key {
@@ -73,12 +73,12 @@ fn make_folder(path: &Path) -> Result<(), Fault> {
 /// One line for each key: setting, public half, file.
 fn show(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let (authority, log) = (&settings.authority_key, &settings.log_key);
-    let public = Hex32::new(EmbeddedAuthority::new(&keys::load(authority)?).public_key());
+    let public = Hex32::new(EmbeddedAuthority::new(&*key_file::load(authority)?).public_key());
     writeln!(out, "authority_key {public} {}", authority.display())?;
     for previous in &settings.authority_keys_previous {
         writeln!(out, "authority_keys_previous {previous}")?;
     }
-    let signer = LogSigner::new(settings.log_origin.clone(), &keys::load(log)?);
+    let signer = LogSigner::new(settings.log_origin.clone(), &*key_file::load(log)?);
     writeln!(out, "log_key {} {}", signer.verifier_key(), log.display())?;
     match &settings.node_key {
         NodeKey::File(path) => {

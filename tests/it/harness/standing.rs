@@ -5,11 +5,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use gateway_api::state::App;
-use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
+use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Ports;
 use gateway_engine::ports::TellTime;
 use gateway_runtime::EmbeddedFleet;
+use gateway_seal::key_file;
 use gateway_store::Store;
 use operation_gateway::settings::Settings;
 use operation_gateway::{SystemClock, compose};
@@ -56,9 +57,9 @@ impl Standing {
         let policy = compose::open_policy(&settings).unwrap();
         let policies =
             compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&keys::load_or_create(&settings.authority_key).unwrap());
+        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
         let fleet = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
-        let log_seed = keys::load_or_create(&settings.log_key).unwrap();
+        let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
         let ports = Ports {
             commits: store.clone(),
             reads: store.clone(),

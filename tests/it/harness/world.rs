@@ -9,11 +9,12 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use gateway_api::state::App;
 use gateway_auth::Peer;
-use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
+use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports};
 use gateway_evidence::roots::RootsFile;
+use gateway_seal::key_file;
 use gateway_store::Store;
 use operation_gateway::settings::{Settings, resolve};
 use operation_gateway::{SystemClock, compose};
@@ -148,9 +149,9 @@ impl World {
         let policy = compose::open_policy(&settings).unwrap();
         let policies =
             compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&keys::load_or_create(&settings.authority_key).unwrap());
+        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
         let real = compose::open_fleet(&of_nodes, authority.public_key()).await.unwrap();
-        let log_seed = keys::load_or_create(&settings.log_key).unwrap();
+        let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
         let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
         let ports = Ports {
             commits: store.clone(),

@@ -392,7 +392,7 @@ async fn a_client_that_submits_too_fast_waits_here_too() {
 /// decisions.md 5: such an operation may be submitted and approved; executing it is refused.
 #[tokio::test]
 async fn an_operation_on_a_key_that_is_not_made_yet_waits_for_it() {
-    let world = World::ticking().await;
+    let world = World::with(&[("auto_provision_keys", "false")]).await;
     submitted(&world, KEYS, &key("cold")).await;
     for (action, body) in [("/sign", sign("early")), ("/refresh", refresh("2"))] {
         let early = admitted(&world, &on_key("cold", action), &body).await;
@@ -403,6 +403,8 @@ async fn an_operation_on_a_key_that_is_not_made_yet_waits_for_it() {
         let message =
             world.post_nothing(&path(&early, "/execute")).await.fails(409, "custody_key_not_active");
         assert_eq!(message, "key is `creating`");
+        let now = world.get(&path(&early, "")).await.ok();
+        assert_eq!(now["next_actions"], json!(["approve", "execute"]), "enough have approved");
     }
     made(&world, "cold").await;
     let early = submitted(&world, &on_key("cold", "/sign"), &sign("early")).await;

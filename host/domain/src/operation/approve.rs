@@ -2,6 +2,7 @@
 
 use super::{Change, Failure, Operation, Phase, Refusal};
 use crate::approval::Approval;
+use crate::intent::Intent;
 use crate::policy;
 use crate::time::EpochMs;
 
@@ -41,6 +42,15 @@ pub(super) fn decide(
         changes.push(Change::QuorumReached);
     }
     Ok(changes)
+}
+
+/// Only a key's creation, and only where the policy is content with the approvals there are.
+pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Change> {
+    let waits = operation.phase == Phase::PendingApproval && matches!(operation.intent, Intent::KeyCreate(_));
+    if !waits || !policy.is_allowed() || !policy.quorum.satisfied {
+        return Vec::new();
+    }
+    vec![Change::ApprovalsWaived { policy: policy.clone() }, Change::QuorumReached]
 }
 
 /// The second vote of a subject counts once; a first vote after the quorum is evidence only.

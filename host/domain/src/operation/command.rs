@@ -28,6 +28,11 @@ pub enum Ask {
         /// Who counts, in the policy's judgement.
         policy: Option<policy::Outcome>,
     },
+    /// Make a key without waiting for approvals. `policy` is the evaluation over those there are, with none required.
+    WaiveApprovals {
+        /// Whether the policy agrees.
+        policy: policy::Outcome,
+    },
     /// Bring the operation to execution.
     Execute {
         /// The caller's clock: a claim.

@@ -3,6 +3,7 @@
 //! The gateway needs no such rule: what it writes comes out of `decide`. A history that somebody else shows does not.
 
 use super::{Change, Operation, Phase};
+use crate::intent::Intent;
 
 /// Whether this can be the next change of the operation. The crash simulation holds every event of its lives to it.
 #[must_use]
@@ -13,6 +14,9 @@ pub const fn may_happen(operation: &Operation, change: &Change) -> bool {
         Change::Submitted(_) => false,
         Change::ApprovalRequested { .. } => matches!(phase, Phase::Submitted),
         Change::ApprovalRecorded { .. } => matches!(phase, Phase::PendingApproval),
+        Change::ApprovalsWaived { .. } => {
+            matches!(phase, Phase::PendingApproval) && matches!(operation.intent, Intent::KeyCreate(_))
+        }
         Change::QuorumReached => matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::LateApprovalRecorded { .. } => !matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::DecisionSigned { .. } => matches!(phase, Phase::Deciding),

@@ -43,7 +43,9 @@ impl Change {
     pub fn evaluation(&self) -> Option<(Moment, &policy::Outcome)> {
         match self {
             Self::Submitted(submission) => Some((Moment::Submit, &submission.policy)),
-            Self::ApprovalRecorded { policy, .. } => Some((Moment::Approval, policy)),
+            Self::ApprovalRecorded { policy, .. } | Self::ApprovalsWaived { policy } => {
+                Some((Moment::Approval, policy))
+            }
             Self::DecisionSigned { policy, .. } => Some((Moment::Admission, policy)),
             // The only denial that ends an operation which exists.
             Self::Failed { policy, .. } => policy.as_ref().map(|policy| (Moment::Admission, policy)),

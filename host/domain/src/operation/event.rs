@@ -93,6 +93,12 @@ pub enum Change {
         /// The evaluation over all approvals so far.
         policy: policy::Outcome,
     },
+    /// The deployment makes this key without waiting for approvals, because something is to be signed with it
+    /// (decisions.md 5, development only).
+    ApprovalsWaived {
+        /// The evaluation over the approvals there are, none being required.
+        policy: policy::Outcome,
+    },
     /// An approval came after the quorum; it changes nothing.
     LateApprovalRecorded {
         /// The vote.

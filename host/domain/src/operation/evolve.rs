@@ -58,6 +58,7 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         Change::ReplayNoted { body_digest } => operation.replays.push(*body_digest),
         Change::ApprovalRequested { .. } => operation.phase = Phase::PendingApproval,
         Change::ApprovalRecorded { approval, policy } => counted(&mut operation, approval, policy),
+        Change::ApprovalsWaived { policy } => operation.policy = policy.clone(),
         Change::LateApprovalRecorded { approval } => {
             operation.late_approvals.push(approval.subject_id.clone())
         }

@@ -156,9 +156,9 @@ impl Phase {
     #[must_use]
     pub const fn next_actions(&self, mode: PublicationMode) -> &'static [NextAction] {
         match (self, mode) {
-            (Self::Submitted | Self::PendingApproval | Self::Deciding | Self::Applying, _) => {
-                &[NextAction::Approve]
-            }
+            (Self::Submitted | Self::PendingApproval, _) => &[NextAction::Approve],
+            // Enough have approved: what the decision waited for may be there by now, and either asks for it again.
+            (Self::Deciding | Self::Applying, _) => &[NextAction::Approve, NextAction::Execute],
             (Self::Admitted | Self::Materializing, _) => &[NextAction::Execute],
             (Self::ReceiptMaterialized | Self::Preparing { .. } | Self::Committing { .. }, _) => {
                 &[NextAction::Execute, NextAction::NodeRecovery]

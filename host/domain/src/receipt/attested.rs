@@ -36,6 +36,7 @@ pub fn attested<'e>(before: &Operation, event: &'e Event) -> Option<(Deed, &'e [
         Change::Submitted(_)
         | Change::ApprovalRequested { .. }
         | Change::ApprovalRecorded { .. }
+        | Change::ApprovalsWaived { .. }
         | Change::LateApprovalRecorded { .. }
         | Change::QuorumReached
         | Change::DecisionSigned { .. }

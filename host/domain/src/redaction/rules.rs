@@ -39,6 +39,7 @@ const CHANGES: &[(&str, &Shape)] = &[
     ("submitted", &[SUBMISSION]),
     ("approval_requested", &[&[("required", Open)]]),
     ("approval_recorded", &[&[("approval", Members(APPROVAL)), ("policy", Members(OUTCOME))]]),
+    ("approvals_waived", &[&[("policy", Members(OUTCOME))]]),
     ("late_approval_recorded", &[&[("approval", Members(APPROVAL))]]),
     ("quorum_reached", &[]),
     ("decision_signed", &[&[("policy", Members(OUTCOME)), ("admission", Members(ADMISSION))]]),

@@ -4,13 +4,13 @@ use super::{Fault, load};
 use crate::cli::approvers::{Approvers, Sign};
 use crate::clock::SystemClock;
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_authority::keys;
 use gateway_domain::approval::{Approval, ApprovalSignature, Hex64, KeyEntry, Matter, Validity};
 use gateway_domain::chain;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
+use gateway_seal::key_file;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ fn state(validity: Validity, now: EpochMs) -> &'static str {
 }
 
 fn key(path: &Path) -> Result<String, Fault> {
-    let signing = SigningKey::from_bytes(&*keys::load_or_create(path)?);
+    let signing = SigningKey::from_bytes(&*key_file::load_or_create(path)?);
     let public_key = Hex32::new(signing.verifying_key().to_bytes());
     Ok(json!({ "kind": "ed25519", "public_key": public_key }).to_string() + "\n")
 }
@@ -93,7 +93,7 @@ struct Stated {
 
 /// The body of an approval, signed; what it approves goes to standard error.
 fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
-    let signing = SigningKey::from_bytes(&*keys::load(&sign.key)?);
+    let signing = SigningKey::from_bytes(&*key_file::load(&sign.key)?);
     let view = view(&sign.operation).map_err(|error| named(&sign.operation, error))?;
     let (intent, matter) = view.matter()?;
     let claimed = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;

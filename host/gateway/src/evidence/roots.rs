@@ -4,11 +4,12 @@
 use crate::approvers;
 use crate::compose::{StartError, node_identities};
 use crate::settings::{Settings, SignedApprovals as Settled};
-use gateway_authority::{EmbeddedAuthority, LogSigner, keys};
+use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::VerifierKey;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_evidence::roots::{FORMAT, RootsFile, SignedApprovals};
+use gateway_seal::key_file;
 use std::collections::BTreeMap;
 use std::error::Error;
 
@@ -17,9 +18,9 @@ use std::error::Error;
 /// # Errors
 /// [`StartError`] naming the key that could not be read.
 pub async fn roots(settings: &Settings) -> Result<RootsFile, StartError> {
-    let seed = |what: &str, path| keys::load(path).map_err(|error| StartError::new(what, error));
-    let authority = EmbeddedAuthority::new(&seed("authority", &settings.authority_key)?);
-    let log = LogSigner::new(settings.log_origin.clone(), &seed("log key", &settings.log_key)?);
+    let seed = |what: &str, path| key_file::load(path).map_err(|error| StartError::new(what, error));
+    let authority = EmbeddedAuthority::new(&*seed("authority", &settings.authority_key)?);
+    let log = LogSigner::new(settings.log_origin.clone(), &*seed("log key", &settings.log_key)?);
     of_keys(settings, authority.public_key(), log.verifier_key()).await
 }
 

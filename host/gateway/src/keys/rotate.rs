@@ -4,7 +4,7 @@ use super::Fault;
 use crate::compose;
 use crate::node_key;
 use crate::settings::{NodeKey, Settings};
-use gateway_authority::{EmbeddedAuthority, keys};
+use gateway_authority::EmbeddedAuthority;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;
 use gateway_runtime::{existing, identities, rewrap};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// `authority_keys_previous`: it is printed before the old key goes.
 pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     let path = &settings.authority_key;
-    let old = Hex32::new(EmbeddedAuthority::new(&keys::load(path)?).public_key());
+    let old = Hex32::new(EmbeddedAuthority::new(&*key_file::load(path)?).public_key());
     let next = node_key::next(path);
-    let new = Hex32::new(EmbeddedAuthority::new(&keys::load_or_create(&next)?).public_key());
+    let new = Hex32::new(EmbeddedAuthority::new(&*key_file::load_or_create(&next)?).public_key());
     let mut previous = settings.authority_keys_previous.clone();
     previous.retain(|key| *key != old && *key != new);
     previous.insert(0, old);
@@ -45,7 +45,7 @@ pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Faul
     };
     let next = node_key::next(path);
     let old = Arc::new(Kek::from_file(path)?);
-    let authority = EmbeddedAuthority::new(&keys::load(&settings.authority_key)?).public_key();
+    let authority = EmbeddedAuthority::new(&*key_file::load(&settings.authority_key)?).public_key();
     let config = compose::fleet_config(settings, authority, Arc::clone(&old))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let was_begun = next.exists();

@@ -73,7 +73,7 @@ const fn dispensable(kind: Kind) -> &'static [u16] {
 
 /// A client with bad habits: any command at any time, repeats included. Refusals are answers.
 fn anybody_asks_anything(machine: &mut Machine) {
-    let ask = match machine.random.below(13) {
+    let ask = match machine.random.below(14) {
         0..=5 => approve(machine),
         6 | 7 => execute(),
         8 => publish(),
@@ -83,6 +83,7 @@ fn anybody_asks_anything(machine: &mut Machine) {
             Ask::Recover { effect_id: format!("unknown-{}", machine.random.below(3)), result_root: hex32(1) }
         }
         11 => export(machine),
+        12 if machine.random.one_in(4) => waive(machine),
         _ => Ask::NoteReplay { body_digest: hex32(2) },
     };
     let _answer = machine.ask(ask);
@@ -110,6 +111,15 @@ fn approve(machine: &mut Machine) -> Ask {
         asked(&request, verdict(&subjects, machine.operation.policy.quorum.required))
     });
     Ask::Approve { approval, policy }
+}
+
+/// A deployment that makes keys without approvals, and a policy that is content with it or not.
+fn waive(machine: &mut Machine) -> Ask {
+    let subjects: Vec<_> =
+        machine.operation.approvals.iter().map(|approval| approval.subject_id.clone()).collect();
+    let request = machine.operation.request(Moment::Approval, &machine.operation.approvals);
+    let required = if machine.random.one_in(2) { 0 } else { machine.operation.policy.quorum.required };
+    Ask::WaiveApprovals { policy: asked(&request, verdict(&subjects, required)) }
 }
 
 fn execute() -> Ask {
