@@ -36,7 +36,12 @@ async fn a_decision_on_something_else_is_named() {
 async fn a_child_key_is_the_one_that_was_asked_for() {
     let plain = Forgery::of_payment("/threshold", json!(2)).await;
     let of_child = Forgery::of_child_key().await;
-    for (forgery, derivation) in [(&plain, child("0/7")), (&of_child, Value::Null)] {
+    for (forgery, derivation) in [
+        (&plain, child("0/7")),
+        (&of_child, Value::Null),
+        (&of_child, child("0/8")),
+        (&of_child, child("00/7")),
+    ] {
         let alter = |decision: &mut Value| decision["derivation"] = derivation;
         let written = forgery.forger.decision(alter).await;
         forgery.assert_finds(&written, &forgery.at(DECISION, "/admission/decision/derivation: "));
