@@ -3,9 +3,12 @@
 
 mod admission;
 mod key;
+mod receipts;
+mod shares;
 mod signature;
 
 use super::{assert_holds, verify};
+use crate::harness::custody;
 use crate::harness::forged::Forger;
 use crate::harness::samples::{path, payment, published, with};
 use crate::harness::world::World;
@@ -35,6 +38,16 @@ impl Forgery {
 
     async fn of_child_key() -> Self {
         Self::of_payment("/bip32", json!({ "network": "bitcoin", "path": "0/7" })).await
+    }
+
+    /// The key's creation, or the latest change of it.
+    async fn of_shares(change: Option<(&str, Value)>) -> Self {
+        let world = World::ticking().await;
+        let mut operation = custody::published(&world, "/v1/custody/keys", &custody::key("cold")).await;
+        if let Some((action, body)) = change {
+            operation = custody::published(&world, &custody::on_key("cold", action), &body).await;
+        }
+        Self::of(&world, &custody::path(&operation, "/evidence")).await
     }
 
     fn verified(&self, document: &Value) -> Report {
@@ -69,7 +82,7 @@ impl Forgery {
 /// Otherwise nothing were shown by what is found in what is altered.
 #[tokio::test]
 async fn the_truth_holds_whoever_writes_it() {
-    for forgery in [Forgery::of_child_key().await] {
+    for forgery in [Forgery::of_child_key().await, Forgery::of_shares(None).await] {
         let written = forgery.forger.events(|_| ()).await;
         assert_ne!(written["record_root"], forgery.evidence["record_root"], "it is another chain");
         assert_holds(&forgery.verified(&written), &["chain", "admission", "receipts", "key", "log"]);

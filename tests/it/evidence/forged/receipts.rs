@@ -1,0 +1,105 @@
+//! The nodes' word: whoever has no node's key has it for no step that the node did not make.
+
+use super::Forgery;
+use crate::harness::custody;
+use serde_json::{Value, json};
+
+fn receipts(event: &mut Value) -> &mut Vec<Value> {
+    event["change"]["receipts"].as_array_mut().unwrap()
+}
+
+fn one_signer_less(event: &mut Value) {
+    let signers = event["change"]["signature"]["signers"].as_array_mut().unwrap();
+    signers.pop();
+}
+
+#[tokio::test]
+async fn a_signature_needs_the_word_of_each_signer() {
+    let forgery = Forgery::of_payment("/threshold", json!(3)).await;
+    let at = forgery.at("executed", "/receipts: are not the word of those who signed");
+    let alterations: [fn(&mut Value); 3] = [
+        |event| drop(receipts(event).pop()),
+        |event| receipts(event).clear(),
+        |event| {
+            let first = receipts(event)[0].clone();
+            receipts(event).push(first);
+        },
+    ];
+    for alter in alterations {
+        let written = forgery.forger.event("executed", alter).await;
+        forgery.assert_finds_only(&written, &at);
+    }
+    let written = forgery.forger.event("executed", one_signer_less).await;
+    forgery.assert_finds(&written, &at);
+}
+
+/// Before publication nobody sees the signature; who made it is on record all the same.
+#[tokio::test]
+async fn a_signature_that_is_not_published_needs_it_too() {
+    let forgery = Forgery::of_payment("/threshold", json!(3)).await;
+    let at = forgery.at("executed", "/receipts: are not the word of those who signed");
+    let executed = forgery.forger.place("executed");
+    let alter = |events: &mut Vec<Value>| {
+        events.truncate(executed + 1);
+        receipts(&mut events[executed]).pop();
+    };
+    forgery.assert_finds_only(&forgery.forger.events(alter).await, &at);
+}
+
+#[tokio::test]
+async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
+    let forgery = Forgery::of_payment("/threshold", json!(3)).await;
+    for kind in ["admission_applied", "receipt_materialized", "published"] {
+        for n_left in [0, 2] {
+            let written = forgery.forger.event(kind, |event| receipts(event).truncate(n_left)).await;
+            forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not the word of enough"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
+    for change in [None, Some(("/refresh", custody::refresh("2")))] {
+        let forgery = Forgery::of_shares(change).await;
+        for kind in ["admission_applied", "receipt_materialized", "epoch_decided", "published"] {
+            for n_left in [0, 2] {
+                let written = forgery.forger.event(kind, |event| receipts(event).truncate(n_left)).await;
+                let at = forgery.at(kind, "/receipts: are not the word of enough");
+                forgery.assert_finds_only(&written, &at);
+            }
+        }
+        let written = forgery.forger.event("epoch_acked", |event| receipts(event).truncate(2)).await;
+        forgery.assert_finds_only(&written, &forgery.at("executed", "/receipts: nodes"));
+    }
+}
+
+/// Nobody's word at all would otherwise be nothing to check.
+#[tokio::test]
+async fn a_key_that_no_node_made_is_none() {
+    let forgery = Forgery::of_shares(None).await;
+    let alter = |events: &mut Vec<Value>| {
+        for event in events {
+            event["change"].as_object_mut().unwrap().entry("receipts").and_modify(|given| *given = json!([]));
+        }
+    };
+    let written = forgery.forger.events(alter).await;
+    forgery.assert_finds(&written, &forgery.at("epoch_decided", "/receipts: "));
+}
+
+#[tokio::test]
+async fn a_receipt_is_of_one_node_for_one_step_and_signed_by_it() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let at = forgery.at("published", "/receipts/0: ");
+    let alterations: [fn(&mut Value); 3] = [
+        |receipt| receipt["node_signature"] = json!("11".repeat(64)),
+        |receipt| receipt["transition_hash"] = json!("11".repeat(32)),
+        |receipt| receipt["participant"] = json!(9),
+    ];
+    for alter in alterations {
+        let written = forgery.forger.event("published", |event| alter(&mut receipts(event)[0])).await;
+        forgery.assert_finds(&written, &at);
+    }
+    let applied = receipts(&mut forgery.forger.first("admission_applied")).clone();
+    let written = forgery.forger.event("published", |event| *receipts(event) = applied).await;
+    forgery.assert_finds(&written, &at);
+}
