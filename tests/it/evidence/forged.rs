@@ -16,7 +16,9 @@ use gateway_evidence::roots::RootsFile;
 use gateway_evidence::{Report, Roots};
 use serde_json::{Value, json};
 
-/// A published operation, and who writes its evidence anew.
+type Alter = fn(&mut Value);
+
+/// An operation, and who writes its evidence anew.
 struct Forgery {
     forger: Forger,
     evidence: Value,
@@ -40,14 +42,22 @@ impl Forgery {
         Self::of_payment("/bip32", json!({ "network": "bitcoin", "path": "0/7" })).await
     }
 
-    /// The key's creation, or the latest change of it.
-    async fn of_shares(change: Option<(&str, Value)>) -> Self {
+    async fn of_creation() -> Self {
         let world = World::ticking().await;
-        let mut operation = custody::published(&world, "/v1/custody/keys", &custody::key("cold")).await;
-        if let Some((action, body)) = change {
-            operation = custody::published(&world, &custody::on_key("cold", action), &body).await;
-        }
+        let operation = custody::published(&world, "/v1/custody/keys", &custody::key("cold")).await;
         Self::of(&world, &custody::path(&operation, "/evidence")).await
+    }
+
+    /// A change of a key.
+    async fn of_change(action: &str, body: Value) -> Self {
+        let world = World::ticking().await;
+        custody::made(&world, "cold").await;
+        let operation = custody::published(&world, &custody::on_key("cold", action), &body).await;
+        Self::of(&world, &custody::path(&operation, "/evidence")).await
+    }
+
+    async fn of_creation_and_refresh() -> [Self; 2] {
+        [Self::of_creation().await, Self::of_change("/refresh", custody::refresh("2")).await]
     }
 
     fn verified(&self, document: &Value) -> Report {
@@ -82,7 +92,7 @@ impl Forgery {
 /// Otherwise nothing were shown by what is found in what is altered.
 #[tokio::test]
 async fn the_truth_holds_whoever_writes_it() {
-    for forgery in [Forgery::of_child_key().await, Forgery::of_shares(None).await] {
+    for forgery in [Forgery::of_child_key().await, Forgery::of_creation().await] {
         let written = forgery.forger.events(|_| ()).await;
         assert_ne!(written["record_root"], forgery.evidence["record_root"], "it is another chain");
         assert_holds(&forgery.verified(&written), &["chain", "admission", "receipts", "key", "log"]);

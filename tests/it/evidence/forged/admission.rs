@@ -1,6 +1,6 @@
 //! What was decided: whoever has the authority's key can have any decision signed, and it must be this operation's.
 
-use super::Forgery;
+use super::{Alter, Forgery};
 use serde_json::{Value, json};
 
 const DECISION: &str = "decision_signed";
@@ -51,7 +51,7 @@ async fn a_child_key_is_the_one_that_was_asked_for() {
 #[tokio::test]
 async fn what_stands_beside_the_envelope_is_what_was_signed_while_it_held() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
-    let alterations: [(fn(&mut Value), &str); 4] = [
+    let alterations: [(Alter, &str); 4] = [
         (|event| event["change"]["admission"]["decision"]["epoch"] = json!("9"), "/admission/decision: "),
         (|event| event["change"]["admission"]["admission_hash"] = other(), "/admission/admission_hash: "),
         (|event| event["at_ms"] = json!(1), "/admission/envelope: "),
@@ -69,7 +69,7 @@ async fn what_stands_beside_the_envelope_is_what_was_signed_while_it_held() {
 #[tokio::test]
 async fn a_quorum_is_of_enough_people_who_approved() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
-    let alterations: [fn(&mut Value); 5] = [
+    let alterations: [Alter; 5] = [
         |policy| policy["decision"] = json!("DENY"),
         |policy| policy["quorum"]["satisfied"] = json!(false),
         |policy| policy["quorum"]["required"] = json!(3),

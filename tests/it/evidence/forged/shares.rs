@@ -1,16 +1,11 @@
 //! New shares: nodes say which generation they staged, and which result they published.
 
 use super::Forgery;
-use crate::harness::custody;
 use serde_json::{Value, json};
-
-async fn made_and_refreshed() -> [Forgery; 2] {
-    [Forgery::of_shares(None).await, Forgery::of_shares(Some(("/refresh", custody::refresh("2")))).await]
-}
 
 #[tokio::test]
 async fn the_published_result_is_of_the_shares() {
-    for forgery in made_and_refreshed().await {
+    for forgery in Forgery::of_creation_and_refresh().await {
         for (kind, pointer) in
             [("epoch_decided", "/change/staged/public/public_key_hex"), ("executed", "/change/result_ref")]
         {
@@ -23,7 +18,7 @@ async fn the_published_result_is_of_the_shares() {
 
 #[tokio::test]
 async fn the_shares_are_those_that_were_admitted() {
-    for forgery in made_and_refreshed().await {
+    for forgery in Forgery::of_creation_and_refresh().await {
         for (pointer, value) in [
             ("/epoch/name", json!("9")),
             ("/epoch/root", json!("11".repeat(32))),
@@ -42,7 +37,7 @@ async fn the_shares_are_those_that_were_admitted() {
 
 #[tokio::test]
 async fn the_key_has_the_public_key_of_its_shares() {
-    for forgery in made_and_refreshed().await {
+    for forgery in Forgery::of_creation_and_refresh().await {
         let other = format!("frost-ed25519-sha512:{}", "11".repeat(32));
         let written = forgery.forger.key(|key| key["public_key_artifact_ref"] = json!(other)).await;
         forgery.assert_finds_only(&written, "/key/public_key_artifact_ref: the published shares");

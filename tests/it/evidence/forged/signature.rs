@@ -1,6 +1,6 @@
 //! What came of it: a signature over what was admitted, under the key it was admitted for.
 
-use super::Forgery;
+use super::{Alter, Forgery};
 use gateway_domain::ids::KeyId;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ async fn a_signature_is_over_what_was_admitted() {
 #[tokio::test]
 async fn a_signature_is_by_enough_of_those_who_were_admitted() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
-    let alterations: [(fn(&mut Value), &str); 2] = [
+    let alterations: [(Alter, &str); 2] = [
         (|decision| decision["participants"] = json!([0, 7]), "somebody signed who was not admitted"),
         (|decision| decision["threshold"] = json!(9), "fewer signed than the threshold"),
     ];
@@ -37,6 +37,15 @@ async fn a_signature_is_by_enough_of_those_who_were_admitted() {
         let written = forgery.forger.decision(alter).await;
         forgery.assert_finds(&written, &forgery.at("executed", &format!("/signature/signers: {what}")));
     }
+}
+
+#[tokio::test]
+async fn a_signature_that_nobody_admitted_is_named() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let decided = forgery.forger.place("decision_signed");
+    let executed = forgery.forger.place("executed") - 1;
+    let written = forgery.forger.events(|events| drop(events.remove(decided))).await;
+    forgery.assert_finds(&written, &format!("/events/{executed}/event/change: something was signed"));
 }
 
 #[tokio::test]

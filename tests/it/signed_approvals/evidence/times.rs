@@ -58,7 +58,6 @@ async fn an_approval_from_after_it_was_recorded_is_none() {
     assert_is(&signed.found_at("approval_recorded", first - 1).await, "in_future");
 }
 
-/// The gateway's clock says when; a key that was valid then is not one that is.
 #[tokio::test]
 async fn a_claim_is_part_of_what_was_signed() {
     let signed = Signed::new().await;
