@@ -3,7 +3,7 @@
 use super::{Alter, Forgery};
 use crate::harness::custody;
 use crate::harness::faulty::Faults;
-use crate::harness::samples::{admitted, path, payment, with};
+use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -122,6 +122,16 @@ async fn a_signature_that_failed_needs_nobody_s_word() {
     let operation = admitted(&world, &payment("refused")).await;
     faults.refusing.store(true, Ordering::SeqCst);
     world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");
+    let forgery = Forgery::of(&world, &path(&operation, "/evidence")).await;
+    assert_eq!(forgery.evidence["state"], "failed");
+    assert_eq!(forgery.found(&forgery.evidence), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
+    let world = World::with_faults(Arc::default(), &[("approval_ttl_ms", "1")]).await;
+    let operation = submitted(&world, &payment("expired")).await;
+    world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");
     let forgery = Forgery::of(&world, &path(&operation, "/evidence")).await;
     assert_eq!(forgery.evidence["state"], "failed");
     assert_eq!(forgery.found(&forgery.evidence), [""; 0]);
