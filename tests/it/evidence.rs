@@ -1,6 +1,7 @@
 //! Evidence that anyone can verify offline: documents of a real gateway, read with nothing but its roots.
 
 mod command;
+mod forged;
 mod pages;
 mod tampered;
 mod verified;

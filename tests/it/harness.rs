@@ -7,6 +7,7 @@ pub(crate) mod child;
 pub(crate) mod custody;
 pub(crate) mod documented;
 pub(crate) mod faulty;
+pub(crate) mod forged;
 pub(crate) mod guests;
 pub(crate) mod http;
 pub(crate) mod modes;

@@ -49,7 +49,8 @@ pub use recover::recovery;
 pub use settle::ATTEMPTS_MAX;
 
 use crate::admission::Admission;
-use crate::approval::{Approval, Matter};
+use crate::approval::limits::CLOCK_SKEW_MS;
+use crate::approval::{Approval, ApprovalFault, Matter, claimed_between};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::Intent;
@@ -143,6 +144,16 @@ impl Operation {
     pub const fn matter(&self) -> Matter<'_> {
         let Self { tenant, id, key, intent_hash, .. } = self;
         Matter { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
+    }
+
+    /// Whether an approval that came now may say that it was given then, by its giver's clock. Operations have the ids that
+    /// their names give them: one from before the submission is of another operation of the same name.
+    ///
+    /// # Errors
+    /// [`ApprovalFault`]: `InFuture`, `TooOld`.
+    pub fn may_be_approved_at(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
+        let submitted = EpochMs(self.created_at_ms.0.saturating_sub(CLOCK_SKEW_MS));
+        claimed_between(claimed_at_ms, submitted, now)
     }
 
     /// Who must do what; none before the decision.

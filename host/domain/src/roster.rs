@@ -42,7 +42,7 @@ pub enum InvalidRoster {
     #[error("participant `{0}` is above {PARTICIPANT_INDEX_MAX}")]
     Index(u16),
     /// A threshold that these participants cannot meet, or that is no threshold.
-    #[error("threshold `{threshold}` must be {THRESHOLD_MIN} to {participants}, the number of participants")]
+    #[error("must be {THRESHOLD_MIN} to {participants}, the number of participants, not `{threshold}`")]
     Threshold {
         /// What was asked.
         threshold: u16,

@@ -62,8 +62,12 @@ impl Inner {
 
     /// Before anything is decided on it, and on a repeat too: what is not signed as it must be leaves no trace.
     fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), Refusal> {
-        let checked =
-            self.rules.signed_approvals.check(&operation.matter(), approval, approval.approved_at_ms);
+        let now = approval.approved_at_ms;
+        let checked = self.rules.signed_approvals.check(&operation.matter(), approval, now);
+        let checked = checked.and_then(|()| match &approval.signature {
+            Some(_) => operation.may_be_approved_at(approval.claimed_at_ms, now),
+            None => Ok(()),
+        });
         checked.map_err(|fault| Refusal::ApprovalNotSigned { subject_id: approval.subject_id.clone(), fault })
     }
 

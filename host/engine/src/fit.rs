@@ -2,10 +2,13 @@
 
 use crate::error::EngineError;
 use gateway_domain::ids::KeyRef;
-use gateway_domain::intent::{Intent, Recover, SigningTerms};
+use gateway_domain::intent::{Intent, Payment, Recover, SigningTerms};
 use gateway_domain::key::{CustodyKey, KeyState, Keys};
 use gateway_domain::operation::Refusal;
 use gateway_domain::roster::Roster;
+
+/// The profile whose keys have child keys by BIP-32.
+pub(crate) const WITH_CHILDREN: &str = "frost-secp256k1-sha256-tr";
 
 /// Whether the keys are there, or their names free, as the intent needs it. `provisions`: a payment's key may be made.
 pub(crate) fn check_keys(
@@ -37,13 +40,28 @@ pub(crate) fn check_keys(
 pub(crate) fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), EngineError> {
     key.check_epoch(intent)?;
     match intent {
-        Intent::Payment(payment) => check_terms(&payment.terms, key),
+        Intent::Payment(payment) => {
+            check_child(payment, key)?;
+            check_terms(&payment.terms, key)
+        }
         Intent::AssetAction(action) => check_terms(&action.terms, key),
         Intent::KeyCreate(_) | Intent::Refresh(_) => Ok(()),
         Intent::Reshare(reshare) => check_union("/new_participants", key, &reshare.new_participants),
         Intent::Rotate(rotate) => check_union("/participants", key, &rotate.participants),
         Intent::Recover(recover) => check_recovery(recover, key),
     }
+}
+
+/// Keys of one profile have children.
+fn check_child(payment: &Payment, key: &CustodyKey) -> Result<(), EngineError> {
+    if payment.bip32.is_none() || key.signature_profile == WITH_CHILDREN {
+        return Ok(());
+    }
+    let message = format!(
+        "must be left out: the key's profile is `{}`, and only keys of `{WITH_CHILDREN}` have child keys",
+        key.signature_profile
+    );
+    Err(EngineError::Invalid { pointer: "/bip32", message })
 }
 
 fn not_active(key: &CustodyKey) -> EngineError {

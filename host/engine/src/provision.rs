@@ -3,6 +3,7 @@
 use crate::draft::Draft;
 use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
+use crate::fit::WITH_CHILDREN;
 use crate::judge::PROVISIONER;
 use crate::secret::Secrets;
 use crate::submit::Submit;
@@ -19,9 +20,6 @@ use std::pin::Pin;
 
 /// Names of the keys made for operations that name none.
 const DEVELOPMENT_PREFIX: &str = "development/";
-
-/// Keys made on first use have it, so that `bip32` works on them.
-const DEVELOPMENT_PROFILE: &str = "frost-secp256k1-sha256-tr";
 
 /// Whether a key's creation goes on without the approvals it waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -179,7 +177,8 @@ fn key_create(payment: &Payment) -> KeyCreate {
         purpose: "made on first use".to_owned(),
         participants: payment.terms.requested_participants.clone(),
         threshold: threshold(&payment.terms),
-        signature_profile: DEVELOPMENT_PROFILE.to_owned(),
+        // So that `bip32` works on them.
+        signature_profile: WITH_CHILDREN.to_owned(),
         requested_signature_profile: None,
         chains: Vec::new(),
     }

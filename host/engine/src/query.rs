@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::fit::check_key;
 use crate::ports::{PolicyHealth, PolicyStatus, PreviewRecord, Record};
 use crate::target::Target;
 use gateway_domain::approval::Approval;
@@ -53,8 +54,12 @@ impl Engine {
         let Preview { tenant, submitter, intent, approvals } = preview;
         let budget = self.0.previews.take(&tenant, &submitter.client_id, self.0.ports.clock.now());
         budget.map_err(EngineError::previews_limited)?;
+        self.0.check_nodes(&intent)?;
         let key_ref = self.0.key_ref_for(&intent)?;
         let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
+        if let Some(key) = key.as_ref().filter(|key| !key.is_free()) {
+            check_key(&intent, key)?;
+        }
         let input = Input {
             moment: Moment::Preview,
             intent_hash: intent.hash()?,

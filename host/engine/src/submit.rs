@@ -156,7 +156,7 @@ impl Inner {
     }
 
     /// Participants must be among the deployment's nodes.
-    fn check_nodes(&self, intent: &Intent) -> Result<(), EngineError> {
+    pub(crate) fn check_nodes(&self, intent: &Intent) -> Result<(), EngineError> {
         let (pointer, participants) = match intent {
             Intent::Payment(payment) => ("/requested_participants", &payment.terms.requested_participants),
             Intent::AssetAction(action) => ("/requested_participants", &action.terms.requested_participants),

@@ -1,4 +1,4 @@
-//! The steps that nodes signed for, found in an operation's events.
+//! An operation's events with what each found, and the steps among them that nodes signed for.
 
 use gateway_domain::operation::{Event, Operation, evolve, replay};
 use gateway_domain::receipt::{Deed, NodeReceipt, attested};
@@ -14,16 +14,24 @@ pub(crate) struct Step<'e> {
     pub(crate) receipts: &'e [NodeReceipt],
 }
 
-/// Every such step, oldest first; none when the events do not begin with a submission.
-pub(crate) fn steps(events: &[Event]) -> Vec<Step<'_>> {
+/// Every event after the submission with its place, from 0, and the operation before it; none when the events do not begin
+/// with a submission.
+pub(crate) fn course(events: &[Event]) -> Vec<(usize, Operation, &Event)> {
     let Some((first, rest)) = events.split_first() else { return Vec::new() };
     let Some(mut before) = replay(std::slice::from_ref(first)) else { return Vec::new() };
-    let mut found = Vec::new();
+    let mut course = Vec::with_capacity(rest.len());
     for (index, event) in (1..).zip(rest) {
-        if let Some((deed, receipts)) = attested(&before, event) {
-            found.push(Step { index, before: before.clone(), deed, receipts });
-        }
-        before = evolve(before, event);
+        let after = evolve(before.clone(), event);
+        course.push((index, std::mem::replace(&mut before, after), event));
     }
-    found
+    course
+}
+
+/// Every such step, oldest first.
+pub(crate) fn steps(events: &[Event]) -> Vec<Step<'_>> {
+    let step = |(index, before, event)| {
+        let (deed, receipts) = attested(&before, event)?;
+        Some(Step { index, before, deed, receipts })
+    };
+    course(events).into_iter().filter_map(step).collect()
 }

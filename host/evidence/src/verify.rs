@@ -13,6 +13,7 @@ mod log;
 mod receipts;
 mod report;
 mod result;
+mod shares;
 mod story;
 
 use crate::document::{Entry, Kind};

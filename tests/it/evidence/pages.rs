@@ -45,6 +45,18 @@ async fn pages_are_one_document() {
     }
 }
 
+/// A reader may have asked for some events twice.
+#[tokio::test]
+async fn pages_may_overlap() {
+    let cap = 24 * 1024;
+    let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
+    let operation = published(&world, &payment("overlap")).await;
+    let mut pages = pages(&world, &path(&operation, "/evidence"), cap).await;
+    pages.insert(1, world.get(&path(&operation, "/evidence?after_seq=1")).await.ok());
+    let report = gateway_evidence::verify(pages, &roots(&world).await, None);
+    assert_holds(&report, &["chain", "operation", "log"]);
+}
+
 #[tokio::test]
 async fn pages_of_two_operations_are_no_document() {
     let world = World::start().await;

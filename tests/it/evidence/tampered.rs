@@ -150,3 +150,37 @@ async fn a_history_that_no_gateway_writes_is_named() {
     }
     assert!(n_told >= 12, "{n_told} events");
 }
+
+/// Hashed with it, and still nobody's: a reader of another version might take it for something.
+#[tokio::test]
+async fn an_event_with_a_member_more_is_none() {
+    let (evidence, roots) = evidence().await;
+    let last = evidence["events"].as_array().unwrap().len() - 1;
+    let mut written = evidence.clone();
+    written["events"][last]["event"]["change"]["more"] = json!(1);
+    let previous = evidence["events"][last - 1]["event_hash"].as_str().unwrap().parse().unwrap();
+    let hash = gateway_domain::evidence::event_hash(previous, &written["events"][last]["event"]).unwrap();
+    (written["events"][last]["event_hash"], written["record_root"]) = (json!(hash), json!(hash));
+    let at = format!("/events/{last}/event");
+    assert!(verify(&written, &roots).findings().any(|finding| finding.at == at));
+}
+
+/// An audit log opens too little to make its operation anew.
+#[tokio::test]
+async fn what_an_audit_log_says_of_its_operation_is_held_to_its_events() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("audit")).await;
+    let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
+    let roots = roots(&world).await;
+    let n_less = json!(audit["total_events"].as_u64().unwrap() - 1);
+    for (name, value) in [
+        ("operation_id", json!("11".repeat(32))),
+        ("family", json!("custody")),
+        ("state", json!("failed")),
+        ("total_events", n_less),
+    ] {
+        let altered = with(audit.clone(), &format!("/{name}"), value);
+        let report = verify(&altered, &roots);
+        assert!(report.findings().any(|finding| finding.at == format!("/{name}")), "{name}: {report:?}");
+    }
+}

@@ -2,6 +2,9 @@ use super::{assert_holds, roots, verify};
 use crate::harness::custody;
 use crate::harness::samples::{path, payment, published, submitted, with};
 use crate::harness::world::World;
+use gateway_domain::operation::Evaluation;
+use gateway_evidence::Rerun;
+use gateway_evidence::verify::Status;
 use serde_json::json;
 
 /// Every check that a published signature passes.
@@ -113,8 +116,33 @@ async fn another_deployments_roots_do_not_vouch_for_it() {
     let failed: Vec<_> = report
         .checks
         .iter()
-        .filter(|check| matches!(check.status, gateway_evidence::verify::Status::Fails(_)))
+        .filter(|check| matches!(check.status, Status::Fails(_)))
         .map(|check| check.name)
         .collect();
     assert_eq!(failed, ["admission", "receipts", "key", "log"]);
+}
+
+/// A bundle that says otherwise of the second question, and cannot be asked the third.
+struct Otherwise;
+
+impl Rerun for Otherwise {
+    fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
+        match evaluation.seq {
+            1 => Ok(Vec::new()),
+            3 => Ok(vec!["`DENY`".to_owned()]),
+            _ => Err("no such bundle".to_owned()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_bundle_says_otherwise_is_named_and_what_was_not_asked_is_said() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("otherwise")).await;
+    let evidence = world.get(&path(&operation, "/evidence")).await.ok();
+    let report = gateway_evidence::verify(vec![evidence], &roots(&world).await, Some(&Otherwise));
+    let found: Vec<_> = report.findings().map(ToString::to_string).collect();
+    assert_eq!(found, ["/events/2/event/change/policy: `DENY`"]);
+    let open = report.checks.iter().find(|check| check.name == "policy not run again").unwrap();
+    assert!(matches!(&open.status, Status::Open(why) if why.contains("event 4: no such bundle")), "{open:?}");
 }

@@ -30,9 +30,9 @@ async fn what_is_missing_or_wrong_in_a_creation_is_named() {
         ("/tenant_id", json!(""), "`/tenant_id` must not be empty"),
         ("/asset_id", Value::Null, "`/asset_id` is required"),
         ("/purpose", json!(7), "`/purpose` must be a string, not a number"),
-        ("/threshold", json!(0), "`/threshold` threshold `0` must be 2 to 3"),
-        ("/threshold", json!(1), "`/threshold` threshold `1` must be 2 to 3"),
-        ("/threshold", json!(4), "`/threshold` threshold `4` must be 2 to 3"),
+        ("/threshold", json!(0), "`/threshold` must be 2 to 3, the number of participants, not `0`"),
+        ("/threshold", json!(1), "`/threshold` must be 2 to 3, the number of participants, not `1`"),
+        ("/threshold", json!(4), "`/threshold` must be 2 to 3, the number of participants, not `4`"),
         ("/threshold", json!(-2), "`/threshold` must be an integer from 0 to 65535"),
         ("/participants", json!([0, 1, 1]), "`/participants` names participant `1` twice"),
         ("/participants", json!([]), "`/participants` must name 2 to 64 participants, not 0"),
@@ -100,8 +100,8 @@ async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
     let cases = [
         ("/new_participants", json!([1]), "`/new_participants` must name 2 to 64"),
         ("/new_participants", json!([1, 2, 99]), "`/new_participants` names participant `99`"),
-        ("/threshold", json!(5), "`/threshold` threshold `5` must be 2 to 4"),
-        ("/threshold", json!(1), "`/threshold` threshold `1` must be 2 to 4"),
+        ("/threshold", json!(5), "`/threshold` must be 2 to 4, the number of participants, not `5`"),
+        ("/threshold", json!(1), "`/threshold` must be 2 to 4, the number of participants, not `1`"),
     ];
     names(&world, &at("/reshare"), &reshare("2"), &cases).await;
     let cases = [
@@ -109,7 +109,7 @@ async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
         ("/new_key_ref", json!("cold"), "`/new_key_ref` must be another name"),
         ("/new_key_ref", json!("development/y"), "`/new_key_ref` must not begin with"),
         ("/participants", json!([2, 3, 3]), "`/participants` names participant `3` twice"),
-        ("/threshold", json!(1), "`/threshold` threshold `1` must be 2 to 3"),
+        ("/threshold", json!(1), "`/threshold` must be 2 to 3, the number of participants, not `1`"),
     ];
     names(&world, &at("/rotate"), &rotate("new"), &cases).await;
     let cases = [

@@ -42,8 +42,8 @@ async fn what_is_missing_or_wrong_is_named() {
             json!([0, 2000]),
             "`/requested_participants` participant `2000` is above 1023",
         ),
-        ("/threshold", json!(0), "`/threshold` threshold `0` must be 2 to 3"),
-        ("/threshold", json!(4), "`/threshold` threshold `4` must be 2 to 3"),
+        ("/threshold", json!(0), "`/threshold` must be 2 to 3, the number of participants, not `0`"),
+        ("/threshold", json!(4), "`/threshold` must be 2 to 3, the number of participants, not `4`"),
         ("/publication_mode", json!("later"), "`/publication_mode` must be one of `manual`, `automatic`"),
         (
             "/bip32",

@@ -1,5 +1,7 @@
 //! Evidence with approvers' signatures in it: what a reader learns from it, with the registry and without.
 
+mod times;
+
 use super::published;
 use crate::harness::approvers::Signers;
 use crate::harness::samples::{path, payment};

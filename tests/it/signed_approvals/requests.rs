@@ -6,6 +6,7 @@ use crate::harness::custody;
 use crate::harness::samples::{approval, path, payment, submitted, with};
 use crate::harness::verify;
 use crate::harness::world::World;
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::approval::testing::{Authenticator, key as seed, signed};
 use gateway_domain::ids::{Hex32, KeyRef, Tenant};
 use gateway_domain::intent::key_id;
@@ -68,11 +69,15 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
     let by = |subject: &str, byte: u8| {
         body(&signed_over(&operation, |matter| signed(fresh(subject), matter, &seed(byte))))
     };
-    let old = signed_over(&operation, |matter| {
-        let mut old = fresh("alice");
-        old.claimed_at_ms -= 86_400_001;
-        signed(old, matter, &seed(1))
-    });
+    let claiming = |at: i64| {
+        body(&signed_over(&operation, |matter| {
+            let mut approval = fresh("alice");
+            approval.claimed_at_ms = at;
+            signed(approval, matter, &seed(1))
+        }))
+    };
+    // Within the deployment's bounds, and from before there was anything to approve: no reader of evidence would take it.
+    let before = operation["intent"]["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
     for (wrong, fault) in [
         (approval("alice"), "not_signed"),
         (signers.body(&other, "alice"), "bad_signature"),
@@ -85,7 +90,8 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
         (by("alice", 66), "unknown_key"),
         (by("mallory", 66), "unknown_approver"),
         (signers.body_as(&operation, "alice", &["approver", "treasurer"]), "role_not_held"),
-        (body(&old), "too_old"),
+        (claiming(fresh("alice").claimed_at_ms - 86_400_001), "too_old"),
+        (claiming(before), "too_old"),
         (asserted(&unverified), "user_not_verified"),
         (asserted(&elsewhere), "wrong_origin"),
         (signers.body(&other, "bob"), "wrong_challenge"),

@@ -148,5 +148,7 @@ fn check_media_type(value: Option<&HeaderValue>) -> Result<(), ApiError> {
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(ApiError::new(Code::UnsupportedMediaType, "the body must be `application/json`"))
+    let named: String = essence.chars().take(64).collect();
+    let message = format!("the body must be `application/json`, and its `Content-Type` is `{named}`");
+    Err(ApiError::new(Code::UnsupportedMediaType, message))
 }

@@ -8,13 +8,19 @@ use std::fmt;
 /// Parses a body.
 ///
 /// # Errors
-/// [`Fault`] when it is not JSON, has a member twice, or is nested deeper than [`DEPTH_MAX`].
+/// [`Fault`] when it is missing or not JSON, has a member twice, or is nested deeper than [`DEPTH_MAX`].
 pub fn parse(bytes: &[u8]) -> Result<Json, Fault> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Fault::at("", "is missing"));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = Depth(0).deserialize(&mut deserializer);
     parsed
         .and_then(|json| deserializer.end().map(|()| json))
-        .map_err(|error| Fault::at("", format!("is not JSON: {error}")))
+        .map_err(|error| {
+            let what = if error.is_data() { "is refused" } else { "is not JSON" };
+            Fault::at("", format!("{what}: {error}"))
+        })
 }
 
 /// How deep the value to come is nested.

@@ -11,14 +11,18 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyBundlesResponse {
     /// The bundle that judges; null when there is none.
+    #[schema(required = true)]
     pub active: Option<ActivatedBundleView>,
     /// Why the active bundle gives no verdict: the kind of fault that every evaluation ends with.
+    #[schema(required = true)]
     pub fault: Option<String>,
     /// The bundle that sees what the active one saw and decides nothing.
+    #[schema(required = true)]
     pub candidate: Option<CandidateBundleView>,
     /// What is offered now and is not taken; at most one of each kind.
     pub refused: Vec<RefusedOfferView>,
     /// The last offer that was not taken, whether or not it still stands.
+    #[schema(required = true)]
     pub last_refusal: Option<RefusedOfferView>,
     /// Activations, newest first.
     pub history: Vec<ActivatedBundleView>,
@@ -59,8 +63,10 @@ pub struct BundleLimits {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BundleValidity {
     /// First instant.
+    #[schema(required = true)]
     pub not_before_ms: Option<u64>,
     /// Last instant.
+    #[schema(required = true)]
     pub not_after_ms: Option<u64>,
 }
 
@@ -68,6 +74,7 @@ pub struct BundleValidity {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ActivatedBundleView {
     /// What it declares; null when this version of the gateway cannot read its manifest any more.
+    #[schema(required = true)]
     pub bundle: Option<BundleView>,
     /// SHA-256 of its canonical manifest.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
@@ -127,7 +134,7 @@ pub struct RefusedOfferView {
     /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the bundle that should judge and may not.
     pub offer: String,
     /// Which bundle, when that much is known.
-    #[schema(value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Option<Hex32>,
     /// Why.
     pub why: String,

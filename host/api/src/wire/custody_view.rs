@@ -36,11 +36,13 @@ pub struct CustodyOperationView {
     /// When it last changed, epoch milliseconds.
     pub updated_at_ms: u64,
     /// The key whose generation it makes: the new one of a rotation. Null for a signature, which makes none.
+    #[schema(required = true)]
     pub target_key_ref: Option<String>,
     /// That generation's name: as it is when it is a Hex32, else its tagged SHA-256.
-    #[schema(value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub target_epoch_hex: Option<Hex32>,
     /// How many of its holders must sign together.
+    #[schema(required = true)]
     pub target_threshold: Option<u16>,
     /// Who will hold its shares.
     pub target_participants: Vec<u16>,

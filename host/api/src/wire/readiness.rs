@@ -49,7 +49,7 @@ pub struct PolicyCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
     /// The bundle that judges, or that would.
-    #[schema(value_type = Option<String>)]
+    #[schema(required = true, value_type = Option<String>)]
     pub bundle_hash: Option<Hex32>,
     /// Why it does not judge.
     #[serde(skip_serializing_if = "Option::is_none")]

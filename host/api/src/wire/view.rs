@@ -86,11 +86,13 @@ pub struct RuntimeView {
     /// The nodes' policy receipt.
     pub policy_receipt_id: String,
     /// Binding of the permit, where the runtime has one.
+    #[schema(required = true)]
     pub permit_binding_id: Option<String>,
     /// Hash of the result.
-    #[schema(value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
+    #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub result_ref: Option<Hex32>,
     /// The nodes' publication receipt.
+    #[schema(required = true)]
     pub publication_receipt: Option<String>,
 }
 

@@ -104,12 +104,13 @@ fn bound(
             digest.to_string(),
         );
     }
-    let child = |is_child: bool| if is_child { "a child key" } else { "the key itself" }.to_owned();
+    let signer =
+        |path: Option<&String>| path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
     same(
         "derivation",
         "what signs",
-        child(decision.derivation.is_some()),
-        child(operation.intent.bip32().is_some()),
+        signer(decision.derivation.as_ref().map(|child| &child.path)),
+        signer(operation.intent.bip32().map(|child| &child.path)),
     );
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
         same(

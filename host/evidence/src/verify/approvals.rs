@@ -4,10 +4,8 @@
 use super::report::{Findings, Report};
 use super::story::Story;
 use crate::roots::Roots;
-use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::approval::{Approval, ApprovalFault, claimed_between};
+use gateway_domain::approval::{Approval, ApprovalFault};
 use gateway_domain::operation::{Change, Event};
-use gateway_domain::time::EpochMs;
 
 const NAME: &str = "approvals signed";
 
@@ -30,7 +28,7 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
                 let statement = story.operation.matter().statement(approval);
                 let verified = approvers
                     .verify(&statement, signature, event.at_ms)
-                    .and_then(|()| in_time(story, event, statement.approved_at_ms));
+                    .and_then(|()| story.operation.may_be_approved_at(statement.approved_at_ms, event.at_ms));
                 match verified {
                     Ok(()) => n_signed = n_signed.saturating_add(1),
                     Err(fault) => findings.add(at, words(&approval.subject_id, &fault)),
@@ -57,13 +55,6 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
         let who = unsigned.join("`, `");
         report.open(NAME, format!("the approval of `{who}` rests on the gateway's word: {why}"));
     }
-}
-
-/// Operations have the ids that their names give them: an approval from before this one was submitted is of another, of the
-/// same name. Clocks differ by as much as a gateway allows.
-fn in_time(story: &Story, event: &Event, claimed_at_ms: i64) -> Result<(), ApprovalFault> {
-    let submitted = EpochMs(story.operation.created_at_ms.0.saturating_sub(CLOCK_SKEW_MS));
-    claimed_between(claimed_at_ms, submitted, event.at_ms)
 }
 
 fn approval(event: &Event) -> Option<&Approval> {

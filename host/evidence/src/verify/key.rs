@@ -1,7 +1,9 @@
-//! The key: what the document says of it is what the log's operator stated, and it is the key of the operation.
+//! The key: what the document says of it is what the log's operator stated, and it is the key of the operation. What the
+//! operation made of it is in `shares`.
 
 use super::Read;
 use super::report::{Findings, Report};
+use super::shares;
 use super::story::Story;
 use crate::document::KEY_STATE;
 use crate::roots::Roots;
@@ -26,6 +28,7 @@ pub(crate) fn check(read: &Read, story: &Story, roots: &Roots, report: &mut Repo
             }
         }
     }
+    shares::check(story, &mut findings);
     let seen = match key.get("state").and_then(Value::as_str) {
         None => "there is none yet".to_owned(),
         Some(state) => {
@@ -52,5 +55,8 @@ fn named(key: &Value, story: &Story, roots: &Roots, findings: &mut Findings) {
         if signed_under != public {
             findings.add("/key/public_key_artifact_ref", format!("the signature is under `{signed_under}`"));
         }
+    }
+    if let Some(made) = shares::of_key(operation).filter(|made| !public.ends_with(&format!(":{made}"))) {
+        findings.add("/key/public_key_artifact_ref", format!("the published shares are of `{made}`"));
     }
 }

@@ -3,11 +3,14 @@
 use super::report::{Findings, Report};
 use super::story::Story;
 use crate::roots::Roots;
-use crate::steps::steps;
-use gateway_domain::operation::Operation;
+use crate::steps::{course, steps};
+use gateway_domain::operation::{Change, Operation, Phase, Plan, SignatureResult};
 use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
+use gateway_domain::roster::ParticipantIndex;
+use std::collections::BTreeSet;
 
 const NAME: &str = "receipts";
+const TOO_FEW: &str = "are not the word of enough nodes";
 
 pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let (mut findings, mut n_signed) = (Findings::default(), 0_usize);
@@ -21,7 +24,12 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
         }
         n_signed = n_signed.saturating_add(step.receipts.len());
     }
-    if n_signed == 0 {
+    for (index, before, event) in course(&story.events) {
+        if let Some(what) = lacking(&before, &event.change) {
+            findings.add(format!("/events/{index}/event/change/receipts"), what);
+        }
+    }
+    if n_signed == 0 && findings.is_empty() {
         report.open(NAME, "no node had a part in it");
     } else {
         report.add(NAME, findings, format!("{n_signed} are signed by their nodes"));
@@ -34,4 +42,63 @@ fn signed(before: &Operation, deed: &Deed, receipt: &NodeReceipt, roots: &Roots)
     let chain = Chain::of(before, node).ok_or_else(|| "there is no admission to act on".to_owned())?;
     let statement = chain.statement(deed).map_err(|error| error.to_string())?;
     receipt.verify(&statement, key).map_err(|error| error.to_string())
+}
+
+/// What a change lacks of the word that a gateway waits for before it tells of it.
+fn lacking(before: &Operation, change: &Change) -> Option<&'static str> {
+    let plan = before.plan();
+    let enough = |is_enough: fn(&Plan, &BTreeSet<ParticipantIndex>) -> bool, receipts| {
+        plan.as_ref().is_some_and(|plan| is_enough(plan, &nodes(receipts)))
+    };
+    let (is_enough, what) = match change {
+        Change::AdmissionApplied { receipts } | Change::ReceiptMaterialized { receipts, .. } => {
+            (enough(Plan::is_enough, receipts), TOO_FEW)
+        }
+        Change::Executed { signature: Some(signature), receipts, .. } => {
+            (is_of_signers(receipts, signature), "are not the word of those who signed, each once")
+        }
+        Change::EpochDecided { receipts, .. } => (enough(is_of_receivers, receipts), TOO_FEW),
+        Change::Executed { signature: None, .. } => {
+            (is_in_force(&before.phase), "nodes that hold a share have not put it in force")
+        }
+        Change::Published { receipts, .. } => (enough(Plan::is_published, receipts), TOO_FEW),
+        Change::Failed { receipts, .. } => {
+            let is_discarded = enough(is_of_receivers, receipts);
+            (is_discarded || before.phase != Phase::Discarding, TOO_FEW)
+        }
+        Change::Submitted(_)
+        | Change::ApprovalRequested { .. }
+        | Change::ApprovalRecorded { .. }
+        | Change::ApprovalsWaived { .. }
+        | Change::LateApprovalRecorded { .. }
+        | Change::QuorumReached
+        | Change::DecisionSigned { .. }
+        | Change::ExecutionRequested { .. }
+        | Change::CeremonyStarted { .. }
+        | Change::AttemptLost { .. }
+        | Change::EpochAcked { .. }
+        | Change::PublicationRequested { .. }
+        | Change::Aborted { .. }
+        | Change::ReplayNoted { .. }
+        | Change::RecoveryRecorded(_)
+        | Change::ExternallyExported(_) => return None,
+    };
+    (!is_enough).then_some(what)
+}
+
+fn is_of_signers(receipts: &[NodeReceipt], signature: &SignatureResult) -> bool {
+    let signers = &signature.signers;
+    nodes(receipts) == *signers.as_set() && receipts.len() == signers.n_participants()
+}
+
+fn is_of_receivers(plan: &Plan, told: &BTreeSet<ParticipantIndex>) -> bool {
+    plan.receivers.is_subset(told)
+}
+
+fn is_in_force(phase: &Phase) -> bool {
+    matches!(phase, Phase::Committing { unacked, .. } if unacked.is_empty())
+}
+
+fn nodes(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
+    receipts.iter().map(|receipt| receipt.participant).collect()
 }

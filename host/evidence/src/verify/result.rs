@@ -5,18 +5,17 @@ use super::story::Story;
 use crate::roots::Roots;
 use crate::signature;
 use gateway_domain::operation::{Change, Phase, SignatureResult};
-use std::collections::BTreeSet;
 
 const NAME: &str = "signature";
 
 pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let executed = story.events.iter().enumerate().find_map(|(index, event)| match &event.change {
-        Change::Executed { result_ref, signature: Some(signature), receipts } => {
-            Some((index, result_ref, signature, receipts))
+        Change::Executed { result_ref, signature: Some(signature), .. } => {
+            Some((index, result_ref, signature))
         }
         _ => None,
     });
-    let Some((index, result_ref, signature, receipts)) = executed else {
+    let Some((index, result_ref, signature)) = executed else {
         report.open(NAME, "nothing was signed");
         return;
     };
@@ -32,10 +31,6 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     match signature.result_ref() {
         Ok(root) => findings.same(&format!("{at}/result_ref"), "the digest of the result", result_ref, &root),
         Err(error) => findings.add(format!("{at}/signature"), error.to_string()),
-    }
-    let told: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
-    if told != *signature.signers.as_set() {
-        findings.add(format!("{at}/receipts"), "are not the word of those who signed, each once");
     }
     admitted(story, signature, &at, &mut findings);
     pinned(story, roots, signature, &at, &mut findings);

@@ -3,8 +3,9 @@
 use super::events::History;
 use super::report::{Findings, Report};
 use super::{Kind, Read};
+use crate::steps::course;
 use crate::summary::{IDENTITY, summary};
-use gateway_domain::operation::{Event, Operation, State, evolve, may_happen, replay};
+use gateway_domain::operation::{Event, Operation, State, may_happen, replay};
 use serde_json::{Map, Value, json};
 
 /// An operation and its whole history.
@@ -55,16 +56,12 @@ pub(crate) fn check(read: &Read, history: History, report: &mut Report) -> Optio
 
 /// A history is one that a gateway could have written: nothing is decided, admitted or signed twice, or before its time.
 fn out_of_order(events: &[Event], findings: &mut Findings) {
-    let mut before = events.get(..1).and_then(replay);
-    for (index, event) in events.iter().enumerate().skip(1) {
-        before = before.map(|operation| {
-            if !may_happen(&operation, &event.change) {
-                let phase = operation.phase.state().as_str();
-                let what = format!("can not happen to an operation that is `{phase}`");
-                findings.add(format!("/events/{index}/event/change/type"), what);
-            }
-            evolve(operation, event)
-        });
+    for (index, before, event) in course(events) {
+        if !may_happen(&before, &event.change) {
+            let phase = before.phase.state().as_str();
+            let what = format!("can not happen to an operation that is `{phase}`");
+            findings.add(format!("/events/{index}/event/change/type"), what);
+        }
     }
 }
 

@@ -1,0 +1,42 @@
+//! What is said of the key and the log besides the events.
+
+use super::Forgery;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_key_that_is_not_the_operation_s_is_named() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    for (name, value) in [
+        ("key_id", "11".repeat(32)),
+        ("public_key_artifact_ref", format!("frost-ed25519-sha512:{}", "11".repeat(32))),
+    ] {
+        let written = forgery.forger.key(|key| key[name] = json!(value)).await;
+        forgery.assert_finds_only(&written, &format!("/key/{name}: "));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_nobody_stated_is_found() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let mut altered = forgery.evidence.clone();
+    altered["key"]["state"] = json!("retired");
+    forgery.assert_finds_only(&altered, "/key: is not what `key_note` states");
+    let mut altered = forgery.evidence.clone();
+    altered["key_note"] = json!("nobody's");
+    forgery.assert_finds_only(&altered, "/key_note: ");
+}
+
+#[tokio::test]
+async fn what_nobody_signed_does_not_stand_in_a_proof() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let mut altered = forgery.evidence.clone();
+    let proof = altered["log"]["proof"].as_str().unwrap();
+    altered["log"]["proof"] = json!(proof.replacen("\nindex", "\nextra AAAA\nindex", 1));
+    forgery.assert_finds_only(&altered, "/log/proof: has extra data");
+    let mut altered = forgery.evidence.clone();
+    altered["log"]["index"] = json!(altered["log"]["index"].as_u64().unwrap() + 1);
+    forgery.assert_finds_only(&altered, "/log/index: ");
+    let mut altered = forgery.evidence.clone();
+    altered["log"]["consistency"].as_array_mut().unwrap().push(Value::from("11".repeat(32)));
+    forgery.assert_finds(&altered, "/log/consistency: ");
+}

@@ -1,0 +1,169 @@
+//! The nodes' word: whoever has no node's key has it for no step that the node did not make.
+
+use super::{Alter, Forgery};
+use crate::harness::custody;
+use crate::harness::faulty::Faults;
+use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
+use crate::harness::world::World;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn receipts(event: &mut Value) -> &mut Vec<Value> {
+    event["change"]["receipts"].as_array_mut().unwrap()
+}
+
+fn one_signer_less(event: &mut Value) {
+    let signers = event["change"]["signature"]["signers"].as_array_mut().unwrap();
+    signers.pop();
+}
+
+#[tokio::test]
+async fn a_signature_needs_the_word_of_each_signer() {
+    let forgery = Forgery::of_payment("/threshold", json!(3)).await;
+    let at = forgery.at("executed", "/receipts: are not the word of those who signed");
+    let alterations: [Alter; 4] = [
+        |event| drop(receipts(event).pop()),
+        |event| receipts(event).clear(),
+        |event| receipts(event)[1] = receipts(event)[0].clone(),
+        |event| {
+            let first = receipts(event)[0].clone();
+            receipts(event).push(first);
+        },
+    ];
+    for alter in alterations {
+        let written = forgery.forger.event("executed", alter).await;
+        forgery.assert_finds_only(&written, &at);
+    }
+    let written = forgery.forger.event("executed", one_signer_less).await;
+    forgery.assert_finds(&written, &at);
+}
+
+/// Before publication nobody sees the signature; who made it is on record all the same.
+#[tokio::test]
+async fn a_signature_that_is_not_published_needs_it_too() {
+    let forgery = Forgery::of_payment("/threshold", json!(3)).await;
+    let at = forgery.at("executed", "/receipts: are not the word of those who signed");
+    let executed = forgery.forger.place("executed");
+    let alter = |events: &mut Vec<Value>| {
+        events.truncate(executed + 1);
+        receipts(&mut events[executed]).pop();
+    };
+    forgery.assert_finds_only(&forgery.forger.events(alter).await, &at);
+}
+
+#[tokio::test]
+async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
+    let forgery = Forgery::of_payment("/threshold", json!(3)).await;
+    for kind in ["admission_applied", "receipt_materialized", "published"] {
+        for n_left in [0, 2] {
+            let written = forgery.forger.event(kind, |event| receipts(event).truncate(n_left)).await;
+            forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not the word of enough"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
+    for forgery in Forgery::of_creation_and_refresh().await {
+        for kind in ["admission_applied", "receipt_materialized", "epoch_decided", "published"] {
+            for n_left in [0, 2] {
+                let written = forgery.forger.event(kind, |event| receipts(event).truncate(n_left)).await;
+                let at = forgery.at(kind, "/receipts: are not the word of enough");
+                forgery.assert_finds_only(&written, &at);
+            }
+        }
+        let written = forgery.forger.event("epoch_acked", |event| receipts(event).truncate(2)).await;
+        forgery.assert_finds_only(&written, &forgery.at("executed", "/receipts: nodes"));
+    }
+}
+
+#[tokio::test]
+async fn who_holds_no_share_any_more_need_not_publish() {
+    let body = custody::reshare("2");
+    let forgery = Forgery::of_change(
+        "/reshare",
+        with(with(body, "/new_participants", json!([3, 4])), "/threshold", json!(2)),
+    )
+    .await;
+    let is_of = |receipt: &Value, nodes: &[u64]| nodes.contains(&receipt["participant"].as_u64().unwrap());
+    let left_by = async |nodes: &[u64]| {
+        let alter = |event: &mut Value| receipts(event).retain(|receipt| is_of(receipt, nodes));
+        forgery.found(&forgery.forger.event("published", alter).await)
+    };
+    assert_eq!(left_by(&[3, 4]).await, [""; 0]);
+    assert_eq!(left_by(&[0, 1, 2, 3]).await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_given_up_needs_the_word_of_all_who_may_hold_something_of_it() {
+    let faults: Arc<Faults> = Arc::default();
+    let world = World::with_faults(faults.clone(), &[]).await;
+    faults.refusing.store(true, Ordering::SeqCst);
+    let create = custody::admitted(&world, "/v1/custody/keys", &custody::key("cold")).await;
+    world.post_nothing(&custody::path(&create, "/execute")).await.fails(409, "operation_failed");
+    let forgery = Forgery::of(&world, &custody::path(&create, "/evidence")).await;
+    assert_eq!(forgery.found(&forgery.evidence), [""; 0]);
+    for n_left in [0, 2] {
+        let alter = |event: &mut Value| {
+            let receipts = event["change"]["receipts"].as_array().unwrap();
+            event["change"]["receipts"] = receipts.iter().take(n_left).cloned().collect();
+        };
+        let written = forgery.forger.event("failed", alter).await;
+        forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not the word of enough"));
+    }
+}
+
+/// A share of a signature is nothing that would have to be forgotten.
+#[tokio::test]
+async fn a_signature_that_failed_needs_nobody_s_word() {
+    let faults: Arc<Faults> = Arc::default();
+    let world = World::with_faults(faults.clone(), &[]).await;
+    let operation = admitted(&world, &payment("refused")).await;
+    faults.refusing.store(true, Ordering::SeqCst);
+    world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");
+    let forgery = Forgery::of(&world, &path(&operation, "/evidence")).await;
+    assert_eq!(forgery.evidence["state"], "failed");
+    assert_eq!(forgery.found(&forgery.evidence), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
+    let world = World::with_faults(Arc::default(), &[("approval_ttl_ms", "1")]).await;
+    let operation = submitted(&world, &payment("expired")).await;
+    world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");
+    let forgery = Forgery::of(&world, &path(&operation, "/evidence")).await;
+    assert_eq!(forgery.evidence["state"], "failed");
+    assert_eq!(forgery.found(&forgery.evidence), [""; 0]);
+}
+
+/// Nobody's word at all would otherwise be nothing to check.
+#[tokio::test]
+async fn a_key_that_no_node_made_is_none() {
+    let forgery = Forgery::of_creation().await;
+    let alter = |events: &mut Vec<Value>| {
+        for event in events {
+            event["change"].as_object_mut().unwrap().entry("receipts").and_modify(|given| *given = json!([]));
+        }
+    };
+    let written = forgery.forger.events(alter).await;
+    forgery.assert_finds(&written, &forgery.at("epoch_decided", "/receipts: "));
+}
+
+#[tokio::test]
+async fn a_receipt_is_of_one_node_for_one_step_and_signed_by_it() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let at = forgery.at("published", "/receipts/0: ");
+    let alterations: [Alter; 3] = [
+        |receipt| receipt["node_signature"] = json!("11".repeat(64)),
+        |receipt| receipt["transition_hash"] = json!("11".repeat(32)),
+        |receipt| receipt["participant"] = json!(9),
+    ];
+    for alter in alterations {
+        let written = forgery.forger.event("published", |event| alter(&mut receipts(event)[0])).await;
+        forgery.assert_finds(&written, &at);
+    }
+    let applied = receipts(&mut forgery.forger.first("admission_applied")).clone();
+    let written = forgery.forger.event("published", |event| *receipts(event) = applied).await;
+    forgery.assert_finds(&written, &at);
+}

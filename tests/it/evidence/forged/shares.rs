@@ -1,0 +1,45 @@
+//! New shares: nodes say which generation they staged, and which result they published.
+
+use super::Forgery;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_published_result_is_of_the_shares() {
+    for forgery in Forgery::of_creation_and_refresh().await {
+        for (kind, pointer) in
+            [("epoch_decided", "/change/staged/public/public_key_hex"), ("executed", "/change/result_ref")]
+        {
+            let alter = |event: &mut Value| *event.pointer_mut(pointer).unwrap() = json!("11".repeat(32));
+            let written = forgery.forger.event(kind, alter).await;
+            forgery.assert_finds(&written, &forgery.at("executed", "/result_ref: "));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_shares_are_those_that_were_admitted() {
+    for forgery in Forgery::of_creation_and_refresh().await {
+        for (pointer, value) in [
+            ("/epoch/name", json!("9")),
+            ("/epoch/root", json!("11".repeat(32))),
+            ("/participants", json!([0, 1, 2, 3])),
+            ("/threshold", json!(3)),
+            ("/public/package_hex", json!("11")),
+        ] {
+            let alter = |event: &mut Value| {
+                *event["change"]["staged"].pointer_mut(pointer).unwrap() = value;
+            };
+            let written = forgery.forger.event("epoch_decided", alter).await;
+            forgery.assert_finds(&written, &forgery.at("epoch_decided", "/staged: "));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_key_has_the_public_key_of_its_shares() {
+    for forgery in Forgery::of_creation_and_refresh().await {
+        let other = format!("frost-ed25519-sha512:{}", "11".repeat(32));
+        let written = forgery.forger.key(|key| key["public_key_artifact_ref"] = json!(other)).await;
+        forgery.assert_finds_only(&written, "/key/public_key_artifact_ref: the published shares");
+    }
+}

@@ -1,0 +1,73 @@
+//! What came of it: a signature over what was admitted, under the key it was admitted for.
+
+use super::{Alter, Forgery};
+use gateway_domain::ids::KeyId;
+use serde_json::{Value, json};
+
+fn pinned(forgery: &Forgery, key: &str) -> [(KeyId, String); 1] {
+    let key_id = serde_json::from_value(forgery.evidence["key_id"].clone()).unwrap();
+    [(key_id, format!("frost-ed25519-sha512:{key}"))]
+}
+
+#[tokio::test]
+async fn a_signature_is_over_what_was_admitted() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let first = forgery.forger.first("executed")["change"].clone();
+    let alterations: [(&str, Value, &str); 4] = [
+        ("/change/result_ref", json!("11".repeat(32)), "/result_ref: "),
+        ("/change/signature/signature_hex", json!("11".repeat(64)), "/signature: "),
+        ("/change/signature/signature_profile", json!("none"), "/signature: "),
+        ("/change/signature/signed_digest", first["result_ref"].clone(), "/signature/signed_digest: "),
+    ];
+    for (pointer, value, rest) in alterations {
+        let alter = |event: &mut Value| *event.pointer_mut(pointer).unwrap() = value;
+        let written = forgery.forger.event("executed", alter).await;
+        forgery.assert_finds(&written, &forgery.at("executed", rest));
+    }
+}
+
+#[tokio::test]
+async fn a_signature_is_by_enough_of_those_who_were_admitted() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let alterations: [(Alter, &str); 2] = [
+        (|decision| decision["participants"] = json!([0, 7]), "somebody signed who was not admitted"),
+        (|decision| decision["threshold"] = json!(9), "fewer signed than the threshold"),
+    ];
+    for (alter, what) in alterations {
+        let written = forgery.forger.decision(alter).await;
+        forgery.assert_finds(&written, &forgery.at("executed", &format!("/signature/signers: {what}")));
+    }
+}
+
+#[tokio::test]
+async fn a_signature_that_nobody_admitted_is_named() {
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let decided = forgery.forger.place("decision_signed");
+    let executed = forgery.forger.place("executed") - 1;
+    let written = forgery.forger.events(|events| drop(events.remove(decided))).await;
+    forgery.assert_finds(&written, &format!("/events/{executed}/event/change: something was signed"));
+}
+
+#[tokio::test]
+async fn a_child_key_s_signature_is_under_the_admitted_child() {
+    let forgery = Forgery::of_child_key().await;
+    let alter = |decision: &mut Value| decision["derivation"]["public_key_hex"] = json!("11".repeat(32));
+    let written = forgery.forger.decision(alter).await;
+    forgery
+        .assert_finds(&written, &forgery.at("executed", "/signature/public_key_hex: the admitted child key"));
+}
+
+/// A child key is not the pinned one.
+#[tokio::test]
+async fn a_signature_is_under_the_key_that_the_reader_believes() {
+    let mut forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let at = forgery.at("executed", "/signature/public_key_hex: the key among the roots");
+    forgery.roots.keys.extend(pinned(&forgery, &"11".repeat(32)));
+    forgery.assert_finds(&forgery.evidence, &at);
+    forgery.assert_finds(&forgery.evidence, "/key/public_key_artifact_ref: the key among the roots");
+    let mut child = Forgery::of_child_key().await;
+    let key = child.evidence["key"]["public_key_artifact_ref"].as_str().unwrap().to_owned();
+    let key_id = serde_json::from_value(child.evidence["key_id"].clone()).unwrap();
+    child.roots.keys.insert(key_id, key);
+    assert_eq!(child.found(&child.evidence), [""; 0]);
+}

@@ -1,0 +1,134 @@
+//! Evidence as somebody writes it who has the gateway's keys, the log's and the authority's: it hashes, is in a log, and what
+//! it decides is signed. The keys of nodes and approvers are not there.
+
+use super::world::World;
+use ed25519_dalek::{Signer, SigningKey};
+use gateway_authority::LogSigner;
+use gateway_domain::admission::{Admission, AdmissionDecision, PAYLOAD_TYPE, admission_hash};
+use gateway_domain::dsse::{self, Envelope};
+use gateway_domain::evidence::{ChainedEvent, event_hash};
+use gateway_domain::ids::Hex32;
+use gateway_domain::log::{TlogProof, leaf_hash};
+use gateway_domain::operation::{Event, replay};
+use gateway_domain::redaction::{Salt, redact};
+use gateway_engine::ports::{LogHead, SignCheckpoint};
+use gateway_engine::{Target, Visibility};
+use gateway_evidence::{KEY_STATE, Kind, Page, Source, StatedKey};
+use gateway_seal::key_file;
+use serde_json::{Value, json};
+
+const SALT: Salt = Salt::new([7; 32]);
+
+pub(crate) struct Forger {
+    events: Vec<Value>,
+    key: Value,
+    authority: SigningKey,
+    log: LogSigner,
+}
+
+impl Forger {
+    /// Of the operation that this evidence is of.
+    pub(crate) async fn of(world: &World, evidence: &Value) -> Self {
+        let seed = |path| key_file::load(path).unwrap();
+        let read = |name: &str| evidence[name].clone();
+        let target = Target {
+            family: serde_json::from_value(read("family")).unwrap(),
+            visibility: Visibility::Everything,
+            id: serde_json::from_value(read("operation_id")).unwrap(),
+        };
+        let (_, events) = world.engine.history(&target).await.unwrap();
+        Self {
+            events: events.iter().map(|chained| json!(chained.event)).collect(),
+            key: read("key"),
+            authority: SigningKey::from_bytes(&seed(&world.settings.authority_key)),
+            log: LogSigner::new(world.settings.log_origin.clone(), &seed(&world.settings.log_key)),
+        }
+    }
+
+    /// The events, altered.
+    pub(crate) async fn events(&self, alter: impl FnOnce(&mut Vec<Value>)) -> Value {
+        let mut events = self.events.clone();
+        alter(&mut events);
+        self.document(events, &self.key).await
+    }
+
+    /// The first event of this kind, altered.
+    pub(crate) async fn event(&self, kind: &str, alter: impl FnOnce(&mut Value)) -> Value {
+        let place = self.place(kind);
+        self.events(|events| alter(&mut events[place])).await
+    }
+
+    /// The decision, altered and signed.
+    pub(crate) async fn decision(&self, alter: impl FnOnce(&mut Value)) -> Value {
+        self.event("decision_signed", |event| {
+            let admission = &mut event["change"]["admission"];
+            alter(&mut admission["decision"]);
+            *admission = json!(self.admitted(&admission["decision"]));
+        })
+        .await
+    }
+
+    /// The key, altered and stated.
+    pub(crate) async fn key(&self, alter: impl FnOnce(&mut Value)) -> Value {
+        let mut key = self.key.clone();
+        alter(&mut key);
+        self.document(self.events.clone(), &key).await
+    }
+
+    /// The first event of this kind.
+    pub(crate) fn first(&self, kind: &str) -> Value {
+        self.events[self.place(kind)].clone()
+    }
+
+    /// Where the first event of this kind is.
+    pub(crate) fn place(&self, kind: &str) -> usize {
+        place(&self.events, kind)
+    }
+
+    fn admitted(&self, decision: &Value) -> Admission {
+        let decision: AdmissionDecision = serde_json::from_value(decision.clone()).unwrap();
+        let payload = decision.payload().unwrap();
+        let signed = dsse::pre_authentication_encoding(PAYLOAD_TYPE, &payload);
+        let id = dsse::key_id(self.authority.verifying_key().as_bytes());
+        let signature = (id, self.authority.sign(&signed).to_bytes());
+        let envelope = Envelope::seal(PAYLOAD_TYPE, &payload, &[signature]);
+        Admission { decision, envelope, admission_hash: admission_hash(&payload) }
+    }
+
+    async fn document(&self, events: Vec<Value>, key: &Value) -> Value {
+        let events: Vec<Event> = serde_json::from_value(json!(events)).unwrap();
+        let chained = chained(&events);
+        let root = leaf_hash(chained.last().unwrap().hash);
+        let note = self.log.sign_statement(KEY_STATE, key).await.unwrap().to_string();
+        let source = Source {
+            operation: &replay(&events).unwrap(),
+            events: &chained,
+            ledger_root: root,
+            log: &self.log_of(root).await,
+            key: Some(StatedKey { key, note: &note }),
+        };
+        let page = Page { after_seq: None, bytes_max: usize::MAX };
+        gateway_evidence::write(Kind::Evidence, &source, page).unwrap()
+    }
+
+    /// A log of one event.
+    async fn log_of(&self, root: Hex32) -> Value {
+        let checkpoint = self.log.sign_checkpoint(LogHead { size: 1, root }).await.unwrap();
+        let proof = TlogProof { extra: Vec::new(), index: 0, hashes: Vec::new(), checkpoint };
+        json!({ "index": 0, "proof": proof.to_string(), "consistency": [] })
+    }
+}
+
+fn chained(events: &[Event]) -> Vec<ChainedEvent> {
+    let mut previous = Hex32::ZERO;
+    let chain = |event: &Event| {
+        previous = event_hash(previous, &redact(event, &SALT).unwrap().event).unwrap();
+        ChainedEvent { event: event.clone(), salt: SALT, hash: previous }
+    };
+    events.iter().map(chain).collect()
+}
+
+fn place(events: &[Value], kind: &str) -> usize {
+    let found = events.iter().position(|event| event["change"]["type"] == kind);
+    found.unwrap_or_else(|| panic!("no event is `{kind}`"))
+}
