@@ -11,6 +11,7 @@ pub(crate) mod guests;
 pub(crate) mod http;
 pub(crate) mod modes;
 pub(crate) mod overtaken;
+pub(crate) mod port;
 pub(crate) mod process;
 pub(crate) mod provider;
 pub(crate) mod proxy;
