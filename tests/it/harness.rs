@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+pub(crate) mod alarm;
 pub(crate) mod approvers;
 pub(crate) mod bundles;
 pub(crate) mod certificates;
