@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+pub(crate) mod alarm;
 pub(crate) mod approvers;
 pub(crate) mod bundles;
 pub(crate) mod certificates;
@@ -12,6 +13,7 @@ pub(crate) mod guests;
 pub(crate) mod http;
 pub(crate) mod modes;
 pub(crate) mod overtaken;
+pub(crate) mod port;
 pub(crate) mod process;
 pub(crate) mod provider;
 pub(crate) mod proxy;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A gateway that believes tokens of this issuer.
 fn gateway(folder: &Path, issuer: &str) -> Process {
@@ -84,17 +85,19 @@ fn nothing() -> Call {
     Call::get(&format!("/v1/operations/{}", "0".repeat(64)))
 }
 
-/// Calls until the answer's status is `status`. Every one before it is one of `meanwhile`.
+/// Calls until the answer's status is `status`. Every one before it is one of `meanwhile`, and to a call that was made before
+/// so many seconds were over: how long an answer takes is the machine's affair.
 #[track_caller]
 fn until(status: u16, meanwhile: &[u16], seconds: u64, call: &dyn Fn() -> Answer) -> Answer {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
+    let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
+        let called = Instant::now();
         let answer = call();
         if answer.status == status {
             return answer;
         }
         assert!(meanwhile.contains(&answer.status), "{answer:?}");
-        assert!(std::time::Instant::now() < deadline, "still {answer:?}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(called < deadline, "still {answer:?}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }

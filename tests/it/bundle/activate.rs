@@ -2,6 +2,7 @@
 
 use super::{bundle, committed, copy, payment_guard, value};
 use crate::harness::bundles::until;
+use crate::harness::port::Port;
 use crate::harness::process::Process;
 use serde_json::json;
 use std::fs;
@@ -47,10 +48,11 @@ fn a_gateway_that_is_not_there_is_named() {
     };
     assert_eq!(activate("https://gateway"), "`https://gateway` is not a URL of the form http://HOST:PORT");
     assert!(!folder.path().join("active").exists(), "a wrong word is found before anything is done");
-    // A port that was free a moment ago, and that nobody listens on.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let said = activate(&format!("http://{free}"));
-    assert!(said.starts_with(&format!("the gateway at `http://{free}` does not answer")), "{said}");
+    // Nobody listens there, and nobody can.
+    let port = Port::held();
+    let url = format!("http://{}", port.address);
+    let said = activate(&url);
+    assert!(said.starts_with(&format!("the gateway at `{url}` does not answer")), "{said}");
 }
 
 /// The bundle in `folder` as another release, signed.
@@ -90,10 +92,11 @@ fn a_running_gateway_goes_forward_and_back() {
     ];
     let gateway = Process::start(here, None, &settings);
     let url = format!("http://{}", gateway.address);
-    let said = put("second", &["--gateway", &url]).ok();
+    let asked = ["--gateway", url.as_str(), "--wait", "100"];
+    let said = put("second", &asked).ok();
     assert!(said.contains("active      the gateway judges with it"), "{said}");
 
-    let refused = put("first", &["--gateway", &url]).refused();
+    let refused = put("first", &asked).refused();
     assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");
 
     let words = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];

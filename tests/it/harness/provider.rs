@@ -3,6 +3,7 @@
 use super::certificates::{Authority, Certified};
 use super::child::Program;
 use super::http::{Answer, Call};
+use super::port::Port;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ const RESOURCE: &str = "https://gateway.test/?";
 pub(crate) struct Provider {
     program: Program,
     pub(crate) issuer: String,
-    port: u16,
+    port: Port,
     tls_port: Option<u16>,
     folder: TempDir,
 }
@@ -56,7 +57,7 @@ fn clients() -> Value {
 
 impl Provider {
     pub(crate) fn start() -> Self {
-        Self::on(tempfile::tempdir().unwrap(), 0, json!(null))
+        Self::on(tempfile::tempdir().unwrap(), Port::held(), json!(null))
     }
 
     /// With a second listener, over TLS, that asks for certificates of `authority`.
@@ -67,7 +68,7 @@ impl Provider {
         let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         let tls =
             json!({ "certificate": file("server.pem"), "key": file("server.key"), "ca": file("ca.pem") });
-        Self::on(folder, 0, tls)
+        Self::on(folder, Port::held(), tls)
     }
 
     /// Killed and started again at the same address, with other keys.
@@ -76,16 +77,16 @@ impl Provider {
         Self::on(self.folder, self.port, json!(null))
     }
 
-    fn on(folder: TempDir, port: u16, tls: Value) -> Self {
+    fn on(folder: TempDir, port: Port, tls: Value) -> Self {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("providers/oidc");
         assert!(sources.join("node_modules").exists(), "{MISSING}");
         let config = folder.path().join("provider.json");
-        fs::write(&config, json!({ "port": port, "tls": tls, "clients": clients() }).to_string()).unwrap();
+        let written = json!({ "port": port.address.port(), "tls": tls, "clients": clients() });
+        fs::write(&config, written.to_string()).unwrap();
         let mut program =
             Program::start(Command::new("node").arg(sources.join("server.mjs")).arg(config), MISSING);
         let listening: Value = serde_json::from_str(&program.wait_for_line("\"issuer\"")).unwrap();
         let issuer = listening["issuer"].as_str().unwrap().to_owned();
-        let port = issuer.rsplit(':').next().unwrap().parse().unwrap();
         let tls_port = listening["tls_port"].as_u64().map(|port| u16::try_from(port).unwrap());
         Self { program, issuer, port, tls_port, folder }
     }
@@ -95,7 +96,7 @@ impl Provider {
     }
 
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        self.port.address.to_string()
     }
 
     pub(crate) fn tls_address(&self) -> String {

@@ -2,8 +2,8 @@
 
 use super::certificates::Authority;
 use super::child::Program;
+use super::port::Port;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -15,6 +15,7 @@ const MODULES: [&str; 3] = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules"
 
 pub(crate) struct Proxy {
     _program: Program,
+    _port: Port,
     pub(crate) address: String,
     _folder: TempDir,
 }
@@ -28,7 +29,9 @@ impl Proxy {
         fs::write(at.join("clients-ca.pem"), clients.pem()).unwrap();
         let documented = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/proxies");
         fs::copy(documented.join("certificate.js"), at.join("certificate.js")).unwrap();
-        let address = free_address();
+        // nginx takes no port 0.
+        let port = Port::held();
+        let address = port.address.to_string();
         let site = fs::read_to_string(documented.join("operation-gateway.conf")).unwrap();
         let site = put(&site, "/etc/nginx/operation-gateway", at.to_str().unwrap());
         let site = put(&site, "listen 443 ssl;", &format!("listen {address} ssl;"));
@@ -39,7 +42,7 @@ impl Proxy {
         command.arg("-p").arg(at).args(["-c", "nginx.conf", "-e", "stderr"]);
         let mut program = Program::start(&mut command, MISSING);
         program.wait_for_line("OS:");
-        Self { _program: program, address, _folder: folder }
+        Self { _program: program, _port: port, address, _folder: folder }
     }
 }
 
@@ -61,9 +64,4 @@ fn around(folder: &Path) -> String {
 fn put(text: &str, old: &str, new: &str) -> String {
     assert!(text.contains(old), "the documented configuration lacks `{old}`");
     text.replace(old, new)
-}
-
-/// nginx takes no port 0.
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

@@ -1,16 +1,22 @@
 //! Bundles swapped back and forth under load: nobody fails, and each decision is one bundle's.
 
+use crate::harness::alarm::Alarm;
 use crate::harness::bundles::{Site, hash, key, release, until_active};
 use crate::harness::process::request;
-use crate::harness::samples::{approval, payment};
+use crate::harness::samples::{approval, path, payment};
+use gateway_policy::BundleFiles;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 const N_CLIENTS: usize = 4;
 /// Each is a preview, a submission and two approvals: 1,000 requests in all.
 const N_OPERATIONS: usize = 250;
+/// Fewer are no back and forth. Where a swap takes long there are more operations, and not for ever.
+const N_SWAPS_MIN: usize = 4;
+const N_OPERATIONS_MAX: usize = 2_000;
 
 fn call(address: &str, path: &str, body: &Value) -> Value {
     let (status, answer) = request(address, "POST", path, Some(body)).unwrap();
@@ -18,15 +24,15 @@ fn call(address: &str, path: &str, body: &Value) -> Value {
     answer
 }
 
-/// One operation to its admission: the hash that the preview named, and the operation's path.
-fn operate(address: &str, name: &str) -> (String, String) {
+/// One operation to its admission: the hash that the preview named, and what was admitted.
+fn operate(address: &str, name: &str) -> (String, Value) {
     let preview = call(address, "/v1/policy/preview", &json!({ "intent": payment(name) }));
     let submitted = call(address, "/v1/operations/sign", &payment(name));
-    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    call(address, &format!("{path}/approve"), &approval("alice"));
-    let admitted = call(address, &format!("{path}/approve"), &approval("bob"));
+    let approve = path(&submitted["operation"], "/approve");
+    call(address, &approve, &approval("alice"));
+    let admitted = call(address, &approve, &approval("bob"));
     assert_eq!(admitted["state"], "admitted", "{admitted}");
-    (preview["bundle_hash"].as_str().unwrap().to_owned(), path)
+    (preview["bundle_hash"].as_str().unwrap().to_owned(), admitted)
 }
 
 /// The hash in the policy outcome that the admission was signed for, and the one in the signed decision.
@@ -41,6 +47,55 @@ fn admitted_under(address: &str, path: &str) -> [String; 2] {
     [found("/change/policy/bundle_hash"), found("/change/admission/decision/bundle_hash")]
 }
 
+/// What the threads of the test know of each other.
+#[derive(Default)]
+struct Run {
+    is_over: AtomicBool,
+    n_swaps: AtomicUsize,
+    /// Hashes of the bundles that something was admitted under.
+    judges: Mutex<BTreeSet<String>>,
+}
+
+impl Run {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    fn is_back_and_forth(&self) -> bool {
+        self.n_swaps.load(Ordering::SeqCst) >= N_SWAPS_MIN && self.judges.lock().unwrap().len() == 2
+    }
+
+    /// Operates until there are enough operations, and enough happened beside them.
+    fn client(&self, address: &str, client: usize) -> Vec<(String, String)> {
+        let _alarm = Alarm(&self.is_over);
+        let mut operations = Vec::new();
+        for n in (client..N_OPERATIONS_MAX).step_by(N_CLIENTS) {
+            if self.is_over() || n >= N_OPERATIONS && self.is_back_and_forth() {
+                break;
+            }
+            let (previewed, admitted) = operate(address, &format!("load-{n}"));
+            let judge = admitted["policy"]["bundle_hash"].as_str().unwrap().to_owned();
+            self.judges.lock().unwrap().insert(judge);
+            operations.push((previewed, path(&admitted, "")));
+        }
+        operations
+    }
+
+    /// Activates the two in turns until it is over. The second is active.
+    fn swap(&self, site: &Site, address: &str, [one, two]: [&BundleFiles; 2]) {
+        let _alarm = Alarm(&self.is_over);
+        for sequence in 3.. {
+            if self.is_over() {
+                break;
+            }
+            let next = if sequence % 2 == 1 { one } else { two };
+            site.record(sequence, next);
+            until_active(address, next);
+            self.n_swaps.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
 #[test]
 fn a_thousand_requests_while_two_bundles_are_swapped_back_and_forth() {
     let site = Site::new();
@@ -51,35 +106,19 @@ fn a_thousand_requests_while_two_bundles_are_swapped_back_and_forth() {
     until_active(&process.address, &two);
     // The key is made now, not by all of them at once.
     operate(&process.address, "load-first");
-    let done = AtomicBool::new(false);
-    let address = process.address.as_str();
-    let mut n_swaps = 0;
+    let (run, address) = (Run::default(), process.address.as_str());
     let operations: Vec<(String, String)> = thread::scope(|scope| {
-        let clients: Vec<_> = (0..N_CLIENTS)
-            .map(|client| {
-                let operations = (client..N_OPERATIONS).step_by(N_CLIENTS);
-                scope.spawn(move || {
-                    operations.map(|n| operate(address, &format!("load-{n}"))).collect::<Vec<_>>()
-                })
-            })
-            .collect();
-        let swapper = scope.spawn(|| {
-            let mut sequence = 2;
-            while !done.load(Ordering::SeqCst) {
-                sequence += 1;
-                let next = if sequence % 2 == 1 { &one } else { &two };
-                site.record(sequence, next);
-                until_active(address, next);
-            }
-            sequence - 2
-        });
+        let _alarm = Alarm(&run.is_over);
+        let run = &run;
+        let clients: Vec<_> =
+            (0..N_CLIENTS).map(|client| scope.spawn(move || run.client(address, client))).collect();
+        let swapper = scope.spawn(|| run.swap(&site, address, [&one, &two]));
         let operations = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
-        done.store(true, Ordering::SeqCst);
-        n_swaps = swapper.join().unwrap();
+        run.is_over.store(true, Ordering::SeqCst);
+        swapper.join().unwrap();
         operations
     });
-    assert_eq!(operations.len(), N_OPERATIONS);
-    assert!(n_swaps >= 4, "{n_swaps} swaps are no back and forth");
+    assert!(operations.len() >= N_OPERATIONS && run.is_back_and_forth(), "{:?}", run.n_swaps);
     let mut admissions: BTreeMap<String, usize> = BTreeMap::new();
     for (previewed, path) in &operations {
         assert!([hash(&one), hash(&two)].contains(previewed), "{previewed} is neither of the two");

@@ -4,6 +4,7 @@ use crate::harness::process::Process;
 use crate::harness::provider::Provider;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_payment_lives_its_whole_life_on_tokens_that_the_provider_is_asked_about() {
@@ -29,7 +30,7 @@ fn tokens_that_the_provider_does_not_vouch_for() {
     call(&provider.token("treasury", "operations.read", "opaque")).fails(404, "operation_not_found");
     // It is over when the provider says so, and not later than it said.
     let brief = provider.person("alice", "operations.read", "opaque&ttl=2");
-    until(401, &[404], 30, &|| call(&brief)).fails(401, "invalid_token");
+    until(401, &[404, 503], 30, &|| call(&brief)).fails(401, "invalid_token");
 }
 
 #[test]
@@ -39,13 +40,13 @@ fn a_provider_that_is_down_is_remembered_for_half_a_minute() {
     let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
     let known = provider.person("alice", "operations.read", "opaque");
     let unknown = provider.person("bob", "operations.read", "opaque");
+    let before = Instant::now();
     call(&known).fails(404, "operation_not_found");
-    let asked = std::time::Instant::now();
     provider.kill();
-    call(&known).fails(404, "operation_not_found");
     call(&unknown).fails(503, "authentication_unavailable");
-    until(503, &[404], 45, &|| call(&known)).fails(503, "authentication_unavailable");
-    assert!(asked.elapsed().as_secs() <= 32, "{:?}", asked.elapsed());
+    // It was asked after `before`, and by now. A second for the two clocks that are compared.
+    until(503, &[404], 31, &|| call(&known)).fails(503, "authentication_unavailable");
+    assert!(before.elapsed() >= Duration::from_secs(29), "kept out after {:?}", before.elapsed());
 }
 
 #[test]

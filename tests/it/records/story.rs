@@ -99,7 +99,7 @@ impl Story {
 
     /// The reconciler finds the operation whose key is there now: within a minute, as long as it may have to wait.
     fn await_failure(&self, path: &str) {
-        let deadline = Instant::now() + Duration::from_secs(90);
+        let deadline = Instant::now() + Duration::from_secs(150);
         while request(&self.process.address, "GET", path, None).unwrap().1["state"] != "failed" {
             assert!(Instant::now() < deadline, "the payment was not decided");
             std::thread::sleep(Duration::from_millis(50));

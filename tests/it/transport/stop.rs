@@ -35,7 +35,9 @@ fn a_request_in_flight_is_answered_and_idle_clients_are_let_go() {
 #[test]
 fn a_client_that_never_ends_its_request_keeps_nobody() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None, &[("shutdown_within_ms", "500")]);
+    let given =
+        [("shutdown_within_ms", "500"), ("body_within_ms", "100000"), ("request_within_ms", "200000")];
+    let process = Process::start(folder.path(), None, &given);
     let mut sending = TcpStream::connect(&process.address).unwrap();
     let head =
         "POST /v1/operations/sign HTTP/1.1\r\nhost: g\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
@@ -45,5 +47,5 @@ fn a_client_that_never_ends_its_request_keeps_nobody() {
     let (ended, log) = process.terminate();
     assert!(ended.success(), "{log:#?}");
     // Less than the body's own deadline.
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(90), "{:?}", began.elapsed());
 }

@@ -110,6 +110,25 @@ impl<S> Patient<S> {
         self.reading.as_mut().poll(ctx).map(|()| Err(too_slow(reason)))
     }
 
+    /// Something of an answer has gone: idleness begins anew with its end.
+    fn went(&mut self) {
+        if self.timed == Phase::Idle {
+            self.timed = Phase::Answering;
+        }
+    }
+
+    /// All of it has gone, and the client is idle from now on. hyper knows already that nothing came meanwhile and does not
+    /// read again before something does, so that no read would begin the deadline.
+    fn all_went(&mut self, ctx: &mut Context<'_>) {
+        self.writing = None;
+        if self.turn.phase() == Phase::Idle {
+            self.enter(Phase::Idle);
+            if self.reading.as_mut().poll(ctx).is_ready() {
+                ctx.waker().wake_by_ref();
+            }
+        }
+    }
+
     fn nothing_went<T>(&mut self, ctx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let within = self.write_within;
         let deadline = self.writing.get_or_insert_with(|| Box::pin(sleep(within)));
@@ -146,7 +165,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_write(ctx, buf) {
             Poll::Pending => this.nothing_went(ctx),
-            written @ Poll::Ready(_) => written,
+            written @ Poll::Ready(_) => {
+                this.went();
+                written
+            }
         }
     }
 
@@ -158,7 +180,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_write_vectored(ctx, bufs) {
             Poll::Pending => this.nothing_went(ctx),
-            written @ Poll::Ready(_) => written,
+            written @ Poll::Ready(_) => {
+                this.went();
+                written
+            }
         }
     }
 
@@ -171,8 +196,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         match Pin::new(&mut this.stream).poll_flush(ctx) {
             Poll::Pending => this.nothing_went(ctx),
             flushed @ Poll::Ready(_) => {
-                // All of it has gone: what comes next has a deadline of its own.
-                this.writing = None;
+                this.all_went(ctx);
                 flushed
             }
         }

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 const LIMITS: Limits = Limits {
     connections_max: 8,
@@ -29,11 +30,15 @@ async fn who(Extension(peer): Extension<Peer>) -> Json<Value> {
 
 /// A server on a port of this address, and the word that stops it.
 async fn serving(address: &str) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+    serving_within(address, LIMITS).await
+}
+
+async fn serving_within(address: &str, limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/who", get(who));
     let (stop, stopping) = watch::channel(false);
-    let server = tokio::spawn(Server::new("test", listener, router, LIMITS, None).run(stopping));
+    let server = tokio::spawn(Server::new("test", listener, router, limits, None).run(stopping));
     (address, stop, server)
 }
 
@@ -59,6 +64,18 @@ async fn a_client_of_ipv4_has_its_own_address_on_a_listener_of_ipv6() {
     let (address, _stop, _server) = serving("[::]:0").await;
     let answer = asked(SocketAddr::from(([127, 0, 0, 1], address.port())), "").await;
     assert!(answer.contains(r#""address":"127.0.0.1""#), "{answer}");
+}
+
+#[tokio::test]
+async fn an_idle_connection_ends_whatever_time_headers_have() {
+    let limits = Limits { idle_within: Duration::from_millis(100), ..LIMITS };
+    let (address, _stop, _server) = serving_within("127.0.0.1:0", limits).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET /who HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    let ended = timeout(LIMITS.header_within / 2, stream.read_to_string(&mut answer)).await;
+    assert!(ended.is_ok(), "it stays open");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 
 #[tokio::test]

@@ -53,6 +53,9 @@ async fn a_new_bundle_takes_over_in_one_step() {
     assert_eq!(fault().await, None);
 }
 
+/// What one attempt takes is the machine's affair when it has something else to do in that moment.
+const ATTEMPTS_MAX: usize = 20;
+
 /// Asks for a long fact again and again: few instructions, and much copying.
 const ASK: &str = "(loop $l
     (global.set $next (i32.const 65536))
@@ -73,14 +76,21 @@ async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
     let asked = payment("acct-2", &["bob"]);
     let request = asked.request(Moment::Submit);
     let evaluator = host.active().unwrap();
-    for _ in 0..2 {
-        // Everything up to the first wait runs here; what waits is done elsewhere.
-        let started = Instant::now();
-        let mut judging = Box::pin(host.judge(&request, &facts));
-        let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
-        assert!(first.is_pending() && started.elapsed() < TICK * 50, "{:?}", started.elapsed());
-        assert_eq!(judging.await.fault, Some(EvaluationFault::Deadline));
-        assert!(is_heavy(&evaluator, Moment::Submit) && !is_heavy(&evaluator, Moment::Preview));
+    let mut kept = Vec::new();
+    for is_known in [false, true] {
+        while kept.last().is_none_or(|kept| *kept >= TICK * 50) {
+            assert!(kept.len() < ATTEMPTS_MAX, "the caller's thread was kept for {kept:?}");
+            evaluator.heavy(Lane::Decisions).store(is_known, Ordering::Relaxed);
+            // Everything up to the first wait runs here; what waits is done elsewhere.
+            let started = Instant::now();
+            let mut judging = Box::pin(host.judge(&request, &facts));
+            let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
+            kept.push(started.elapsed());
+            assert!(first.is_pending());
+            assert_eq!(judging.await.fault, Some(EvaluationFault::Deadline));
+            assert!(is_heavy(&evaluator, Moment::Submit) && !is_heavy(&evaluator, Moment::Preview));
+        }
+        kept.clear();
     }
 }
 
@@ -99,10 +109,12 @@ async fn memory_is_not_given_on_the_callers_thread() {
             manifest.limits.memory_bytes = u64::try_from(MEMORY_BYTES_MAX).unwrap();
         });
         host.activate(Evaluator::load(&engine, &bundle).unwrap());
-        let is_inline = host.active().unwrap().judge_inline(&request, &facts).is_some();
+        let evaluator = host.active().unwrap();
+        // An attempt that was interrupted for long is over too: that says nothing of memory.
+        let is_inline = (0..ATTEMPTS_MAX).any(|_| evaluator.judge_inline(&request, &facts).is_some());
         assert_eq!(is_inline, grown == pages_inline, "{grown} pages");
         assert_eq!(host.judge(&request, &facts).await.fault, fault, "{grown} pages");
-        assert_eq!(is_heavy(&host.active().unwrap(), request.moment), !is_inline);
+        assert_eq!(is_heavy(&evaluator, request.moment), !is_inline);
     }
 }
 
@@ -115,7 +127,8 @@ async fn no_preview_holds_up_a_decision() {
     let bundle = bundle_of(&engine, &guest(1, "", body), |manifest| manifest.limits.fuel = FUEL_INLINE * 20);
     host.activate(Evaluator::load(&engine, &bundle).unwrap());
     let mut previews = tokio::task::JoinSet::new();
-    for _ in 0..2 * HEAVY_EVALUATIONS_WAITING_MAX {
+    // Far more than are done while they come.
+    for _ in 0..10 * HEAVY_EVALUATIONS_WAITING_MAX {
         let host = Arc::clone(&host);
         previews.spawn(async move {
             let asked = payment("acct-2", &["bob"]);

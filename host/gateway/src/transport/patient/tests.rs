@@ -88,6 +88,24 @@ async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
     is_cut(read(&mut stream).await, "idle");
 }
 
+/// hyper does not look for the next request before something comes: it knows already that nothing is there.
+#[tokio::test]
+async fn a_client_is_idle_from_its_last_answer_on_whether_or_not_anybody_reads() {
+    pause();
+    let (mut stream, mut far, turn) = patient();
+    for _ in 0..2 {
+        turn.answering();
+        turn.answered();
+        stream.write_all(b"answer").await.unwrap();
+        stream.flush().await.unwrap();
+        far.read_exact(&mut [0; 6]).await.unwrap();
+        pass(59).await;
+    }
+    assert!(read(&mut stream).await.is_none());
+    pass(1).await;
+    is_cut(read(&mut stream).await, "idle");
+}
+
 #[tokio::test]
 async fn each_request_of_a_connection_has_its_own_deadline() {
     pause();
