@@ -39,13 +39,29 @@ impl Lane {
     }
 }
 
+/// One for each lane.
+#[derive(Debug, Default)]
+pub(crate) struct EachLane<T> {
+    decisions: T,
+    previews: T,
+}
+
+impl<T> EachLane<T> {
+    pub(crate) const fn get(&self, lane: Lane) -> &T {
+        match lane {
+            Lane::Decisions => &self.decisions,
+            Lane::Previews => &self.previews,
+        }
+    }
+}
+
 /// Everybody is busy, and enough are waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
-impl Apart {
+impl Default for Apart {
     /// One thread for every two of the machine, at least one; they end with the value.
-    pub(crate) fn new() -> Self {
+    fn default() -> Self {
         let (jobs, waiting) = sync_channel::<Job>(HEAVY_EVALUATIONS_WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..n_threads() {
@@ -55,7 +71,9 @@ impl Apart {
         }
         Self { jobs }
     }
+}
 
+impl Apart {
     /// Runs `job` on one of the threads. `Ok(None)` when it panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
@@ -99,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_does_not_fit_is_refused_and_what_panics_harms_nobody() {
-        let apart = Apart::new();
+        let apart = Apart::default();
         assert_eq!(apart.run(|| 7).await, Ok(Some(7)));
         assert_eq!(apart.run(|| -> u8 { panic!("on purpose") }).await, Ok(None));
         let (release, blocked) = mpsc::channel::<()>();
@@ -132,7 +150,7 @@ mod tests {
     async fn its_threads_are_the_last_and_nobody_else_is() {
         let nice = || rustix::process::getpriority_process(None).unwrap();
         let before = nice();
-        assert_eq!(Apart::new().run(nice).await, Ok(Some(NICE)));
+        assert_eq!(Apart::default().run(nice).await, Ok(Some(NICE)));
         assert_eq!(nice(), before);
     }
 }

@@ -1,6 +1,6 @@
 //! One loaded bundle, ready to judge: linked once, then a fresh store and instance for every evaluation.
 
-use crate::apart::Lane;
+use crate::apart::{EachLane, Lane};
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
 use crate::bundle::{Bundle, BundleError, Declaration, World};
@@ -46,7 +46,7 @@ pub struct Evaluator {
     fuel_max: u64,
     memory_bytes_max: usize,
     not_after: Option<EpochMs>,
-    heavy: [AtomicBool; 2],
+    heavy: EachLane<AtomicBool>,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -143,11 +143,7 @@ impl Evaluator {
     /// Whether an evaluation is likely to need a thread of its own: whether the last one of its lane with all its fuel needed
     /// more than the first attempt has.
     pub(crate) fn heavy(&self, lane: Lane) -> &AtomicBool {
-        let [decisions, previews] = &self.heavy;
-        match lane {
-            Lane::Decisions => decisions,
-            Lane::Previews => previews,
-        }
+        self.heavy.get(lane)
     }
 
     /// Judges a request on the calling thread, with at most `fuel` and never more than the manifest's.

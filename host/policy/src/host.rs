@@ -1,6 +1,6 @@
 //! The active bundle behind the engine's port.
 
-use crate::apart::{Apart, Busy, Lane};
+use crate::apart::{Apart, Busy, EachLane, Lane};
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
 use crate::shadow::Shadow;
@@ -16,8 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[derive(Debug)]
 pub struct PolicyHost {
     active: RwLock<Option<Active>>,
-    decisions: Apart,
-    previews: Apart,
+    apart: EachLane<Apart>,
     pub(crate) shadow: Shadow,
 }
 
@@ -38,12 +37,7 @@ impl PolicyHost {
     /// Without a bundle: every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            active: RwLock::new(None),
-            decisions: Apart::new(),
-            previews: Apart::new(),
-            shadow: Shadow::default(),
-        }
+        Self { active: RwLock::new(None), apart: EachLane::default(), shadow: Shadow::default() }
     }
 
     /// Makes a loaded bundle the one that judges from now on; evaluations under way end with the one they began with.
@@ -105,11 +99,7 @@ impl PolicyHost {
         facts: Facts,
     ) -> Evaluation {
         let (input, lane) = (request.to_input(), Lane::of(request.moment));
-        let apart = match lane {
-            Lane::Decisions => &self.decisions,
-            Lane::Previews => &self.previews,
-        };
-        let judged = apart.run(move || {
+        let judged = self.apart.get(lane).run(move || {
             let request = input.request();
             let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
             evaluator.heavy(lane).store(judged.is_heavy(), Ordering::Relaxed);

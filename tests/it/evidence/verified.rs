@@ -146,3 +146,17 @@ async fn what_a_bundle_says_otherwise_is_named_and_what_was_not_asked_is_said() 
     let open = report.checks.iter().find(|check| check.name == "policy not run again").unwrap();
     assert!(matches!(&open.status, Status::Open(why) if why.contains("event 4: no such bundle")), "{open:?}");
 }
+
+/// Two approvals that were not waited for are not two that were given.
+#[tokio::test]
+async fn a_key_made_without_its_approvals_holds_and_says_so() {
+    let world = World::ticking().await;
+    let creation = custody::submitted(&world, "/v1/custody/keys", &custody::key("cold")).await;
+    let early = custody::admitted(&world, &custody::on_key("cold", "/sign"), &custody::sign("early")).await;
+    world.post_nothing(&custody::path(&early, "/execute")).await.ok();
+    let evidence = world.get(&custody::path(&creation, "/evidence")).await.ok();
+    let report = verify(&evidence, &roots(&world).await);
+    assert_holds(&report, &["chain", "operation", "policy decisions", "admission", "receipts", "key", "log"]);
+    let admission = report.checks.iter().find(|check| check.name == "admission").unwrap();
+    assert_eq!(admission.status, Status::Holds("signed over 0 of 0 approvals".to_owned()));
+}

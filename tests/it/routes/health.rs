@@ -100,7 +100,10 @@ async fn strangers_get_the_error_body() {
     wrong.fails(405, "method_not_allowed");
     let text =
         Request::post("/v1/operations/sign").header("content-type", "text/plain").body(Body::from("{}"));
-    world.send(text.unwrap()).await.fails(415, "unsupported_media_type");
+    let message = world.send(text.unwrap()).await.fails(415, "unsupported_media_type");
+    assert_eq!(message, "the body must be `application/json`, and its `Content-Type` is `text/plain`");
+    let nothing = world.post_nothing("/v1/operations/sign").await.fails(400, "invalid_json");
+    assert_eq!(nothing, "the body is missing");
     let body = Body::from(payment("charset").to_string());
     let json = Request::post("/v1/operations/sign").header("content-type", "application/json; charset=utf-8");
     world.send(json.body(body).unwrap()).await.ok();

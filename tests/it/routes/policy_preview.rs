@@ -1,3 +1,4 @@
+use crate::harness::custody;
 use crate::harness::samples::{approval, payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -63,4 +64,32 @@ async fn bad_bodies_are_named() {
     let approvals = json!({ "intent": payment("p"), "approvals": [{}] });
     let approvals = world.post(PREVIEW, &approvals).await.fails(400, "invalid_json");
     assert_eq!(approvals, "`/approvals/0/subject_id` is required");
+}
+
+#[tokio::test]
+async fn it_refuses_what_a_submission_would() {
+    let world = World::start().await;
+    custody::made(&world, "plain").await;
+    let plain = with(payment("p"), "/key_ref", json!("plain"));
+    for (body, expected) in [
+        (
+            with(plain.clone(), "/bip32", json!({ "network": "bitcoin", "path": "0/1" })),
+            "`/bip32` must be left out: the key's profile is `frost-ed25519-sha512`",
+        ),
+        (
+            with(payment("p"), "/requested_participants", json!([1, 99])),
+            "`/requested_participants` names participant `99`",
+        ),
+        (
+            with(plain, "/requested_participants", json!([1, 3])),
+            "`/requested_participants` must be participants of the key: 0, 1, 2",
+        ),
+    ] {
+        let submitted = world.post("/v1/operations/sign", &body).await.fails(400, "invalid_json");
+        assert!(submitted.starts_with(expected), "{submitted}");
+        assert_eq!(
+            world.post(PREVIEW, &json!({ "intent": body })).await.fails(400, "invalid_json"),
+            submitted
+        );
+    }
 }

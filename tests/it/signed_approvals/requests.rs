@@ -77,7 +77,8 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
         }))
     };
     // Within the deployment's bounds, and from before there was anything to approve: no reader of evidence would take it.
-    let before = operation["intent"]["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
+    let before =
+        operation["intent"]["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
     for (wrong, fault) in [
         (approval("alice"), "not_signed"),
         (signers.body(&other, "alice"), "bad_signature"),

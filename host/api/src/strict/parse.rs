@@ -15,12 +15,10 @@ pub fn parse(bytes: &[u8]) -> Result<Json, Fault> {
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = Depth(0).deserialize(&mut deserializer);
-    parsed
-        .and_then(|json| deserializer.end().map(|()| json))
-        .map_err(|error| {
-            let what = if error.is_data() { "is refused" } else { "is not JSON" };
-            Fault::at("", format!("{what}: {error}"))
-        })
+    parsed.and_then(|json| deserializer.end().map(|()| json)).map_err(|error| {
+        let what = if error.is_data() { "is refused" } else { "is not JSON" };
+        Fault::at("", format!("{what}: {error}"))
+    })
 }
 
 /// How deep the value to come is nested.
@@ -113,8 +111,9 @@ mod tests {
 
     #[test]
     fn hostile_bodies_are_named() {
-        assert!(fault("").contains("is not JSON"));
-        assert!(fault("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}").contains("member `c` appears twice"));
+        assert!(fault("").contains("is missing") && fault(" \n").contains("is missing"));
+        assert!(fault("{").contains("is not JSON"));
+        assert!(fault("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}").contains("is refused: member `c` appears twice"));
         assert!(fault(&"[".repeat(10_000)).contains("nested deeper than 64"));
         assert!(fault(&format!("{}1{}", "[".repeat(65), "]".repeat(65))).contains("nested deeper than 64"));
         assert!(parse(format!("{}1{}", "[".repeat(64), "]".repeat(64)).as_bytes()).is_ok());

@@ -129,3 +129,25 @@ fn receipts_of_a_ceremony_name_its_attempt() {
     assert!(matches!(deed, Deed::Signed { attempt: 2, .. }), "{deed:?}");
     invariants::receipts_hold(&machine.operation, &executed[0]);
 }
+
+/// Whatever a policy says, and whoever writes the history: only a key is made without the approvals it waits for.
+#[test]
+fn only_a_creation_goes_on_without_approvals() {
+    use super::{Ask, Change, Command, decide, may_happen, open, replay};
+    use crate::intent::PublicationMode;
+    use crate::time::EpochMs;
+    use samples::{intent, submission, verdict};
+    for kind in [Kind::KeyCreate, Kind::Payment, Kind::Refresh] {
+        let opened = open(submission(intent(kind, PublicationMode::Manual), 2), EpochMs(1));
+        let operation = replay(&opened).unwrap();
+        let ask = |required| Command {
+            at: EpochMs(2),
+            ask: Ask::WaiveApprovals { policy: verdict(&[], required) },
+        };
+        let is_creation = kind == Kind::KeyCreate;
+        assert_eq!(decide(&operation, &ask(0)).unwrap().len(), if is_creation { 2 } else { 0 });
+        assert_eq!(decide(&operation, &ask(2)).unwrap(), [], "the policy does not agree");
+        let waived = Change::ApprovalsWaived { policy: verdict(&[], 0) };
+        assert_eq!(may_happen(&operation, &waived), is_creation);
+    }
+}

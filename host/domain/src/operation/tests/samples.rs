@@ -15,7 +15,7 @@ use crate::policy::{Decision, Outcome, Quorum, Request};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use crate::time::EpochMs;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Payment,
     AssetAction,
