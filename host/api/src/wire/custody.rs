@@ -262,9 +262,10 @@ change_request! {
         /// Who helps: at least the key's threshold, without the recovering participant.
         #[schema(schema_with = participants)]
         helper_participants: Vec<u16>,
-        /// Content ids of the helpers' contributions.
+        /// Content ids of the helpers' contributions: the caller's own, part of what is approved and compared with nothing.
         helper_share_cids: Vec<String>,
-        /// Merkle root the contributions must have.
+        /// Merkle root that the caller expects the contributions to have: part of what is approved and compared with nothing. That
+        /// each helper contributed to this key's share, the nodes verify themselves.
         expected_helper_admission_root: Option<String>,
     }
     |request| {

@@ -239,7 +239,7 @@ pub struct OperationNodeRecoveryResponse {
     pub operation: OperationView,
 }
 
-/// What became of an effect (decisions.md 6).
+/// What became of an effect.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecoveryView {
     /// The effect as the caller named it.

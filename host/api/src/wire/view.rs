@@ -85,7 +85,7 @@ pub struct RuntimeView {
     pub admission_hash: Hex32,
     /// The nodes' policy receipt.
     pub policy_receipt_id: String,
-    /// Binding of the permit, where the runtime has one.
+    /// Binding of the permit, where the runtime has one; this one has none.
     #[schema(required = true)]
     pub permit_binding_id: Option<String>,
     /// Hash of the result.
