@@ -2,6 +2,7 @@
 
 use crate::harness::custody::{self, key, on_key, refresh, sign};
 use crate::harness::samples::{self, payment, publication, with};
+use crate::harness::standing::Standing;
 use crate::harness::verify;
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -70,4 +71,15 @@ async fn what_has_too_few_approvals_or_signs_nothing_makes_no_key() {
     let change = custody::admitted(&world, &on_key("cold", "/refresh"), &refresh("2")).await;
     world.post_nothing(&custody::path(&change, "/execute")).await.fails(409, "custody_key_not_active");
     assert_eq!(changes(&world, &creation).await, ["submitted", "approval_requested"]);
+}
+
+#[tokio::test]
+async fn a_creation_whose_time_is_over_is_not_made() {
+    let world = Standing::start(&[("approval_ttl_ms", "10000")]).await;
+    let creation = pending(&world).await;
+    world.pass_ms(6_000);
+    let early = custody::admitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
+    world.pass_ms(6_000);
+    world.post_nothing(&custody::path(&early, "/execute")).await.fails(409, "operation_failed");
+    assert_eq!(changes(&world, &creation).await, ["submitted", "approval_requested", "failed"]);
 }

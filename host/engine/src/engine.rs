@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-/// Key generations on behalf of submissions at one time.
+/// Key generations on behalf of other operations at one time.
 const PROVISIONING_MAX: usize = 2;
 
 /// The adapters.
@@ -48,7 +48,7 @@ pub struct Rules {
     pub approval_ttl_ms: u64,
     /// How long an admission decision holds.
     pub admission_ttl_ms: u64,
-    /// Development only: a key is made for a product operation that has none.
+    /// Development only: a key is made for a product operation that has none, and without approvals for a signature.
     pub auto_provision_keys: bool,
     /// How many runtime nodes there are: participants are numbered below it.
     pub n_nodes: u16,
@@ -94,7 +94,7 @@ pub(crate) struct Inner {
     pub(crate) previews: Budgets,
     pub(crate) locks: OperationLocks,
     pub(crate) spending: SpendingLocks,
-    /// Key generations on behalf of submissions: each is much work for the nodes.
+    /// Key generations on behalf of other operations: each is much work for the nodes.
     pub(crate) ceremonies: Semaphore,
     pub(crate) backoff: Backoff,
     pub(crate) last_probes: LastProbes,

@@ -11,15 +11,15 @@ use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::intent::{Intent, Payment};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
-use gateway_domain::policy::facts::facts_for;
+use gateway_domain::policy::facts::{self, facts_for};
 use gateway_domain::policy::{self, Moment};
 
-/// The client that submits development keys; nobody else's submissions go without approvals.
+/// The client that submits development keys; nobody else's submissions begin without approvals.
 pub(crate) const PROVISIONER: &str = "operation-gateway";
 
 impl Inner {
-    /// One evaluation. `spent_beside` is what [`Self::spending_asked`] said of the request's intent. `waives`: the deployment
-    /// asks for no approvals.
+    /// One evaluation. `spent_beside` is what [`Self::spending_asked`] said of the request's intent; `required` the least number
+    /// of approvals.
     ///
     /// # Errors
     /// [`Unavailable`]: what was spent could not be read, or was not although the policy asked for it.
@@ -28,12 +28,9 @@ impl Inner {
         request: policy::Request<'_>,
         key: Option<&CustodyKey>,
         spent_beside: Option<&Payment>,
-        waives: bool,
+        required: u32,
     ) -> Result<policy::Outcome, Unavailable> {
-        let mut rules = self.rules.policy.clone();
-        if waives {
-            rules.required_approvals = 0;
-        }
+        let rules = facts::Rules { required_approvals: required, ..self.rules.policy.clone() };
         let (now, intent) = (self.ports.clock.now(), request.intent);
         let spent = match spent_beside {
             Some(payment) => Some(self.ports.reads.spent(request.tenant, payment, now).await?),
@@ -56,8 +53,9 @@ impl Inner {
         key: Option<&CustodyKey>,
         spent_beside: Option<&Payment>,
     ) -> Result<policy::Outcome, Unavailable> {
-        let waives = self.makes_keys_unasked(&operation.intent) && operation.policy.quorum.required == 0;
-        self.judge(operation.request(moment, approvals), key, spent_beside, waives).await
+        let is_waived = self.makes_keys_unasked(&operation.intent) && operation.policy.quorum.required == 0;
+        let required = if is_waived { 0 } else { self.required(&operation.intent, &operation.submitter) };
+        self.judge(operation.request(moment, approvals), key, spent_beside, required).await
     }
 
     /// Keeps a decision that moves nothing. Until that is durable it is not answered either.
@@ -104,13 +102,14 @@ impl Inner {
         charge.map_err(EngineError::submissions_limited)
     }
 
-    /// Whether nobody needs to approve what is submitted: a development key, which holds nothing.
-    pub(crate) fn needs_nobody(&self, intent: &Intent, submitter: &ClientBinding) -> bool {
-        self.makes_keys_unasked(intent) && submitter.client_id == PROVISIONER
+    /// The least number of approvals for what this client submits: none for a development key, which holds nothing.
+    pub(crate) fn required(&self, intent: &Intent, submitter: &ClientBinding) -> u32 {
+        let is_development_key = self.makes_keys_unasked(intent) && submitter.client_id == PROVISIONER;
+        if is_development_key { 0 } else { self.rules.policy.required_approvals }
     }
 
     /// Whether this is a key, and the deployment makes those without approvals where they are needed: not in production.
-    pub(crate) fn makes_keys_unasked(&self, intent: &Intent) -> bool {
+    fn makes_keys_unasked(&self, intent: &Intent) -> bool {
         self.rules.auto_provision_keys && matches!(intent, Intent::KeyCreate(_))
     }
 }

@@ -132,7 +132,11 @@ impl Inner {
 fn misfit(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
     let why = check_key(intent, key).err()?;
     let code = if matches!(why, EngineError::Refused(_)) { "epoch_conflict" } else { "key_changed" };
-    Some(rejected(code, why.to_string(), None))
+    let detail = match why {
+        EngineError::Invalid { pointer, message } => format!("`{pointer}` {message}"),
+        other => other.to_string(),
+    };
+    Some(rejected(code, detail, None))
 }
 
 fn rejected(code: &str, detail: String, policy: Option<policy::Outcome>) -> Outcome {

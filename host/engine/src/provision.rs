@@ -2,7 +2,7 @@
 
 use crate::draft::Draft;
 use crate::engine::Inner;
-use crate::error::{Dependency, EngineError, Unavailable};
+use crate::error::{Dependency, EngineError, Unavailable, judged};
 use crate::fit::WITH_CHILDREN;
 use crate::judge::PROVISIONER;
 use crate::secret::Secrets;
@@ -63,8 +63,8 @@ impl Inner {
         }
     }
 
-    /// Makes the key a submission needs, for the participants it asked: a key creation like any other, driven to its
-    /// end. A creation that is under way is taken up; doing it again finds it done.
+    /// Makes the key a submission needs, for the participants it asked: a key creation like any other, driven as far as it
+    /// gets without anybody. A creation that is under way is taken up; doing it again finds it done.
     pub(crate) fn provision<'a>(
         &'a self,
         submission: &'a Submission,
@@ -113,19 +113,17 @@ impl Inner {
 
     /// Brings a creation as far as it gets by itself.
     async fn make_key(&self, creation: OperationId, waiver: Waiver) -> Result<Draft, EngineError> {
-        let _one_of_few = self.ceremonies.acquire().await;
-        let _turn = self.locks.lock(creation).await?;
-        let record = self.ports.reads.operation_load(creation).await?;
-        let mut draft = record.map(Draft::load).ok_or(EngineError::OperationNotFound)?;
-        // A key that a rotation makes is not made for a signature.
-        if draft.operation.intent.operation_type() != OperationType::KeyCreate {
+        // A key that a rotation makes is not made for a signature: whoever wants that waits for nothing here.
+        if self.load_draft(creation).await?.operation.intent.operation_type() != OperationType::KeyCreate {
             return Err(Refusal::KeyNotActive { state: KeyState::Creating.as_str() }.into());
         }
+        let _one_of_few = self.ceremonies.acquire().await;
+        let _turn = self.locks.lock(creation).await?;
+        let mut draft = self.load_draft(creation).await?;
+        let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };
+        draft.ask(self.ports.clock.now(), expire)?;
         if waiver == Waiver::IfPolicyAgrees && draft.operation.phase == Phase::PendingApproval {
-            let operation = &draft.operation;
-            let request = operation.request(Moment::Approval, &operation.approvals);
-            let policy = self.judge(request, None, None, true).await?;
-            draft.ask(self.ports.clock.now(), Ask::WaiveApprovals { policy })?;
+            self.waive_approvals(&mut draft).await?;
         }
         let secrets = Secrets::default();
         self.drive(&mut draft, &secrets).await?;
@@ -134,6 +132,24 @@ impl Inner {
             self.drive(&mut draft, &secrets).await?;
         }
         Ok(draft)
+    }
+
+    async fn load_draft(&self, id: OperationId) -> Result<Draft, EngineError> {
+        let record = self.ports.reads.operation_load(id).await?;
+        record.map(Draft::load).ok_or(EngineError::OperationNotFound)
+    }
+
+    /// The policy over the approvals there are, none being required; what it does not agree to is on record.
+    async fn waive_approvals(&self, draft: &mut Draft) -> Result<(), EngineError> {
+        let operation = draft.operation.clone();
+        let request = operation.request(Moment::Approval, &operation.approvals);
+        let policy = self.judge(request, None, None, 0).await?;
+        let fault = judged(&policy);
+        let ask = Ask::WaiveApprovals { policy: policy.clone() };
+        if draft.ask(self.ports.clock.now(), ask)? == 0 {
+            self.record_decision(operation.id, &request, policy).await?;
+        }
+        Ok(fault?)
     }
 
     /// The creation's name follows from what is created and from the creation that failed before, if any.

@@ -49,7 +49,7 @@ impl Engine {
     /// What the policy would say. It is said once it is on record.
     ///
     /// # Errors
-    /// [`EngineError`]: `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
+    /// [`EngineError`]: `RateLimited`, `Invalid`, `Unavailable`.
     pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
         let Preview { tenant, submitter, intent, approvals } = preview;
         let budget = self.0.previews.take(&tenant, &submitter.client_id, self.0.ports.clock.now());
@@ -70,8 +70,8 @@ impl Engine {
             approvals,
         };
         let spent_beside = self.0.spending_asked(&input.intent);
-        let waives = self.0.needs_nobody(&input.intent, &input.submitter);
-        let outcome = self.0.judge(input.request(), key.as_ref(), spent_beside, waives).await?;
+        let required = self.0.required(&input.intent, &input.submitter);
+        let outcome = self.0.judge(input.request(), key.as_ref(), spent_beside, required).await?;
         let n_kept = self.0.rules.preview_records_max;
         if n_kept > 0 {
             let at_ms = self.0.ports.clock.now();

@@ -197,8 +197,8 @@ impl Inner {
             intent: &submit.intent,
             approvals: &[],
         };
-        let waives = self.needs_nobody(&submit.intent, &submit.submitter);
-        let policy = self.judge(request, existing, self.spending_asked(&submit.intent), waives).await?;
+        let required = self.required(&submit.intent, &submit.submitter);
+        let policy = self.judge(request, existing, self.spending_asked(&submit.intent), required).await?;
         if !policy.is_allowed() {
             return Err(self.refuse_submission(id, &request, policy, charge).await?);
         }

@@ -14,24 +14,24 @@ pub(crate) struct Step<'e> {
     pub(crate) receipts: &'e [NodeReceipt],
 }
 
-/// Every event after the submission with its place, from 0, and the operation before it; none when the events do not begin
-/// with a submission.
-pub(crate) fn course(events: &[Event]) -> Vec<(usize, Operation, &Event)> {
-    let Some((first, rest)) = events.split_first() else { return Vec::new() };
-    let Some(mut before) = replay(std::slice::from_ref(first)) else { return Vec::new() };
-    let mut course = Vec::with_capacity(rest.len());
+/// Calls `each` for every event after the submission with its place, from 0, and the operation before it; for none when the
+/// events do not begin with a submission.
+pub(crate) fn course<'e>(events: &'e [Event], mut each: impl FnMut(usize, &Operation, &'e Event)) {
+    let Some((first, rest)) = events.split_first() else { return };
+    let Some(mut before) = replay(std::slice::from_ref(first)) else { return };
     for (index, event) in (1..).zip(rest) {
-        let after = evolve(before.clone(), event);
-        course.push((index, std::mem::replace(&mut before, after), event));
+        each(index, &before, event);
+        before = evolve(before, event);
     }
-    course
 }
 
 /// Every such step, oldest first.
 pub(crate) fn steps(events: &[Event]) -> Vec<Step<'_>> {
-    let step = |(index, before, event)| {
-        let (deed, receipts) = attested(&before, event)?;
-        Some(Step { index, before, deed, receipts })
-    };
-    course(events).into_iter().filter_map(step).collect()
+    let mut steps = Vec::new();
+    course(events, |index, before, event| {
+        if let Some((deed, receipts)) = attested(before, event) {
+            steps.push(Step { index, before: before.clone(), deed, receipts });
+        }
+    });
+    steps
 }

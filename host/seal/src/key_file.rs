@@ -60,11 +60,11 @@ pub enum KeyFileError {
     NoRandomness(#[from] NoRandomness),
 }
 
-/// The key in the file: the seed of a [`NodeSecret`](crate::node_key::NodeSecret) or of a
-/// [`Kek`](crate::at_rest::Kek), never of both.
+/// The key in the file: the seed of one signer, of a [`NodeSecret`](crate::node_key::NodeSecret) or of a
+/// [`Kek`](crate::at_rest::Kek), never of two.
 ///
 /// # Errors
-/// [`KeyFileError::Unreadable`], [`KeyFileError::Exposed`] or [`KeyFileError::Malformed`].
+/// [`KeyFileError::Unreadable`], [`KeyFileError::NotAFile`], [`KeyFileError::Exposed`] or [`KeyFileError::Malformed`].
 pub fn load(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
     let content = read(path, KEY_FILE_BYTES_MAX)?;
     parse(&content).ok_or_else(|| KeyFileError::Malformed { path: path.to_owned() })
@@ -184,10 +184,10 @@ fn read_and_judge(path: &Path, bytes_max: u64) -> Result<Content, KeyFileError> 
     Ok(Content { bytes, private })
 }
 
-/// Which form it is follows from the length: 32 bytes are a raw key, even one that ends like a line.
+/// Which form it is follows from the length: 32 bytes are a raw key, even one that ends like a line. 32 digits are half of one.
 fn parse(content: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     let mut key = Zeroizing::new([0; 32]);
-    if content.len() == key.len() {
+    if content.len() == key.len() && !content.iter().all(u8::is_ascii_hexdigit) {
         key.copy_from_slice(content);
         return Some(key);
     }
@@ -247,6 +247,7 @@ mod tests {
         let wrong = [
             String::new(),
             digits[1..].to_owned(),
+            digits[..32].to_owned(),
             format!("{digits}00"),
             digits.to_uppercase(),
             "é".repeat(32),

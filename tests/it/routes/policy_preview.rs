@@ -87,9 +87,7 @@ async fn it_refuses_what_a_submission_would() {
     ] {
         let submitted = world.post("/v1/operations/sign", &body).await.fails(400, "invalid_json");
         assert!(submitted.starts_with(expected), "{submitted}");
-        assert_eq!(
-            world.post(PREVIEW, &json!({ "intent": body })).await.fails(400, "invalid_json"),
-            submitted
-        );
+        let previewed = world.post(PREVIEW, &json!({ "intent": body })).await.fails(400, "invalid_json");
+        assert_eq!(previewed, submitted.replacen("`/", "`/intent/", 1));
     }
 }

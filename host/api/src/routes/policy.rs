@@ -4,6 +4,7 @@ use super::lifecycle::warn_unknown;
 use crate::error::ApiError;
 use crate::extract::{Body, Caller, OperationsAny, PolicyRead, query};
 use crate::state::App;
+use crate::strict::Fault;
 use crate::wire::bundles::PolicyBundlesResponse;
 use crate::wire::common::{bound, not_empty};
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
@@ -12,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use gateway_domain::approval::Approval;
 use gateway_domain::time::EpochMs;
-use gateway_engine::Preview;
+use gateway_engine::{EngineError, Preview};
 
 /// Activations in one answer when the caller does not say, and at most.
 const HISTORY_DEFAULT: u32 = 20;
@@ -61,8 +62,16 @@ pub async fn preview(
     });
     let approvals = approvals.collect::<Result<Vec<_>, ApiError>>()?;
     let preview = Preview { tenant: submitter.tenant(), submitter, intent, approvals };
-    let outcome = app.engine().preview(preview).await?;
+    let outcome = app.engine().preview(preview).await.map_err(in_the_intent)?;
     Ok((warn_unknown(&body.unknown), Json(PolicyPreview::from(&outcome))))
+}
+
+/// The engine names members of an intent; here it is a member of the body.
+fn in_the_intent(error: EngineError) -> ApiError {
+    match error {
+        EngineError::Invalid { pointer, message } => Fault::at(pointer, message).within("/intent").into(),
+        other => other.into(),
+    }
 }
 
 /// Nothing happened yet, so the claimed instant stands for the gateway's. A signature is read and no more: there is no

@@ -44,10 +44,11 @@ pub(super) fn decide(
     Ok(changes)
 }
 
-/// Only a key's creation, and only where the policy is content with the approvals there are.
+/// Only a key's creation, and only where the policy asks for nobody: one that still wants some would be asked again at
+/// admission, under what the deployment requires, and refuse.
 pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Change> {
     let waits = operation.phase == Phase::PendingApproval && matches!(operation.intent, Intent::KeyCreate(_));
-    if !waits || !policy.is_allowed() || !policy.quorum.satisfied {
+    if !waits || !policy.is_allowed() || !policy.quorum.satisfied || policy.quorum.required > 0 {
         return Vec::new();
     }
     vec![Change::ApprovalsWaived { policy: policy.clone() }, Change::QuorumReached]

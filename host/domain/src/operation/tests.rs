@@ -147,6 +147,9 @@ fn only_a_creation_goes_on_without_approvals() {
         let is_creation = kind == Kind::KeyCreate;
         assert_eq!(decide(&operation, &ask(0)).unwrap().len(), if is_creation { 2 } else { 0 });
         assert_eq!(decide(&operation, &ask(2)).unwrap(), [], "the policy does not agree");
+        let wants_one = verdict(&["alice".to_owned()], 1);
+        let ask = Command { at: EpochMs(2), ask: Ask::WaiveApprovals { policy: wants_one } };
+        assert_eq!(decide(&operation, &ask).unwrap(), [], "the policy is content, and asks for somebody");
         let waived = Change::ApprovalsWaived { policy: verdict(&[], 0) };
         assert_eq!(may_happen(&operation, &waived), is_creation);
     }

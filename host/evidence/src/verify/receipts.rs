@@ -10,7 +10,7 @@ use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
 const NAME: &str = "receipts";
-const TOO_FEW: &str = "are not the word of enough nodes";
+const TOO_FEW: &str = "are not the word of enough nodes, each once";
 
 pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let (mut findings, mut n_signed) = (Findings::default(), 0_usize);
@@ -24,11 +24,11 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
         }
         n_signed = n_signed.saturating_add(step.receipts.len());
     }
-    for (index, before, event) in course(&story.events) {
-        if let Some(what) = lacking(&before, &event.change) {
+    course(&story.events, |index, before, event| {
+        if let Some(what) = lacking(before, &event.change) {
             findings.add(format!("/events/{index}/event/change/receipts"), what);
         }
-    }
+    });
     if n_signed == 0 && findings.is_empty() {
         report.open(NAME, "no node had a part in it");
     } else {
@@ -47,8 +47,9 @@ fn signed(before: &Operation, deed: &Deed, receipt: &NodeReceipt, roots: &Roots)
 /// What a change lacks of the word that a gateway waits for before it tells of it.
 fn lacking(before: &Operation, change: &Change) -> Option<&'static str> {
     let plan = before.plan();
-    let enough = |is_enough: fn(&Plan, &BTreeSet<ParticipantIndex>) -> bool, receipts| {
-        plan.as_ref().is_some_and(|plan| is_enough(plan, &nodes(receipts)))
+    let enough = |is_enough: fn(&Plan, &BTreeSet<ParticipantIndex>) -> bool, receipts: &[NodeReceipt]| {
+        let told = nodes(receipts);
+        told.len() == receipts.len() && plan.as_ref().is_some_and(|plan| is_enough(plan, &told))
     };
     let (is_enough, what) = match change {
         Change::AdmissionApplied { receipts } | Change::ReceiptMaterialized { receipts, .. } => {

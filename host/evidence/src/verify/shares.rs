@@ -3,6 +3,7 @@
 use super::report::Findings;
 use super::story::Story;
 use gateway_domain::admission::Target;
+use gateway_domain::intent::Intent;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{Change, Operation, Phase, Staged};
 
@@ -33,9 +34,9 @@ pub(crate) fn of_key(operation: &Operation) -> Option<&str> {
     (!is_another).then_some(staged.public.public_key_hex.as_str())
 }
 
-/// A decision of an earlier release names no target.
+/// A decision of an earlier release about a key to be made names no target.
 fn is_admitted(staged: &Staged, operation: &Operation) -> bool {
-    let Some(target) = target(operation) else { return true };
+    let Some(target) = target(operation) else { return matches!(operation.intent, Intent::KeyCreate(_)) };
     let Staged { epoch, public, participants, threshold } = staged;
     let root = epoch_root(target.key_id, &target.epoch, &public.package_hex);
     (&epoch.name, participants, threshold) == (&target.epoch, &target.participants, &target.threshold)

@@ -56,13 +56,13 @@ pub(crate) fn check(read: &Read, history: History, report: &mut Report) -> Optio
 
 /// A history is one that a gateway could have written: nothing is decided, admitted or signed twice, or before its time.
 fn out_of_order(events: &[Event], findings: &mut Findings) {
-    for (index, before, event) in course(events) {
-        if !may_happen(&before, &event.change) {
+    course(events, |index, before, event| {
+        if !may_happen(before, &event.change) {
             let phase = before.phase.state().as_str();
             let what = format!("can not happen to an operation that is `{phase}`");
             findings.add(format!("/events/{index}/event/change/type"), what);
         }
-    }
+    });
 }
 
 /// What stands in the document is what follows from its events, and nothing else stands in it.

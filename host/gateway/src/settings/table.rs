@@ -112,7 +112,7 @@ pub const SETTINGS: &[Setting] = &[
         "data/authority.key",
         None,
         "FILE",
-        "Ed25519 seed that signs admission decisions, hexadecimal, mode 0600; made on first start in development",
+        "Ed25519 seed that signs admission decisions, 32 bytes or hexadecimal, mode 0600; made on first start in development",
     ),
     both(
         "authority_keys_previous",
@@ -125,7 +125,7 @@ pub const SETTINGS: &[Setting] = &[
         "data/log.key",
         None,
         "FILE",
-        "Ed25519 seed that signs checkpoints of the log of all events, hexadecimal, mode 0600, another than authority_key; \
+        "Ed25519 seed that signs checkpoints of the log of all events, 32 bytes or hexadecimal, mode 0600, another than authority_key; \
          made on first start in development",
     ),
     each(
@@ -256,7 +256,7 @@ pub const SETTINGS: &[Setting] = &[
         "true",
         Some("false"),
         "true|false",
-        "Whether an operation without a key gets one made on first use",
+        "Whether an operation without a key gets one made on first use, and a signature the key whose creation awaits approvals",
     ),
     each(
         "signature_profile_aliases",

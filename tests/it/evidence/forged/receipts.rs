@@ -60,6 +60,12 @@ async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
             let written = forgery.forger.event(kind, |event| receipts(event).truncate(n_left)).await;
             forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not the word of enough"));
         }
+        let again = |event: &mut Value| {
+            let first = receipts(event)[0].clone();
+            receipts(event).push(first);
+        };
+        let written = forgery.forger.event(kind, again).await;
+        forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not the word of enough"));
     }
 }
 
