@@ -88,7 +88,6 @@ pub(crate) fn settings(folder: &Path, given: &[(&str, &str)]) -> BTreeMap<String
         ("policy_bundle".to_owned(), path(&root.join("bundles/payment-guard"))),
         ("policy_trust_roots".to_owned(), path(&root.join("bundles/trust-development.json"))),
         ("admission_rate".to_owned(), "0".to_owned()),
-        ("preview_rate".to_owned(), "0".to_owned()),
         ("bind".to_owned(), "127.0.0.1:0".to_owned()),
     ]);
     flags.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));

@@ -21,7 +21,6 @@ pub(crate) fn settings(folder: &Path) -> BTreeMap<String, String> {
         ("policy_bundle".to_owned(), shown(&root().join("bundles/payment-guard"))),
         ("policy_trust_roots".to_owned(), shown(&root().join("bundles/trust-development.json"))),
         ("admission_rate".to_owned(), "0".to_owned()),
-        ("preview_rate".to_owned(), "0".to_owned()),
     ])
 }
 

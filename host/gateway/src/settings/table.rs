@@ -281,9 +281,10 @@ pub const SETTINGS: &[Setting] = &[
         "Submissions of one client in the long run; 0 switches the limit off",
     ),
     both("admission_burst", "100", "SUBMISSIONS", "Submissions of one client at once"),
-    both(
+    each(
         "preview_rate",
-        "100",
+        "0",
+        Some("100"),
         "PER SECOND",
         "Previews of one client in the long run; 0 switches the limit off",
     ),
