@@ -13,19 +13,20 @@ IMPOSSIBLE = re.compile(
     "|".join(
         [
             # Between the members of one body.
-            r"^`(/intent)?/threshold` threshold `([2-9]|[1-5]\d|6[0-4])` must be 2 to \d+, the number of participants$",
+            r"^`(/intent)?/threshold` must be 2 to \d+, the number of participants, not `([2-9]|[1-5]\d|6[0-4])`$",
             r"^`/helper_participants` must not name participant `\d+`, whose share is recovered$",
             r"^`(/intent)?/bip32/path` must be two non-hardened indices as `digits/digits`, each at most 2147483647$",
             # Between a body and the key or the operation of its path.
-            r"^`/\w+` must be participants of the key: [\d, ]+$",
-            r"^`/threshold` must be at least the key's threshold, \d+$",
-            r"^`/(requested|helper)_participants` must name at least \d+ participants, the (key's )?threshold$",
+            r"^`(/intent)?/\w+` must be participants of the key: [\d, ]+$",
+            r"^`(/intent)?/bip32` must be left out: the key's profile is `[\w-]+`, and only keys of `[\w-]+` have child keys$",
+            r"^`(/intent)?/threshold` must be at least the key's threshold, \d+$",
+            r"^`(/intent)?/(requested|helper)_participants` must name at least \d+ participants, the (key's )?threshold$",
             r"^`/(new_)?participants` with the key's present participants must name 2 to 64 participants, not \d+$",
             r"^`/scope` must be `signature`$",
             r"^`/new_key_ref` must be another name than the key's$",
             r"^several tenants have a key ",
             # Between a body and the deployment.
-            r"^`/\w+` names participant `\d+`; this deployment has the nodes 0 to \d+$",
+            r"^`(/intent)?/\w+` names participant `\d+`; this deployment has the nodes 0 to \d+$",
             # Between a query and the log.
             r"^`first` must be at least 1 and at most `second`, which must be at most the log's size$",
             r"^`index` must be below `size`, which must be at most the log's size$",
