@@ -27,6 +27,7 @@ use crate::ids::{Hex32, OperationId};
 use crate::operation::EffectStep;
 use crate::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The DSSE payload type of a [`ReceiptStatement`].
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.node-receipt.v1+json";
@@ -71,6 +72,12 @@ pub struct NodeReceipt {
     /// Over the DSSE pre-authentication encoding of the statement's [payload](ReceiptStatement::payload).
     #[serde(rename = "node_signature")]
     pub signature: Signature,
+}
+
+/// Whose receipts these are.
+#[must_use]
+pub fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
+    receipts.iter().map(|receipt| receipt.participant).collect()
 }
 
 /// Why a receipt is not believed.

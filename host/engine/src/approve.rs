@@ -8,6 +8,7 @@ use crate::target::{Target, until_unraced};
 use gateway_domain::approval::{Approval, ApprovalSignature};
 use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal, approval_is_open};
 use gateway_domain::policy::{self, Moment};
+use gateway_domain::time::EpochMs;
 
 /// One person's vote as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +49,7 @@ impl Inner {
             signature: vote.signature.clone(),
         };
         self.check_signature(&draft.operation, &approval)?;
-        let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };
-        if draft.ask(approval.approved_at_ms, expire)? > 0 {
+        if self.expire(&mut draft, approval.approved_at_ms)? > 0 {
             draft.commit(self).await?;
         }
         let policy = self.who_counts(&draft.operation, &approval, vote.asker.as_ref()).await?;
@@ -58,6 +58,11 @@ impl Inner {
         self.drive_or_wait(&mut draft).await?;
         refused_at_admission(&draft.operation)?;
         Ok(draft.into_record())
+    }
+
+    /// Ends an operation whose approvals take too long. The number of events.
+    pub(crate) fn expire(&self, draft: &mut Draft, now: EpochMs) -> Result<usize, Refusal> {
+        draft.ask(now, Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms })
     }
 
     /// Before anything is decided on it, and on a repeat too: what is not signed as it must be leaves no trace.

@@ -120,8 +120,7 @@ impl Inner {
         let _one_of_few = self.ceremonies.acquire().await;
         let _turn = self.locks.lock(creation).await?;
         let mut draft = self.load_draft(creation).await?;
-        let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };
-        draft.ask(self.ports.clock.now(), expire)?;
+        self.expire(&mut draft, self.ports.clock.now())?;
         if waiver == Waiver::IfPolicyAgrees && draft.operation.phase == Phase::PendingApproval {
             self.waive_approvals(&mut draft).await?;
         }

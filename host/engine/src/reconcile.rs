@@ -7,7 +7,6 @@ use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::secret::Secrets;
 use gateway_domain::ids::OperationId;
-use gateway_domain::operation::Ask;
 use gateway_domain::time::EpochMs;
 
 /// Operations looked at in one round. Those that failed lately wait, so that they do not keep the others out.
@@ -57,8 +56,7 @@ impl Inner {
         let _turn = self.locks.lock(id).await?;
         let Some(record) = self.ports.reads.operation_load(id).await? else { return Ok(()) };
         let mut draft = Draft::load(record);
-        let expire = Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms };
-        draft.ask(self.ports.clock.now(), expire)?;
+        self.expire(&mut draft, self.ports.clock.now())?;
         self.drive(&mut draft, &Secrets::default()).await
     }
 }

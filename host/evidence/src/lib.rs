@@ -8,10 +8,10 @@
 //! opened stands in the file as a commitment, and the chain of hashes is over that (see
 //! [`gateway_domain::redaction`]).
 
+mod course;
 pub mod document;
 pub mod roots;
 pub mod signature;
-mod steps;
 pub mod summary;
 pub mod verify;
 

@@ -1,8 +1,9 @@
 //! What a document says of an operation besides its events. All of it follows from the events, so a reader derives it
 //! again and compares.
 
-use crate::steps::{Step, steps};
+use crate::course::course;
 use gateway_domain::operation::{Event, Operation, Phase, evaluations};
+use gateway_domain::receipt::attested;
 use serde_json::{Map, Value, json};
 
 /// The members of an operation's identity.
@@ -77,8 +78,13 @@ fn decisions(events: &[Event]) -> Vec<Value> {
 
 /// What nodes signed, step by step.
 fn receipts(events: &[Event]) -> Vec<Value> {
-    let told = |step: &Step<'_>| json!({ "step": step.deed.step().as_str(), "receipts": step.receipts });
-    steps(events).iter().map(told).collect()
+    let mut told = Vec::new();
+    course(events, |_, before, event| {
+        if let Some((deed, receipts)) = attested(before, event) {
+            told.push(json!({ "step": deed.step().as_str(), "receipts": receipts }));
+        }
+    });
+    told
 }
 
 /// The runtime effects that came to their end: what node recovery may name.

@@ -40,7 +40,6 @@ pub(crate) fn main(asked: Keys, settings: &Settings) -> ExitCode {
 fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
     for path in [&settings.authority_key, &settings.log_key] {
         let was_there = path.exists();
-        make_folder(path)?;
         key_file::load_or_create(path)?;
         told(out, was_there, path)?;
     }
@@ -62,12 +61,6 @@ fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
 fn told(out: &mut impl Write, was_there: bool, path: &Path) -> Result<(), Fault> {
     let what = if was_there { "was there" } else { "made" };
     Ok(writeln!(out, "{what}: {}", path.display())?)
-}
-
-fn make_folder(path: &Path) -> Result<(), Fault> {
-    use std::os::unix::fs::DirBuilderExt;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok(std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?)
 }
 
 /// One line for each key: setting, public half, file.

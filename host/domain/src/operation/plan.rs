@@ -27,15 +27,20 @@ impl Plan {
     /// Whether these confirmations make a step.
     #[must_use]
     pub fn is_enough(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
-        self.receivers.is_subset(confirmed)
-            && self.holders.intersection(confirmed).count() >= self.n_holders_required
+        self.is_received(confirmed) && self.holders.intersection(confirmed).count() >= self.n_holders_required
     }
 
     /// Whether these confirmations make a publication: once new shares are in force, nobody waits for those that held
     /// the old ones and left.
     #[must_use]
     pub fn is_published(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
-        self.is_enough(confirmed) || (self.stages_epoch() && self.receivers.is_subset(confirmed))
+        self.is_enough(confirmed) || (self.stages_epoch() && self.is_received(confirmed))
+    }
+
+    /// Whether everybody who gets a new share is among these: who was to get none has staged none.
+    #[must_use]
+    pub fn is_received(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
+        self.receivers.is_subset(confirmed)
     }
 
     /// Whether the ceremony makes new shares, so that they are staged, decided and promoted.

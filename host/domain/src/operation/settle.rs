@@ -5,7 +5,7 @@ use super::publish::SIGNATURE_SCOPE;
 use super::{Change, Operation, Phase, Step, next};
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
-use crate::receipt::NodeReceipt;
+use crate::receipt::{NodeReceipt, participants};
 use crate::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
@@ -83,9 +83,8 @@ fn acked(operation: &Operation, action: &Action, receipts: &[NodeReceipt], root:
         Action::Publish(_) if is_published(operation, receipts) => {
             vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
         }
-        // Who was to get no share has staged none.
         Action::Discard(_)
-            if operation.plan().is_some_and(|plan| plan.receivers.is_subset(&participants(receipts))) =>
+            if operation.plan().is_some_and(|plan| plan.is_received(&participants(receipts))) =>
         {
             let failure = super::execute::failure(operation);
             vec![Change::Failed { failure, policy: None, receipts: receipts.to_vec() }]
@@ -169,8 +168,4 @@ fn is_published(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
 
 fn enough(operation: &Operation, receipts: &[NodeReceipt]) -> bool {
     operation.plan().is_some_and(|plan| plan.is_enough(&participants(receipts)))
-}
-
-fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
-    receipts.iter().map(|receipt| receipt.participant).collect()
 }

@@ -2,10 +2,10 @@
 
 use super::report::{Findings, Report};
 use super::story::Story;
+use crate::course::course;
 use crate::roots::Roots;
-use crate::steps::{course, steps};
 use gateway_domain::operation::{Change, Operation, Phase, Plan, SignatureResult};
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
+use gateway_domain::receipt::{Chain, Deed, NodeReceipt, attested, participants};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
@@ -14,19 +14,18 @@ const TOO_FEW: &str = "are not the word of enough nodes, each once";
 
 pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let (mut findings, mut n_signed) = (Findings::default(), 0_usize);
-    let steps = steps(&story.events);
-    for step in &steps {
-        for (place, receipt) in step.receipts.iter().enumerate() {
-            let at = format!("/events/{}/event/change/receipts/{place}", step.index);
-            if let Err(what) = signed(&step.before, &step.deed, receipt, roots) {
-                findings.add(at, what);
-            }
-        }
-        n_signed = n_signed.saturating_add(step.receipts.len());
-    }
     course(&story.events, |index, before, event| {
+        let at = format!("/events/{index}/event/change/receipts");
+        if let Some((deed, receipts)) = attested(before, event) {
+            for (place, receipt) in receipts.iter().enumerate() {
+                if let Err(what) = signed(before, &deed, receipt, roots) {
+                    findings.add(format!("{at}/{place}"), what);
+                }
+            }
+            n_signed = n_signed.saturating_add(receipts.len());
+        }
         if let Some(what) = lacking(before, &event.change) {
-            findings.add(format!("/events/{index}/event/change/receipts"), what);
+            findings.add(at, what);
         }
     });
     if n_signed == 0 && findings.is_empty() {
@@ -48,7 +47,7 @@ fn signed(before: &Operation, deed: &Deed, receipt: &NodeReceipt, roots: &Roots)
 fn lacking(before: &Operation, change: &Change) -> Option<&'static str> {
     let plan = before.plan();
     let enough = |is_enough: fn(&Plan, &BTreeSet<ParticipantIndex>) -> bool, receipts: &[NodeReceipt]| {
-        let told = nodes(receipts);
+        let told = participants(receipts);
         told.len() == receipts.len() && plan.as_ref().is_some_and(|plan| is_enough(plan, &told))
     };
     let (is_enough, what) = match change {
@@ -58,13 +57,13 @@ fn lacking(before: &Operation, change: &Change) -> Option<&'static str> {
         Change::Executed { signature: Some(signature), receipts, .. } => {
             (is_of_signers(receipts, signature), "are not the word of those who signed, each once")
         }
-        Change::EpochDecided { receipts, .. } => (enough(is_of_receivers, receipts), TOO_FEW),
+        Change::EpochDecided { receipts, .. } => (enough(Plan::is_received, receipts), TOO_FEW),
         Change::Executed { signature: None, .. } => {
             (is_in_force(&before.phase), "nodes that hold a share have not put it in force")
         }
         Change::Published { receipts, .. } => (enough(Plan::is_published, receipts), TOO_FEW),
         Change::Failed { receipts, .. } => {
-            let is_discarded = enough(is_of_receivers, receipts);
+            let is_discarded = enough(Plan::is_received, receipts);
             (is_discarded || before.phase != Phase::Discarding, TOO_FEW)
         }
         Change::Submitted(_)
@@ -89,17 +88,9 @@ fn lacking(before: &Operation, change: &Change) -> Option<&'static str> {
 
 fn is_of_signers(receipts: &[NodeReceipt], signature: &SignatureResult) -> bool {
     let signers = &signature.signers;
-    nodes(receipts) == *signers.as_set() && receipts.len() == signers.n_participants()
-}
-
-fn is_of_receivers(plan: &Plan, told: &BTreeSet<ParticipantIndex>) -> bool {
-    plan.receivers.is_subset(told)
+    participants(receipts) == *signers.as_set() && receipts.len() == signers.n_participants()
 }
 
 fn is_in_force(phase: &Phase) -> bool {
     matches!(phase, Phase::Committing { unacked, .. } if unacked.is_empty())
-}
-
-fn nodes(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
-    receipts.iter().map(|receipt| receipt.participant).collect()
 }

@@ -3,7 +3,7 @@
 use super::events::History;
 use super::report::{Findings, Report};
 use super::{Kind, Read};
-use crate::steps::course;
+use crate::course::course;
 use crate::summary::{IDENTITY, summary};
 use gateway_domain::operation::{Event, Operation, State, may_happen, replay};
 use serde_json::{Map, Value, json};
