@@ -57,19 +57,6 @@ async fn automatic_publication_needs_no_publish() {
     verify::signature(&now);
 }
 
-#[tokio::test]
-async fn a_payment_and_a_custody_signature_share_a_key() {
-    let world = World::start().await;
-    let body = with(key("treasury-1"), "/signature_profile", json!("frost-secp256k1-sha256-tr"));
-    executed(&world, "/v1/custody/keys", &body).await;
-    let paid = crate::harness::samples::published(&world, &payment("both")).await;
-    let signed = published(&world, &on_key("treasury-1", "/sign"), &sign("both")).await;
-    assert_ne!(paid["operation_id"], signed["operation_id"]);
-    assert_eq!(paid["result"]["public_key_hex"], signed["result"]["public_key_hex"]);
-    let listed = world.get(&on_key("treasury-1", "/operations")).await.ok();
-    assert_eq!(listed["operations"].as_array().unwrap().len(), 2, "payments are another family's");
-}
-
 fn generation(key: &Value) -> (String, Value, u64) {
     (
         key["active_epoch"].as_str().unwrap().to_owned(),

@@ -19,6 +19,7 @@ mod harness;
 mod hostile;
 mod identity;
 mod isolation;
+mod key_use;
 mod keys;
 mod ledger;
 mod limits;

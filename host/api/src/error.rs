@@ -202,7 +202,7 @@ impl From<Refusal> for ApiError {
             Refusal::PolicyRejected { .. } => Code::PolicyRejected,
             Refusal::Failed(_) => Code::OperationFailed,
             Refusal::EpochFenceMismatch { .. } => Code::EpochFenceMismatch,
-            Refusal::KeyNotActive { .. } => Code::CustodyKeyNotActive,
+            Refusal::KeyNotActive { .. } | Refusal::KeyServesOther { .. } => Code::CustodyKeyNotActive,
             Refusal::KeyBusy => Code::CustodyKeyBusy,
             Refusal::EpochConflict(_) => Code::EpochConflict,
             Refusal::RecoveryConflict { .. } => Code::RecoveryConflict,

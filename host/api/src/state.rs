@@ -1,7 +1,7 @@
 //! What every handler has at hand.
 
 use gateway_auth::Authenticator;
-use gateway_domain::intent::SIGNATURE_PROFILES;
+use gateway_domain::intent::{KeyUse, SIGNATURE_PROFILES};
 use gateway_engine::Engine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct Options {
     pub unknown_fields: UnknownFields,
     /// Other names of signature profiles.
     pub signature_profiles: ProfileAliases,
+    /// What keys serve whose creation does not say; none leaves it to the first signing operation on each.
+    pub keys_serve: Option<KeyUse>,
 }
 
 /// Other names under which signature profiles may be asked for (decisions.md 5).

@@ -4,7 +4,7 @@ use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
-use gateway_domain::intent::{Intent, SigningTerms};
+use gateway_domain::intent::{Intent, KeyUse, SigningTerms, key_id};
 use gateway_domain::key::{CustodyKey, Epoch, FIRST_EPOCH};
 use gateway_domain::operation::{Operation, target};
 use gateway_domain::policy;
@@ -32,6 +32,9 @@ pub(crate) enum Refusal {
     /// The key given is not the operation's.
     #[error("the key is not the one the operation is about")]
     OtherKey,
+    /// The key signs for the other family.
+    #[error("the key serves the other family")]
+    KeyUse,
     /// A change of a key that does not say what the key becomes.
     #[error("the operation names no new generation")]
     NoTarget,
@@ -50,9 +53,7 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
     if operation.intent.hash()? != operation.intent_hash {
         return Err(Refusal::IntentHash);
     }
-    if request.key.is_some_and(|key| key.key_id != operation.key.key_id) {
-        return Err(Refusal::OtherKey);
-    }
+    check_key(operation, request.key)?;
     let epoch = epoch(&operation.intent, request.key)?;
     let target = target(operation, request.key);
     let Actors { participants, threshold, holders } =
@@ -61,8 +62,9 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
         operation_id: operation.id,
         operation_type: operation.intent.operation_type(),
         intent_hash: operation.intent_hash,
-        request_digest: operation.intent.request_digest()?,
+        request_digest: operation.intent.request_digest(operation.id, operation.key.key_id)?,
         key_id: operation.key.key_id,
+        serves: serves(&operation.intent, request.key)?,
         epoch: epoch.name,
         epoch_root: epoch.root,
         participants,
@@ -77,6 +79,35 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
         not_before_ms: request.not_before_ms,
         not_after_ms: request.not_after_ms,
     })
+}
+
+/// Operation, intent and key name one key, which is the tenant's.
+fn check_key(operation: &Operation, key: Option<&CustodyKey>) -> Result<(), Refusal> {
+    let slot = &operation.key;
+    let named = match &operation.intent {
+        Intent::Payment(payment) => payment.key_ref.as_ref(),
+        Intent::AssetAction(_)
+        | Intent::KeyCreate(_)
+        | Intent::Refresh(_)
+        | Intent::Reshare(_)
+        | Intent::Rotate(_)
+        | Intent::Recover(_) => None,
+    };
+    let is_one = key_id(&operation.tenant, &slot.key_ref)? == slot.key_id
+        && named.is_none_or(|named| *named == slot.key_ref)
+        && key.is_none_or(|key| key.key_id == slot.key_id);
+    if is_one { Ok(()) } else { Err(Refusal::OtherKey) }
+}
+
+/// What the key serves, which a signature must be for.
+fn serves(intent: &Intent, key: Option<&CustodyKey>) -> Result<Option<KeyUse>, Refusal> {
+    let of_key = key.and_then(|key| key.serves);
+    match (intent, intent.key_use()) {
+        (Intent::KeyCreate(create), _) => Ok(create.serves),
+        (_, Some(asked)) if of_key.is_some_and(|serves| serves != asked) => Err(Refusal::KeyUse),
+        (_, Some(asked)) => Ok(Some(asked)),
+        (_, None) => Ok(of_key),
+    }
 }
 
 /// The quorum is believed only as far as the approvals bear it out.

@@ -4,7 +4,7 @@
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::{Envelope, EnvelopeError, KeySet};
 use crate::ids::{EpochName, Hex32, KeyId, OperationId};
-use crate::intent::OperationType;
+use crate::intent::{KeyUse, OperationType};
 use crate::roster::{Roster, Threshold};
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,10 @@ pub struct AdmissionDecision {
     pub request_digest: Hex32,
     /// The key.
     pub key_id: KeyId,
+    /// What the key serves: for a signature always what this operation is. None for a key that nothing was signed with
+    /// yet and whose creation left it open.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub serves: Option<KeyUse>,
     /// The generation of shares that may act: the key's at the time of the decision.
     pub epoch: EpochName,
     /// Root of that generation, and so of the key's public half; zero for key creation.

@@ -25,6 +25,27 @@ pub enum Family {
     Custody,
 }
 
+/// What a key signs for, for ever: a signature over a caller's digest must never be the signature of a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyUse {
+    /// Payments of the product family.
+    Payments,
+    /// Asset actions of the custody family.
+    AssetActions,
+}
+
+impl KeyUse {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Payments => "payments",
+            Self::AssetActions => "asset_actions",
+        }
+    }
+}
+
 /// Who publishes an executed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -113,6 +134,18 @@ impl Intent {
         }
     }
 
+    /// What the signing key must serve; none for an operation that signs nothing.
+    #[must_use]
+    pub const fn key_use(&self) -> Option<KeyUse> {
+        match self {
+            Self::Payment(_) => Some(KeyUse::Payments),
+            Self::AssetAction(_) => Some(KeyUse::AssetActions),
+            Self::KeyCreate(_) | Self::Refresh(_) | Self::Reshare(_) | Self::Rotate(_) | Self::Recover(_) => {
+                None
+            }
+        }
+    }
+
     /// The contract's `operation_type`.
     #[must_use]
     pub const fn operation_type(&self) -> OperationType {
@@ -174,12 +207,19 @@ impl Intent {
         canonical::digest("svc/intent/v1", self)
     }
 
-    /// The 32 bytes that are signed: the caller's digest for a custody signature, otherwise
-    /// `SHA-256("svc/signing-request/v1" || canonical intent)` (decisions.md 5).
+    /// The 32 bytes that are signed: the caller's digest for an asset action, otherwise
+    /// `SHA-256("svc/signing-request/v2" || {intent, key_id, operation_id})`, so that no two operations share a
+    /// signature.
     ///
     /// # Errors
     /// [`CanonicalError`], which no parsed intent gives.
-    pub fn request_digest(&self) -> Result<Hex32, CanonicalError> {
+    pub fn request_digest(&self, operation_id: OperationId, key_id: KeyId) -> Result<Hex32, CanonicalError> {
+        #[derive(Serialize)]
+        struct SigningRequest<'a> {
+            intent: &'a Intent,
+            key_id: KeyId,
+            operation_id: OperationId,
+        }
         match self {
             Self::AssetAction(action) => Ok(action.request_digest),
             Self::Payment(_)
@@ -187,7 +227,10 @@ impl Intent {
             | Self::Refresh(_)
             | Self::Reshare(_)
             | Self::Rotate(_)
-            | Self::Recover(_) => canonical::digest("svc/signing-request/v1", self),
+            | Self::Recover(_) => {
+                let request = SigningRequest { intent: self, key_id, operation_id };
+                canonical::digest("svc/signing-request/v2", &request)
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
-use crate::intent::{Intent, KeyCreate, OperationType, Rotate};
+use crate::intent::{Intent, KeyCreate, KeyUse, OperationType, Rotate};
 use crate::operation::{Change, Operation, Refusal};
 use crate::roster::{Roster, Threshold};
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,14 @@ pub struct CustodyKey {
     pub purpose: String,
     /// One of ours (decisions.md 5).
     pub signature_profile: String,
+    /// What it signs for; none until the first signing operation on it is admitted, in a deployment that lets keys be
+    /// created without it.
+    // INVARIANT: once set it never changes; kept by `bound`, and by each node that holds a share.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub serves: Option<KeyUse>,
+    /// The signing operation whose admission settled `serves`; none when the key's creation did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub serves_since: Option<OperationId>,
     /// Where it is in its life.
     pub state: KeyState,
     /// How many must sign together.
@@ -186,6 +194,8 @@ impl CustodyKey {
             asset_id: create.asset_id.clone(),
             purpose: create.purpose.clone(),
             signature_profile: create.signature_profile.clone(),
+            serves: create.serves,
+            serves_since: None,
             state: KeyState::Creating,
             threshold: create.threshold,
             participants: create.participants.clone(),
@@ -210,6 +220,8 @@ impl CustodyKey {
             asset_id: self.asset_id.clone(),
             purpose: self.purpose.clone(),
             signature_profile: self.signature_profile.clone(),
+            serves: self.serves,
+            serves_since: self.serves_since,
             state: KeyState::Creating,
             threshold: rotate.threshold,
             participants: rotate.participants.clone(),
@@ -242,12 +254,14 @@ pub struct Keys {
 }
 
 /// The keys after an operation's event: the one home of key transitions. `operation` is the operation *after*
-/// the event. Signing leaves keys alone.
+/// the event. Signing leaves a key alone, but for what the key serves.
 #[must_use]
 pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
     let Keys { subject, successor } = keys;
     match &operation.intent {
-        Intent::Payment(_) | Intent::AssetAction(_) => Keys { subject, successor },
+        Intent::Payment(_) | Intent::AssetAction(_) => {
+            Keys { subject: subject.map(|key| bound(key, operation, change)), successor }
+        }
         Intent::KeyCreate(create) => {
             let new = Some(CustodyKey::creating(operation, create));
             Keys { subject: made(subject, new, operation, change), successor }
@@ -263,6 +277,17 @@ pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
     }
 }
 
+/// A key that is signed with: the first signing operation admitted on it settles what it serves, where its creation did
+/// not.
+fn bound(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+    let settles = matches!(change, Change::DecisionSigned { .. }) && key.serves.is_none();
+    if !settles {
+        return key;
+    }
+    let revision = key.revision.saturating_add(1);
+    CustodyKey { serves: operation.intent.key_use(), serves_since: Some(operation.id), revision, ..key }
+}
+
 /// A key that the operation makes: its name is taken at submission.
 fn made(
     key: Option<CustodyKey>,
@@ -272,7 +297,12 @@ fn made(
 ) -> Option<CustodyKey> {
     if !matches!(change, Change::Submitted(_)) {
         let is_ours = |key: &CustodyKey| key.created_by == operation.id && key.state == KeyState::Creating;
-        return key.map(|key| if is_ours(&key) { moved(key, operation, change) } else { key });
+        let inherits = |key| match new {
+            // What a rotated key serves may have been settled since the submission.
+            Some(CustodyKey { serves, serves_since, .. }) => CustodyKey { serves, serves_since, ..key },
+            None => key,
+        };
+        return key.map(|key| if is_ours(&key) { moved(inherits(key), operation, change) } else { key });
     }
     match (key, new) {
         (None, new) => new,

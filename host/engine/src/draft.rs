@@ -135,11 +135,10 @@ impl Draft {
     /// The keys after the pending events, where they change them. Keys that the decision was made on are taken as they
     /// were read then: one that has moved since is a race.
     async fn key_changes(&mut self, inner: &Inner) -> Result<Vec<KeyChange>, EngineError> {
-        if self.operation.intent.operation_type() == OperationType::Sign {
-            return Ok(Vec::new());
-        }
         let before = match self.keys.take() {
             Some(read) => read,
+            // A signature changes its key only where it was decided on one.
+            None if self.operation.intent.operation_type() == OperationType::Sign => return Ok(Vec::new()),
             None => inner.keys_of(&self.operation).await?,
         };
         let fold = |keys, event: &Event| key::after(keys, &self.operation, &event.change);

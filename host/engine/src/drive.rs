@@ -6,6 +6,7 @@ use crate::error::{Dependency, EngineError, Unavailable};
 use crate::failpoint::failpoint;
 use crate::perform::Performed;
 use crate::secret::Secrets;
+use gateway_domain::key::Keys;
 use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Refusal, Step, next};
 
 impl Inner {
@@ -36,10 +37,13 @@ impl Inner {
                 Step::Perform(effect) => {
                     draft.commit(self).await?;
                     tracing::debug!(effect_id = %effect.id, "performing");
-                    let Performed { outcome, turn } =
+                    let Performed { outcome, turn, decided_on } =
                         self.perform(&effect, &draft.operation, secrets).await?;
                     failpoint(performed(&effect));
                     self.settle(draft, &effect, outcome)?;
+                    if let (Some(_), Some(_)) = (&decided_on, draft.operation.intent.key_use()) {
+                        draft.decided_on(Keys { subject: decided_on, successor: None });
+                    }
                     if turn.is_some() {
                         // Whoever is next must read what this one decided.
                         draft.commit(self).await?;

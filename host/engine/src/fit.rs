@@ -39,6 +39,7 @@ pub(crate) fn check_keys(
 /// Whether the key as it stands can do what the intent asks.
 pub(crate) fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), EngineError> {
     key.check_epoch(intent)?;
+    check_use(intent, key)?;
     match intent {
         Intent::Payment(payment) => {
             check_child(payment, key)?;
@@ -49,6 +50,21 @@ pub(crate) fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), EngineE
         Intent::Reshare(reshare) => check_union("/new_participants", key, &reshare.new_participants),
         Intent::Rotate(rotate) => check_union("/participants", key, &rotate.participants),
         Intent::Recover(recover) => check_recovery(recover, key),
+    }
+}
+
+/// A key that signed, or was made, for one family signs nothing of the other: a digest that a custody platform sends could be
+/// that of a payment which the policy denies.
+fn check_use(intent: &Intent, key: &CustodyKey) -> Result<(), EngineError> {
+    let other = key.serves.filter(|serves| intent.key_use().is_some_and(|asked| asked != *serves));
+    match (other, intent) {
+        (None, _) => Ok(()),
+        (Some(serves), Intent::Payment(_)) => {
+            let message =
+                format!("must name a key that serves `payments`; this one serves `{}`", serves.as_str());
+            Err(EngineError::Invalid { pointer: "/key_ref", message })
+        }
+        (Some(serves), _) => Err(Refusal::KeyServesOther { serves }.into()),
     }
 }
 

@@ -21,11 +21,13 @@ pub(crate) struct Performed {
     pub(crate) outcome: Outcome,
     /// To be kept until the outcome is durable: nobody else may decide on what was read for it.
     pub(crate) turn: Option<Turn>,
+    /// The key that a decision is about, as it was when the decision was made.
+    pub(crate) decided_on: Option<CustodyKey>,
 }
 
 impl From<Outcome> for Performed {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, turn: None }
+        Self { outcome, turn: None, decided_on: None }
     }
 }
 
@@ -81,7 +83,7 @@ impl Inner {
             .judge_operation(Moment::Admission, operation, &operation.approvals, key, spent_beside)
             .await?;
         let outcome = self.decided(operation, key, policy).await?;
-        Ok(Performed { outcome, turn })
+        Ok(Performed { outcome, turn, decided_on: key.cloned() })
     }
 
     /// The authority's signature, if the policy allows it.
@@ -131,7 +133,8 @@ impl Inner {
 /// The key has changed since the submission, so that the intent asks for something impossible now.
 fn misfit(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
     let why = check_key(intent, key).err()?;
-    let code = if matches!(why, EngineError::Refused(_)) { "epoch_conflict" } else { "key_changed" };
+    let is_epoch = matches!(why, EngineError::Refused(Refusal::EpochConflict(_)));
+    let code = if is_epoch { "epoch_conflict" } else { "key_changed" };
     let detail = match why {
         EngineError::Invalid { pointer, message } => format!("`{pointer}` {message}"),
         other => other.to_string(),

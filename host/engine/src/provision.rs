@@ -10,7 +10,7 @@ use crate::submit::Submit;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{KeyRef, OperationId};
-use gateway_domain::intent::{Intent, KeyCreate, OperationType, Payment, SigningTerms};
+use gateway_domain::intent::{Intent, KeyCreate, KeyUse, OperationType, Payment, SigningTerms};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Ask, Failure, Operation, Phase, Refusal, Submission};
 use gateway_domain::policy::Moment;
@@ -196,6 +196,7 @@ fn key_create(payment: &Payment) -> KeyCreate {
         signature_profile: WITH_CHILDREN.to_owned(),
         requested_signature_profile: None,
         chains: Vec::new(),
+        serves: Some(KeyUse::Payments),
     }
 }
 

@@ -11,6 +11,7 @@ use gateway_auth::Authenticator;
 use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::chain;
 use gateway_domain::dsse::KeySet;
+use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::TellTime;
@@ -266,6 +267,10 @@ pub fn options(settings: &Settings) -> Options {
             UnknownFields::Warn
         },
         signature_profiles: settings.signature_profile_aliases.clone(),
+        keys_serve: match settings.profile {
+            Profile::Development => None,
+            Profile::Production => Some(KeyUse::AssetActions),
+        },
     }
 }
 

@@ -7,6 +7,7 @@ use crate::generations::Generations;
 use crate::judge::{check_generation, judge};
 use crate::node::Node;
 use crate::row::{self, Row, Stage, Statement, View};
+use crate::vault;
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
@@ -80,11 +81,13 @@ impl Keep {
             }
             return Ok(());
         }
+        vault::check_use(decision, view.key.serves)?;
         let me = self.chain.participant;
         let held = gate::key_fits(&self.statement, me, &view.key)?;
         if let (Some(held), OperationType::Sign) = (held, decision.operation_type) {
             let keys = self.generations.keys(held.root, || held.decode(decision.key_id))?;
             check_generation(&request.intent, decision, &keys)?;
+            vault::keep_use(conn, decision.key_id, decision.serves).await?;
         }
         let known = Some((decision.key_id, self.text.as_str()));
         row::insert(conn, &self.chain, Stage::Admitted, self.head, known).await

@@ -1,13 +1,13 @@
 //! What the approvals of an admission must be: enough of them, by this node's own count; and where it verifies signatures,
 //! each its approver's own, over this very operation. Pure, as `judge` is.
 
-use crate::call::{AdmitRequest, Owner};
+use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
 use crate::judge::refused;
 use crate::node::NodeConfig;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{Matter, SigningRule, approvals_root, n_distinct_subjects};
-use gateway_domain::intent::{Intent, OperationType, key_id};
+use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
 
 /// The decision rests on exactly these approvals, and they are enough by this node's own count.
@@ -49,11 +49,8 @@ fn check_signatures(
     decision: &AdmissionDecision,
     now: EpochMs,
 ) -> Result<(), NodeError> {
-    let owner =
-        request.owner.as_ref().ok_or_else(|| refused("the admission does not say whose key it is"))?;
-    check_owner(owner, &request.intent, decision)?;
     let matter = Matter {
-        tenant: &owner.tenant,
+        tenant: &request.owner.tenant,
         operation_id: decision.operation_id,
         key_id: decision.key_id,
         intent_hash: decision.intent_hash,
@@ -64,19 +61,6 @@ fn check_signatures(
             let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());
             Rejection::new(Code::ApprovalRefused, detail)
         })?;
-    }
-    Ok(())
-}
-
-/// The caller's word for tenant and name is only believed as far as they name the keys of the decision.
-fn check_owner(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
-    if key_id(&owner.tenant, &owner.key_ref)? != decision.key_id {
-        return Err(refused("the key of the decision is not this tenant's key of this name").into());
-    }
-    if let (Intent::Rotate(rotate), Some(target)) = (intent, &decision.target)
-        && key_id(&owner.tenant, &rotate.new_key_ref)? != target.key_id
-    {
-        return Err(refused("the new key of the decision is not the one the intent names").into());
     }
     Ok(())
 }

@@ -20,9 +20,8 @@ pub struct AdmitRequest {
     pub intent: Intent,
     /// The approvals the decision rests on, in its order.
     pub approvals: Vec<Approval>,
-    /// Whose operation on which key; a node that verifies approvers' signatures asks for it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub owner: Option<Owner>,
+    /// Whose operation on which key.
+    pub owner: Owner,
     /// The signed decision.
     pub envelope: Envelope,
 }

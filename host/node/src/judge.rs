@@ -1,13 +1,15 @@
 //! What an admission must be before this node believes it. Pure: no store, and the time is an argument.
 
 use crate::approvals::check_approvals;
-use crate::call::AdmitRequest;
+use crate::call::{AdmitRequest, Owner};
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
 use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, Target, verify};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::Hex32;
-use gateway_domain::intent::{Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms};
+use gateway_domain::intent::{
+    Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SigningTerms, key_id,
+};
 use gateway_domain::key::FIRST_EPOCH;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{Roster, Threshold};
@@ -36,6 +38,7 @@ pub(crate) fn judge(
         return Err(refused("this node is not among the participants").into());
     }
     check_intent(&request.intent, decision)?;
+    check_key(&request.owner, &request.intent, decision)?;
     check_approvals(config, request, decision, now)?;
     check_terms(&request.intent, decision)?;
     Ok(admission)
@@ -44,9 +47,44 @@ pub(crate) fn judge(
 /// The decision is about exactly this intent: both hashes are computed here.
 fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
     let fits = intent.hash()? == decision.intent_hash
-        && intent.request_digest()? == decision.request_digest
+        && intent.request_digest(decision.operation_id, decision.key_id)? == decision.request_digest
         && intent.operation_type() == decision.operation_type;
     if fits { Ok(()) } else { Err(refused("the decision is for another intent").into()) }
+}
+
+/// The keys of the decision are those that the intent names for this tenant, and serve what it is.
+fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
+    let named = match intent {
+        Intent::Payment(payment) => payment.key_ref.as_ref(),
+        Intent::AssetAction(_)
+        | Intent::KeyCreate(_)
+        | Intent::Refresh(_)
+        | Intent::Reshare(_)
+        | Intent::Rotate(_)
+        | Intent::Recover(_) => None,
+    };
+    if named.is_some_and(|named| *named != owner.key_ref) {
+        return Err(refused("the intent names another key").into());
+    }
+    if key_id(&owner.tenant, &owner.key_ref)? != decision.key_id {
+        return Err(refused("the key of the decision is not this tenant's key of this name").into());
+    }
+    if let (Intent::Rotate(rotate), Some(target)) = (intent, &decision.target)
+        && key_id(&owner.tenant, &rotate.new_key_ref)? != target.key_id
+    {
+        return Err(refused("the new key of the decision is not the one the intent names").into());
+    }
+    let serves = match intent {
+        Intent::Payment(_) | Intent::AssetAction(_) => intent.key_use(),
+        Intent::KeyCreate(create) => create.serves,
+        // Only a node that holds the key can know: `Keep` compares.
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => decision.serves,
+    };
+    if serves == decision.serves {
+        Ok(())
+    } else {
+        Err(refused("the decision is for a key of another use").into())
+    }
 }
 
 /// Who acts on what is what the intent asked for.

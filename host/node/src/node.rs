@@ -20,8 +20,10 @@ use std::sync::Arc;
 
 pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
 
-pub(crate) const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "node", sql: include_str!("../migrations/0001_node.sql") }];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "node", sql: include_str!("../migrations/0001_node.sql") },
+    Migration { version: 2, name: "key_use", sql: include_str!("../migrations/0002_key_use.sql") },
+];
 
 /// Tells a node the time.
 pub type Clock = Arc<dyn Fn() -> EpochMs + Send + Sync>;

@@ -5,9 +5,10 @@
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
-use crate::vault::Held;
+use crate::vault::{self, Held};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::intent::KeyUse;
 use gateway_domain::operation::EffectId;
 use gateway_domain::receipt::Chain;
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ pub(crate) struct KeyHere {
     pub(crate) is_known: bool,
     /// Root of the generation that waits to be put in force.
     pub(crate) staged: Option<Hex32>,
+    /// What it serves, for ever; none while this node has not learnt it.
+    pub(crate) serves: Option<KeyUse>,
 }
 
 /// An operation as stored.
@@ -102,7 +105,8 @@ impl View {
                    EXISTS (SELECT 1 FROM share k \
                            WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state <> 'staged') AS is_known, \
                    (SELECT k.epoch_root FROM share k \
-                    WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state = 'staged') AS staged \
+                    WHERE k.key_id = coalesce(o.key_id, ?3) AND k.state = 'staged') AS staged, \
+                   (SELECT u.serves FROM key_use u WHERE u.key_id = coalesce(o.key_id, ?3)) AS serves \
                    FROM (SELECT 1) LEFT JOIN operation o ON o.operation_id = ?1 \
                    LEFT JOIN statement t ON t.statement_index = o.statement_index \
                    LEFT JOIN effect e ON e.effect_id = ?2 \
@@ -116,6 +120,7 @@ impl View {
                 active: Held::read(&found)?,
                 is_known: found.try_get("is_known")?,
                 staged: found.try_get::<Option<&str>, _>("staged")?.map(parse).transpose()?,
+                serves: found.try_get::<Option<&str>, _>("serves")?.map(vault::parse_use).transpose()?,
             },
         })
     }

@@ -202,6 +202,7 @@ impl Step {
             // Nothing came in between: two operations that were admitted for one generation can not both follow it.
             gate::key_fits(&standing.statement, self.chain.participant, &standing.key)?;
             vault::promote(conn, target.key_id, &found.epoch).await?;
+            vault::keep_use(conn, target.key_id, decision.serves).await?;
         }
         Ok(Stage::Committed)
     }

@@ -10,10 +10,10 @@ use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
 use gateway_domain::dsse::{self, Envelope, KeySet};
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
-    AssetAction, Bip32, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
-    Rotate, SigningTerms,
+    self, AssetAction, Bip32, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh,
+    Reshare, Rotate, SigningTerms,
 };
 use gateway_domain::key::Epoch;
 use gateway_domain::operation::{EffectId, EffectStep};
@@ -58,6 +58,18 @@ pub fn kek(byte: u8) -> Kek {
     Kek::new([byte; 32].into())
 }
 
+/// The tenant `default` and its key of this name.
+#[must_use]
+pub fn owner(key_ref: &str) -> Owner {
+    Owner { tenant: Tenant("default".to_owned()), key_ref: KeyRef(key_ref.to_owned()) }
+}
+
+/// The id of the key that [`owner`] names.
+#[must_use]
+pub fn key_id(key_ref: &str) -> KeyId {
+    intent::key_id(&owner(key_ref).tenant, &KeyRef(key_ref.to_owned())).unwrap()
+}
+
 /// One approval each.
 #[must_use]
 pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
@@ -82,6 +94,7 @@ pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
         signature_profile: suite.to_owned(),
         requested_signature_profile: None,
         chains: vec![],
+        serves: None,
     })
 }
 
@@ -185,7 +198,7 @@ pub struct Case {
     /// By whom it was approved.
     pub approvals: Vec<Approval>,
     /// Whose key the caller says it is.
-    pub owner: Option<Owner>,
+    pub owner: Owner,
     /// What the authority states.
     pub decision: AdmissionDecision,
 }
@@ -195,7 +208,11 @@ impl Case {
     #[must_use]
     pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
         let approvals = approvals(&["alice", "bob"]);
-        let intent_hash = intent.hash().unwrap();
+        let (operation_id, intent_hash) = (OperationId(hex32(id)), intent.hash().unwrap());
+        let serves = match &intent {
+            Intent::KeyCreate(create) => create.serves,
+            other => other.key_use(),
+        };
         let participants = match &intent {
             Intent::KeyCreate(create) => create.participants.clone(),
             // A change of a key concerns those who `changing` says.
@@ -218,11 +235,12 @@ impl Case {
             | Intent::Recover(_) => None,
         };
         let decision = AdmissionDecision {
-            operation_id: OperationId(hex32(id)),
+            operation_id,
             operation_type: intent.operation_type(),
             intent_hash,
-            request_digest: intent.request_digest().unwrap(),
+            request_digest: intent.request_digest(operation_id, key_id).unwrap(),
             key_id,
+            serves,
             epoch: epoch.name,
             epoch_root: epoch.root,
             participants,
@@ -237,7 +255,7 @@ impl Case {
             not_before_ms: EpochMs(0),
             not_after_ms: NOT_AFTER,
         };
-        Self { authority: authority(1), intent, approvals, owner: None, decision }
+        Self { authority: authority(1), intent, approvals, owner: owner("treasury"), decision }
     }
 
     /// The creation of a key, by participants `0..n`.
@@ -246,6 +264,27 @@ impl Case {
         let participants: Vec<u16> = (0..n).collect();
         let epoch = Epoch { name: EpochName("1".to_owned()), root: Hex32::ZERO };
         Self::new(id, key_id, epoch, threshold, key_create(&participants, threshold, suite))
+    }
+
+    /// As another operation.
+    #[must_use]
+    pub fn of(mut self, operation_id: OperationId) -> Self {
+        self.decision.operation_id = operation_id;
+        self.decision.request_digest =
+            self.intent.request_digest(operation_id, self.decision.key_id).unwrap();
+        self
+    }
+
+    /// On another key of the tenant `default`.
+    #[must_use]
+    pub fn on_key(mut self, key_ref: &str) -> Self {
+        self.owner = owner(key_ref);
+        self.decision.key_id = key_id(key_ref);
+        if let Some(target) = &mut self.decision.target {
+            target.key_id = self.decision.key_id;
+        }
+        let operation_id = self.decision.operation_id;
+        self.of(operation_id)
     }
 
     /// A change of a key that these hold, to another generation.

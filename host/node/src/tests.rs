@@ -21,7 +21,9 @@ const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 
 async fn empty() -> SqliteConnection {
     let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    sqlx::raw_sql(include_str!("../migrations/0001_node.sql")).execute(&mut conn).await.unwrap();
+    for migration in crate::node::MIGRATIONS {
+        sqlx::raw_sql(migration.sql).execute(&mut conn).await.unwrap();
+    }
     Found(sealing()).run(&mut conn).await.unwrap();
     conn
 }

@@ -7,7 +7,9 @@
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::row::parse;
 use crate::sealing::{Sealing, Slot};
+use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
+use gateway_domain::intent::KeyUse;
 use gateway_domain::key::epoch_root;
 use gateway_threshold::{KeyShare, PublicKeys};
 use sqlx::sqlite::SqliteRow;
@@ -204,4 +206,30 @@ pub(crate) async fn forget(conn: &mut SqliteConnection, operation_id: OperationI
         .execute(conn)
         .await?;
     Ok(())
+}
+
+/// What the key serves is what this node keeps of it.
+pub(crate) fn check_use(decision: &AdmissionDecision, kept: Option<KeyUse>) -> Result<(), Rejection> {
+    if kept.is_none_or(|kept| decision.serves == Some(kept)) {
+        return Ok(());
+    }
+    Err(Rejection::new(Code::AdmissionRefused, "the key serves the other family"))
+}
+
+/// Keeps what a key serves. What is kept never changes: [`check_use`] came first.
+pub(crate) async fn keep_use(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+    serves: Option<KeyUse>,
+) -> Result<(), Stop> {
+    let Some(serves) = serves else { return Ok(()) };
+    let sql = "INSERT INTO key_use (key_id, serves) VALUES (?1, ?2) ON CONFLICT (key_id) DO NOTHING";
+    sqlx::query(sql).bind(key_id.to_string()).bind(serves.as_str()).execute(conn).await?;
+    Ok(())
+}
+
+/// From the column `serves`.
+pub(crate) fn parse_use(text: &str) -> Result<KeyUse, NodeError> {
+    let known = [KeyUse::Payments, KeyUse::AssetActions].into_iter().find(|known| known.as_str() == text);
+    known.ok_or(NodeError::unavailable("the node's store is damaged: a key's use is unknown"))
 }

@@ -64,7 +64,7 @@ impl<'a> Calls<'a> {
             effect: self.effect(EffectStep::Admission),
             intent: operation.intent.clone(),
             approvals: operation.approvals.clone(),
-            owner: Some(Owner { tenant: operation.tenant.clone(), key_ref: operation.key.key_ref.clone() }),
+            owner: Owner { tenant: operation.tenant.clone(), key_ref: operation.key.key_ref.clone() },
             envelope: admission.envelope.clone(),
         })
     }

@@ -44,7 +44,7 @@ pub async fn create(
     body: Body<CustodyKeyCreateRequest>,
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
-    let (key_ref, intent) = request.parse(&app.options().signature_profiles)?;
+    let (key_ref, intent) = request.parse(app.options())?;
     let submitter = bound(&caller.principal, request.client.parse()?)?;
     let tenant = Tenant(request.tenant_id);
     check_tenant(&caller.principal, &submitter, &tenant)?;

@@ -2,11 +2,11 @@
 
 use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use super::operations::fence;
-use crate::state::ProfileAliases;
+use crate::state::Options;
 use crate::strict::{Fault, TEXT_BYTES_MAX};
 use gateway_domain::ids::{EpochName, Hex32, KeyRef};
 use gateway_domain::intent::{
-    AssetAction, EPOCH_CHARACTERS_MAX, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
+    self, AssetAction, EPOCH_CHARACTERS_MAX, Intent, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate,
     SigningTerms,
 };
 use gateway_domain::operation::{ExportState, ExternalExport};
@@ -60,8 +60,30 @@ pub struct CustodyKeyCreateRequest {
     /// Chains the key is meant for.
     #[serde(default)]
     pub chains: Vec<String>,
+    /// What the key signs for, for ever. Left out, production takes `asset_actions`, and development what the first
+    /// signing operation admitted on the key is.
+    pub serves: Option<KeyUse>,
     /// The caller.
     pub client: ClientBinding,
+}
+
+/// What a key signs for.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyUse {
+    /// Payments under `/v1/operations`.
+    Payments,
+    /// Signatures under `/v1/custody/keys/{keyRef}/sign`.
+    AssetActions,
+}
+
+impl From<KeyUse> for intent::KeyUse {
+    fn from(serves: KeyUse) -> Self {
+        match serves {
+            KeyUse::Payments => Self::Payments,
+            KeyUse::AssetActions => Self::AssetActions,
+        }
+    }
 }
 
 impl CustodyKeyCreateRequest {
@@ -69,11 +91,12 @@ impl CustodyKeyCreateRequest {
     ///
     /// # Errors
     /// [`Fault`] at what is impossible.
-    pub fn parse(&self, profiles: &ProfileAliases) -> Result<(KeyRef, Intent), Fault> {
+    pub fn parse(&self, options: &Options) -> Result<(KeyRef, Intent), Fault> {
         let key_ref = KeyRef(text("/key_ref", &self.key_ref)?);
         text("/tenant_id", &self.tenant_id)?;
         let participants = roster("/participants", &self.participants)?;
         let asked = text("/signature_profile", &self.signature_profile)?;
+        let profiles = &options.signature_profiles;
         let profile = profiles
             .resolve(&asked)
             .ok_or_else(|| Fault::at("/signature_profile", format!("must be one of {}", profiles.names())))?;
@@ -85,6 +108,7 @@ impl CustodyKeyCreateRequest {
             signature_profile: profile.to_owned(),
             requested_signature_profile: (asked != profile).then_some(asked),
             chains: self.chains.clone(),
+            serves: self.serves.map(Into::into).or(options.keys_serve),
         };
         Ok((key_ref, Intent::KeyCreate(create)))
     }

@@ -2,7 +2,7 @@
 
 use super::view::{OperationView, roster};
 use gateway_domain::ids::{Hex32, OperationId};
-use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::intent::{Intent, KeyUse, OperationType};
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{ExternalExport, Operation, target};
 use gateway_engine::ports::Record;
@@ -126,6 +126,10 @@ pub struct CustodyKeyView {
     pub key_id: Hex32,
     /// `<profile>:<public key hex>`; empty until it was generated.
     pub public_key_artifact_ref: String,
+    /// What it signs for, for ever; null until the first signing operation on it is admitted, where its creation left
+    /// that open.
+    #[schema(required = true, value_type = Option<super::custody::KeyUse>)]
+    pub serves: Option<KeyUse>,
     /// The generation that signs.
     pub active_epoch: String,
     /// Its root, the fence token of signatures; 64 zeros until it was generated.
@@ -170,6 +174,7 @@ impl CustodyKeyView {
             state: key.state,
             key_id: key.key_id.0,
             public_key_artifact_ref: key.public_key_artifact_ref(),
+            serves: key.serves,
             active_epoch: key.epoch.name.0.clone(),
             active_epoch_root: key.epoch.root,
             threshold: key.threshold.0,

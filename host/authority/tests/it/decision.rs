@@ -1,13 +1,14 @@
 //! What is stated, and when nothing is.
 
 use crate::support::{
-    NOT_AFTER, NOT_BEFORE, asset_action, authority, hex32, key, key_create, operation, policy, recover,
-    refresh, reshare, roster, rotate, sign,
+    NOT_AFTER, NOT_BEFORE, asset_action, authority, hex32, key, key_create, key_id, operation, payment,
+    policy, recover, refresh, reshare, roster, rotate, sign,
 };
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
-use gateway_domain::intent::OperationType;
+use gateway_domain::intent::{KeyUse, OperationType};
+use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Decision;
 use gateway_domain::roster::Threshold;
 use gateway_engine::Dependency;
@@ -21,7 +22,8 @@ async fn a_signature_is_admitted_with_every_field_of_the_contract() {
         operation_type: OperationType::Sign,
         intent_hash: operation.intent_hash,
         request_digest: hex32(7),
-        key_id: KeyId(hex32(2)),
+        key_id: key_id(),
+        serves: Some(KeyUse::AssetActions),
         epoch: EpochName("1".into()),
         epoch_root: hex32(9),
         participants: roster(&[0, 1, 2]),
@@ -51,13 +53,41 @@ async fn a_threshold_is_raised_and_never_lowered() {
 }
 
 #[tokio::test]
+async fn a_signature_is_of_the_family_that_the_key_serves() {
+    let cases = [
+        (payment(None), None, Some(KeyUse::Payments)),
+        (payment(Some("treasury")), Some(KeyUse::Payments), Some(KeyUse::Payments)),
+        (asset_action(None), Some(KeyUse::AssetActions), Some(KeyUse::AssetActions)),
+        (refresh(), Some(KeyUse::Payments), Some(KeyUse::Payments)),
+        (refresh(), None, None),
+    ];
+    for (intent, serves, stated) in cases {
+        let operation = operation(intent, &["alice", "bob"]);
+        let key = CustodyKey { serves, ..key() };
+        let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).await.unwrap();
+        assert_eq!(admission.decision.serves, stated);
+    }
+    let refused = [
+        (payment(None), Some(KeyUse::AssetActions), "the key serves the other family"),
+        (asset_action(None), Some(KeyUse::Payments), "the key serves the other family"),
+        (payment(Some("vault")), None, "the key is not the one the operation is about"),
+    ];
+    for (intent, serves, detail) in refused {
+        let operation = operation(intent, &["alice", "bob"]);
+        let key = CustodyKey { serves, ..key() };
+        let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).await.unwrap_err();
+        assert_eq!(refused.detail, detail);
+    }
+}
+
+#[tokio::test]
 async fn key_creation_names_its_own_participants_and_no_root() {
     let operation = operation(key_create(), &["alice", "bob"]);
     let decision = sign(&operation, &policy(&["alice", "bob"], 2), None).await.unwrap().decision;
     assert_eq!(decision.participants, roster(&[0, 1, 2, 3, 4]));
     assert_eq!((decision.threshold, decision.epoch_root), (Threshold(3), Hex32::ZERO));
     assert_eq!(decision.epoch, EpochName("1".into()));
-    let made = target(KeyId(hex32(2)), "1", &[0, 1, 2, 3, 4], 3);
+    let made = target(key_id(), "1", &[0, 1, 2, 3, 4], 3);
     assert_eq!((decision.target, decision.holders), (Some(made), None));
 }
 
@@ -73,7 +103,7 @@ fn target(key_id: KeyId, epoch: &str, participants: &[u16], threshold: u16) -> T
 /// The key is held by 0, 1 and 2, of which two must act, in epoch 1.
 #[tokio::test]
 async fn a_change_of_a_key_names_what_it_is_and_what_it_becomes() {
-    let (same, other) = (KeyId(hex32(2)), KeyId(hex32(14)));
+    let (same, other) = (key_id(), KeyId(hex32(14)));
     let cases = [
         (refresh(), roster(&[0, 1, 2]), target(same, "2", &[0, 1, 2], 2)),
         (recover(), roster(&[0, 1, 2]), target(same, "2", &[0, 1, 2], 2)),

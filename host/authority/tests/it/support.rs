@@ -6,8 +6,8 @@ use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
-    AssetAction, Intent, KeyCreate, Lifecycle, PublicationMode, Recover, Refresh, Reshare, Rotate,
-    SigningTerms,
+    self, AssetAction, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
+    Rotate, SigningTerms,
 };
 use gateway_domain::key::{CustodyKey, Epoch, KeyState, PublicKey};
 use gateway_domain::operation::{KeySlot, Operation, Submission, open, replay};
@@ -33,6 +33,33 @@ pub(crate) fn authority(byte: u8) -> EmbeddedAuthority {
     EmbeddedAuthority::new(&Zeroizing::new([byte; 32]))
 }
 
+/// Of the key `treasury` of tenant `default`.
+pub(crate) fn key_id() -> KeyId {
+    intent::key_id(&Tenant("default".into()), &KeyRef("treasury".into())).unwrap()
+}
+
+pub(crate) fn payment(key_ref: Option<&str>) -> Intent {
+    Intent::Payment(Payment {
+        key_ref: key_ref.map(|name| KeyRef(name.into())),
+        from_account: "acct-1".into(),
+        to_account: "acct-2".into(),
+        amount_minor: 12_500,
+        currency: "EUR".into(),
+        reference: None,
+        bip32: None,
+        terms: terms(None),
+    })
+}
+
+fn terms(threshold: Option<u16>) -> SigningTerms {
+    SigningTerms {
+        requested_participants: roster(&[0, 1, 2]),
+        threshold: threshold.map(Threshold),
+        epoch_fence_token_hex: None,
+        publication_mode: PublicationMode::Manual,
+    }
+}
+
 pub(crate) fn asset_action(threshold: Option<u16>) -> Intent {
     Intent::AssetAction(AssetAction {
         asset_id: "btc".into(),
@@ -41,12 +68,7 @@ pub(crate) fn asset_action(threshold: Option<u16>) -> Intent {
         request_digest: hex32(7),
         typed_data_root: hex32(8),
         public_fields: Default::default(),
-        terms: SigningTerms {
-            requested_participants: roster(&[0, 1, 2]),
-            threshold: threshold.map(Threshold),
-            epoch_fence_token_hex: None,
-            publication_mode: PublicationMode::Manual,
-        },
+        terms: terms(threshold),
     })
 }
 
@@ -59,6 +81,7 @@ pub(crate) fn key_create() -> Intent {
         signature_profile: "frost-ed25519-sha512".into(),
         requested_signature_profile: None,
         chains: vec![],
+        serves: None,
     })
 }
 
@@ -135,7 +158,7 @@ pub(crate) fn operation(intent: Intent, approvers: &[&str]) -> Operation {
             tenant: None,
         },
         intent_hash: intent.hash().unwrap(),
-        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: KeyId(hex32(2)) },
+        key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: key_id() },
         successor: matches!(intent, Intent::Rotate(_))
             .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(14)) }),
         body_digest: hex32(6),
@@ -160,12 +183,14 @@ fn approval(subject: &str) -> Approval {
 
 pub(crate) fn key() -> CustodyKey {
     CustodyKey {
-        key_id: KeyId(hex32(2)),
+        key_id: key_id(),
         key_ref: KeyRef("treasury".into()),
         tenant: Tenant("default".into()),
         asset_id: "btc".into(),
         purpose: "cold".into(),
         signature_profile: "frost-ed25519-sha512".into(),
+        serves: None,
+        serves_since: None,
         state: KeyState::Active,
         threshold: Threshold(2),
         participants: roster(&[0, 1, 2]),

@@ -1,6 +1,6 @@
 //! Changes of a key's life.
 
-use super::PublicationMode;
+use super::{KeyUse, PublicationMode};
 use crate::ids::{EpochName, KeyRef};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub struct KeyCreate {
     /// Chains the key is meant for.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub chains: Vec<String>,
+    /// What the key will sign for; without it, the first signing operation admitted on the key settles it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub serves: Option<KeyUse>,
 }
 
 /// What every change of an existing key carries.

@@ -63,6 +63,44 @@ fn only_the_operation_that_holds_a_key_moves_it() {
     assert_eq!(subject(&rotated, &waiting, &failed()), rotated);
 }
 
+fn decided(kind: Kind, number: u8) -> (Operation, Change) {
+    let operation = operation(kind, number);
+    let admission = Box::new(crate::operation::samples::admission(&operation));
+    let decided = Change::DecisionSigned { policy: operation.policy.clone(), admission };
+    (operation, decided)
+}
+
+#[test]
+fn the_first_admitted_signature_settles_what_an_open_key_serves() {
+    let (payment, paid) = decided(Kind::Payment, 2);
+    let (action, acted) = decided(Kind::AssetAction, 3);
+    let open = active();
+    assert_eq!(subject(&open, &payment, &REQUESTED), open);
+    let bound = subject(&open, &payment, &paid);
+    assert_eq!((bound.serves, bound.serves_since), (Some(KeyUse::Payments), Some(payment.id)));
+    assert_eq!(bound.revision, open.revision + 1, "the store must notice");
+    assert_eq!(subject(&bound, &action, &acted), bound, "for ever");
+    assert_eq!(subject(&bound, &payment, &failed()), bound, "also when that signature fails");
+    let (change, changed) = decided(Kind::Refresh, 4);
+    assert_eq!(subject(&open, &change, &changed).serves, None);
+    let created = CustodyKey { serves: Some(KeyUse::AssetActions), ..active() };
+    assert_eq!(subject(&created, &payment, &paid), created);
+}
+
+#[test]
+fn a_rotated_keys_use_is_inherited_as_it_is_when_the_rotation_executes() {
+    let rotate = operation(Kind::Rotate, 4);
+    let submitted = Change::Submitted(Box::new(rotation()));
+    let reserved = after(Keys { subject: Some(active()), successor: None }, &rotate, &submitted);
+    assert_eq!(reserved.successor.as_ref().unwrap().serves, None);
+    let (payment, paid) = decided(Kind::Payment, 2);
+    let bound = reserved.subject.map(|key| subject(&key, &payment, &paid));
+    let held = after(Keys { subject: bound, ..reserved }, &rotate, &REQUESTED);
+    let made = after(held, &rotate, &staged("r-1"));
+    let done = after(made, &rotate, &EXECUTED).successor.unwrap();
+    assert_eq!((done.state, done.serves), (KeyState::Active, Some(KeyUse::Payments)));
+}
+
 #[test]
 fn a_creation_that_fails_before_it_executes_fails_its_key() {
     let create = operation(Kind::KeyCreate, 1);

@@ -4,6 +4,7 @@ use super::effect::{EffectId, Failure, Outcome};
 use super::event::ExternalExport;
 use crate::approval::{Approval, ApprovalFault};
 use crate::ids::Hex32;
+use crate::intent::KeyUse;
 use crate::key::CustodyKey;
 use crate::policy;
 use crate::time::EpochMs;
@@ -143,6 +144,12 @@ pub enum Refusal {
     KeyNotActive {
         /// Where it is.
         state: &'static str,
+    },
+    /// The key signs for the other family.
+    #[error("the key serves `{}` and signs nothing else; a key of its own is needed", serves.as_str())]
+    KeyServesOther {
+        /// What the key signs for.
+        serves: KeyUse,
     },
     /// Another lifecycle operation executes on the key.
     #[error("another lifecycle operation is executing on the key")]

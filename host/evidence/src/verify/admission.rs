@@ -96,7 +96,7 @@ fn bound(
         decision.policy_output_hash.to_string(),
         policy.output_hash.to_string(),
     );
-    if let Ok(digest) = operation.intent.request_digest() {
+    if let Ok(digest) = operation.intent.request_digest(operation.id, operation.key.key_id) {
         same(
             "request_digest",
             "what is to be signed",

@@ -4,14 +4,14 @@ use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::approvals_root;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::ids::{EpochName, Hex32, KeyId};
-use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId};
+use gateway_domain::intent::{Intent, KeyUse, OperationType};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{
-    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, payment, recover, refresh, reshare,
-    roster, rotate,
+    Case, NOT_AFTER, SUITES, approvals, asset_action, authority, hex32, key_id, owner, payment, recover,
+    refresh, reshare, roster, rotate,
 };
 use gateway_node::{AdmitRequest, Code, Node, NodeError};
 use gateway_threshold::derive::derive;
@@ -87,6 +87,68 @@ async fn a_decision_is_for_one_intent_and_one_operation() {
     assert_eq!(refused_request(&group, renamed).await, Code::AdmissionRefused);
     let step = |request: &mut AdmitRequest| request.effect.step = EffectStep::Execute;
     assert_eq!(refused_request(&group, step).await, Code::AdmissionRefused);
+}
+
+#[tokio::test]
+async fn the_keys_that_tenant_and_intent_name_are_the_decisions() {
+    let group = group().await;
+    let elsewhere = |request: &mut AdmitRequest| request.owner = owner("vault");
+    assert_eq!(refused_request(&group, elsewhere).await, Code::AdmissionRefused);
+    let of_tenant = |request: &mut AdmitRequest| request.owner.tenant.0 = "second".into();
+    assert_eq!(refused_request(&group, of_tenant).await, Code::AdmissionRefused);
+    for (named, is_admitted) in [("vault", false), ("treasury", true)] {
+        let mut intent = payment(&[0, 1, 2], None);
+        if let Intent::Payment(payment) = &mut intent {
+            payment.key_ref = Some(KeyRef(named.into()));
+        }
+        let admitted = group.nodes[0].admit(&group.case(1, intent).request()).await;
+        assert_eq!(admitted.is_ok(), is_admitted, "{named}: {admitted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_signs_for_one_family_at_a_node_also_after_a_restart() {
+    let mut group = group().await;
+    for (intent, stated) in [
+        (asset_action(&[0, 1, 2], 7), None),
+        (asset_action(&[0, 1, 2], 7), Some(KeyUse::Payments)),
+        (payment(&[0, 1, 2], None), Some(KeyUse::AssetActions)),
+    ] {
+        let mut lied = group.case(1, intent);
+        lied.decision.serves = stated;
+        assert_eq!(code(group.nodes[0].admit(&lied.request()).await), Code::AdmissionRefused);
+    }
+    group.nodes[0].admit(&group.case(1, payment(&[0, 1, 2], None)).request()).await.unwrap();
+    group.restart(0).await;
+    let other = group.case(2, asset_action(&[0, 1, 2], 7));
+    assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
+    group.nodes[0].admit(&group.case(3, payment(&[0, 1, 2], None)).request()).await.unwrap();
+    // A change of the key that says otherwise is refused as well.
+    let mut change = changing(&group, refresh("2"), "2", &[0, 1, 2], 2).of(OperationId(hex32(4)));
+    assert_eq!(code(group.nodes[0].admit(&change.request()).await), Code::AdmissionRefused);
+    change.decision.serves = Some(KeyUse::Payments);
+    group.nodes[0].admit(&change.request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_created_for_one_family_never_signs_for_the_other() {
+    let mut group = Group::open(3).await;
+    let mut intent = Case::key_create(1, KEY, 3, 2, SUITES[1]).intent;
+    if let Intent::KeyCreate(create) = &mut intent {
+        create.serves = Some(KeyUse::AssetActions);
+    }
+    let unborn = gateway_domain::key::Epoch { root: Hex32::ZERO, ..case_epoch() };
+    let mut case = Case::new(1, KEY, unborn, 2, intent);
+    case.decision.serves = Some(KeyUse::Payments);
+    assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
+    case.decision.serves = Some(KeyUse::AssetActions);
+    group.make_key(&case, 1).await;
+    group.commit_epoch(&case, 1).await;
+    for node in &group.nodes {
+        let paying = group.case(2, payment(&[0, 1, 2], None));
+        assert_eq!(code(node.admit(&paying.request()).await), Code::AdmissionRefused);
+        node.admit(&group.case(3, asset_action(&[0, 1, 2], 7)).request()).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -166,7 +228,7 @@ async fn only_the_generation_in_force_is_admitted() {
     );
     assert_eq!(refusal(&group, |case| case.decision.epoch_root = other_root()).await, Code::EpochConflict);
     let mut unknown = group.case(1, asset_action(&[0, 1, 2], 7));
-    unknown.decision.key_id = KeyId(hex32(43));
+    unknown = unknown.on_key("vault");
     let answer = group.nodes[0].admit(&unknown.request()).await;
     assert!(matches!(answer, Err(NodeError::Unavailable { .. })), "no share is no refusal: {answer:?}");
 }
@@ -224,13 +286,13 @@ async fn a_key_is_made_once_and_as_asked() {
     let group = group().await;
     let again = Case::key_create(2, KEY, 3, 2, SUITES[1]);
     assert_eq!(code(group.nodes[0].admit(&again.request()).await), Code::EpochConflict);
-    let fresh = || Case::key_create(2, KeyId(hex32(43)), 3, 2, SUITES[1]);
+    let fresh = || Case::key_create(2, KEY, 3, 2, SUITES[1]).on_key("vault");
     let mut cases = [(); 11].map(|()| fresh());
     cases[0].decision.threshold = Threshold(3);
     cases[1].decision.epoch = EpochName("2".into());
     cases[2].decision.epoch_root = hex32(1);
     cases[3].decision.participants = roster(&[0, 1]);
-    cases[4] = Case::key_create(2, KeyId(hex32(43)), 3, 2, "rsa");
+    cases[4] = Case::key_create(2, KEY, 3, 2, "rsa").on_key("vault");
     cases[5].decision.target = None;
     cases[6].decision.holders = Some(roster(&[0, 1, 2]));
     let [.., key_id, epoch, participants, threshold] = &mut cases;
@@ -266,7 +328,7 @@ fn case_epoch() -> gateway_domain::key::Epoch {
 /// A change of the group's key, as an authority states it.
 fn changing(group: &Group, intent: Intent, epoch: &str, participants: &[u16], threshold: u16) -> Case {
     let target = Target {
-        key_id: if matches!(intent, Intent::Rotate(_)) { KeyId(hex32(43)) } else { KEY },
+        key_id: if matches!(intent, Intent::Rotate(_)) { key_id("successor") } else { KEY },
         epoch: EpochName(epoch.into()),
         participants: roster(participants),
         threshold: Threshold(threshold),
@@ -297,20 +359,13 @@ async fn a_change_of_a_key_is_admitted_only_as_its_intent_asks() {
         for wrong in wrong {
             let mut other = case.clone();
             wrong(&mut other.decision);
-            // A rotation is of whatever new key the authority names.
-            if matches!(case.intent, Intent::Rotate(_))
-                && other.decision.target.as_ref().is_some_and(|target| target.key_id == KeyId(hex32(44)))
-            {
-                continue;
-            }
             assert_eq!(
                 code(group.nodes[0].admit(&other.request()).await),
                 Code::AdmissionRefused,
                 "{other:?}"
             );
         }
-        let mut sound = case.clone();
-        sound.decision.operation_id = gateway_domain::ids::OperationId(hex32(number));
+        let sound = case.of(OperationId(hex32(number)));
         group.nodes[0].admit(&sound.request()).await.unwrap();
     }
 }

@@ -63,7 +63,6 @@ fn at(subject_id: &str) -> Approval {
 fn resting_on(mut case: Case, approvals: Vec<Approval>) -> Case {
     case.decision.approvals_root = approvals_root(case.decision.intent_hash, &approvals).unwrap();
     case.approvals = approvals;
-    case.owner = Some(owner("default", "treasury"));
     case
 }
 
@@ -166,10 +165,7 @@ async fn approvals_are_of_one_operation_one_intent_and_one_key() {
     let other_intent = group.case(1, asset_action(&[0, 1, 2], 8));
     assert_approval_refused(&group, &resting_on(other_intent, approvals.clone()), "bad_signature").await;
     // For another key of the same tenant: an intent to sign a digest does not name its key.
-    let mut other_key = action(&group);
-    other_key.decision.key_id = key_id(&Tenant("default".into()), &KeyRef("vault".into())).unwrap();
-    let mut other_key = resting_on(other_key, approvals.clone());
-    other_key.owner = Some(owner("default", "vault"));
+    let other_key = resting_on(action(&group).on_key("vault"), approvals.clone());
     assert_approval_refused(&group, &other_key, "bad_signature").await;
     // With roles, or a time, that the approver did not say.
     for alter in [(|one: &mut Approval| one.claimed_at_ms -= 1) as fn(&mut Approval), |one| one.roles.clear()]
@@ -194,10 +190,8 @@ async fn approvals_are_of_one_tenant() {
         signed(at("alice"), &matter(&genuine, &second), &key(1)),
     ];
     let mut lied = resting_on(action(&group), elsewhere.to_vec());
-    lied.owner = Some(owner("second", "treasury"));
+    lied.owner = owner("second", "treasury");
     assert_says(refused(&group, &lied).await, Code::AdmissionRefused, "not this tenant's key");
-    lied.owner = None;
-    assert_says(refused(&group, &lied).await, Code::AdmissionRefused, "does not say whose key");
     // Carol approves for her tenant, and counts for no other.
     let carol = signed(at("carol"), &matter(&genuine, &second), &key(3));
     let carols = resting_on(action(&group), vec![genuine.approvals[0].clone(), carol]);
@@ -207,7 +201,7 @@ async fn approvals_are_of_one_tenant() {
     theirs.decision.key_id = key_id(&second, &KeyRef("treasury".into())).unwrap();
     let theirs = approved(theirs);
     let mut theirs = resting_on(theirs.clone(), theirs.approvals);
-    theirs.owner = Some(owner("second", "treasury"));
+    theirs.owner = owner("second", "treasury");
     assert_approval_refused(&group, &theirs, "unknown_approver").await;
 }
 

@@ -27,7 +27,8 @@ async fn package(world: &World, operation: &Operation, signers: &[u16]) -> Signi
             other => panic!("{other:?}"),
         }
     }
-    let message = operation.intent.request_digest().unwrap().as_bytes().to_vec();
+    let message =
+        operation.intent.request_digest(operation.id, operation.key.key_id).unwrap().as_bytes().to_vec();
     SigningPackage { message, commitments, tweak: None }
 }
 

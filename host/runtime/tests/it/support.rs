@@ -27,10 +27,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
-pub(crate) const KEY: KeyId = KeyId(Hex32::new([42; 32]));
+/// Of the key `treasury` of tenant `default`.
+pub(crate) const KEY: KeyId = KeyId(Hex32::new([
+    76, 113, 56, 128, 101, 160, 255, 209, 246, 1, 15, 185, 147, 146, 226, 254, 183, 75, 243, 210, 110, 238,
+    68, 5, 10, 36, 57, 103, 205, 247, 10, 18,
+]));
 
 /// What a rotation makes.
-pub(crate) const SUCCESSOR: KeyId = KeyId(Hex32::new([43; 32]));
+pub(crate) const SUCCESSOR: KeyId = KeyId(Hex32::new([
+    77, 30, 122, 121, 130, 24, 51, 27, 208, 59, 71, 91, 88, 254, 198, 47, 248, 190, 162, 149, 225, 134, 247,
+    32, 225, 125, 255, 5, 213, 219, 101, 0,
+]));
 
 pub(crate) struct World {
     /// Goes away with the world, unless another process lent the folder.
@@ -185,11 +192,12 @@ impl World {
         let asked = operation.intent.signing_terms().and_then(|terms| terms.threshold);
         let threshold = asked.unwrap_or(threshold);
         let mut case = Case::new(0, operation.key.key_id, epoch, threshold.0, operation.intent.clone());
-        case.decision.operation_id = operation.id;
+        case = case.of(operation.id);
         if let (Some(key), Some(target), false) =
             (key, target(operation, key), matches!(operation.intent, Intent::KeyCreate(_)))
         {
             case = case.changing(&key.participants, target);
+            case.decision.serves = key.serves;
         }
         if let (Intent::Payment(payment), Some(key)) = (&operation.intent, key) {
             case.decision.derivation =

@@ -48,6 +48,7 @@ pub(crate) fn key_create() -> Intent {
         signature_profile: "frost-ed25519-sha512".into(),
         requested_signature_profile: None,
         chains: vec![],
+        serves: None,
     })
 }
 
