@@ -134,9 +134,15 @@ fn a_production_gateway_starts_in_every_mode_that_authenticates() {
         let provider = FakeProvider::start(Behaviour::HangsUp);
         let given = settings(mode, &provider, &site.path("."));
         let given: Vec<_> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let production =
-            [("profile", "production"), ("log_origin", "operation-gateway.local/log"), ("log", "trace")];
+        let exceptions = "unsigned_approvals,embedded_nodes,embedded_authority";
+        let production = [
+            ("profile", "production"),
+            ("log_origin", "operation-gateway.local/log"),
+            ("log", "trace"),
+            ("production_exceptions", exceptions),
+        ];
         let process = site.start_with(&[&production[..], &given].concat(), None);
+        let readiness = crate::harness::process::text(&process.address, "/readyz");
         assert!(call(&process, "").starts_with("HTTP/1.1 401 "), "{mode:?}");
         let nowhere = "x-client-id: desk\r\nx-subject-id: alice\r\nx-scopes: audit.read\r\n";
         assert!(call(&process, nowhere).starts_with("HTTP/1.1 401 "), "{mode:?}: of no tenant");
@@ -155,6 +161,13 @@ fn a_production_gateway_starts_in_every_mode_that_authenticates() {
         assert!(status.success());
         let log = log.join("\n");
         assert!(log.contains("caller refused"));
+        for exception in exceptions.split(',') {
+            assert!(
+                log.contains(&format!("production does without a defence\",\"exception\":\"{exception}")),
+                "{log}"
+            );
+            assert!(readiness.contains(&format!("\"{exception}\"")), "{readiness}");
+        }
         for secret in ["s3cret", "czNjcmV0", &token] {
             assert!(!log.contains(secret), "{mode:?}: `{secret}` is in the log");
         }

@@ -33,5 +33,6 @@ mod records;
 mod routes;
 mod signed_approvals;
 mod start;
+mod tampering;
 mod transport;
 mod velocity;

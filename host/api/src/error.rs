@@ -179,6 +179,15 @@ impl From<EngineError> for ApiError {
                 Self::new(Code::ConcurrentUpdate, format!("{message}; send the request again"))
             }
             EngineError::Unavailable(unavailable) => Self::from(unavailable),
+            EngineError::Damaged(damage) => {
+                tracing::error!(subject = %damage.subject, detail = damage.detail, "record is damaged");
+                let message = format!(
+                    "the stored record of {} was changed outside the gateway; nothing is done with it until an operator \
+                     has restored it",
+                    damage.subject
+                );
+                Self::new(Code::InternalError, message)
+            }
             EngineError::Internal(detail) => {
                 tracing::error!(detail, "internal error");
                 Self::new(

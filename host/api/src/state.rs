@@ -35,6 +35,8 @@ pub struct Options {
     pub unknown_fields: UnknownFields,
     /// Other names of signature profiles.
     pub signature_profiles: ProfileAliases,
+    /// The defences that production does without, by name.
+    pub exceptions: Vec<&'static str>,
     /// What keys serve whose creation does not say; none leaves it to the first signing operation on each.
     pub keys_serve: Option<KeyUse>,
 }

@@ -220,8 +220,9 @@ impl CustodyKey {
             asset_id: self.asset_id.clone(),
             purpose: self.purpose.clone(),
             signature_profile: self.signature_profile.clone(),
-            serves: self.serves,
-            serves_since: self.serves_since,
+            // Inherited once the rotation executes: until then it may still be settled.
+            serves: None,
+            serves_since: None,
             state: KeyState::Creating,
             threshold: rotate.threshold,
             participants: rotate.participants.clone(),
@@ -268,7 +269,12 @@ pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
         }
         Intent::Rotate(rotate) => {
             let new = subject.as_ref().and_then(|subject| subject.successor(operation, rotate));
-            let successor = made(successor, new, operation, change);
+            let mut successor = made(successor, new, operation, change);
+            if let (Change::Executed { .. }, Some(key), Some(old)) = (change, &mut successor, &subject)
+                && key.created_by == operation.id
+            {
+                (key.serves, key.serves_since) = (old.serves, old.serves_since);
+            }
             Keys { subject: held(subject, operation, change), successor }
         }
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_) => {
@@ -297,12 +303,7 @@ fn made(
 ) -> Option<CustodyKey> {
     if !matches!(change, Change::Submitted(_)) {
         let is_ours = |key: &CustodyKey| key.created_by == operation.id && key.state == KeyState::Creating;
-        let inherits = |key| match new {
-            // What a rotated key serves may have been settled since the submission.
-            Some(CustodyKey { serves, serves_since, .. }) => CustodyKey { serves, serves_since, ..key },
-            None => key,
-        };
-        return key.map(|key| if is_ours(&key) { moved(inherits(key), operation, change) } else { key });
+        return key.map(|key| if is_ours(&key) { moved(key, operation, change) } else { key });
     }
     match (key, new) {
         (None, new) => new,

@@ -1,5 +1,6 @@
 //! Why a use case did not do what was asked.
 
+use crate::ports::{Damage, ReadError};
 use crate::rate::Budget;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::operation::Refusal;
@@ -102,6 +103,9 @@ pub enum EngineError {
     /// A dependency did not answer.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+    /// A stored record is not what its events make it: nothing is done with it.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
     /// We are wrong.
     #[error("internal error: {0}")]
     Internal(String),
@@ -114,6 +118,15 @@ impl EngineError {
 
     pub(crate) const fn previews_limited(budget: Budget) -> Self {
         Self::RateLimited { of: "previews", budget }
+    }
+}
+
+impl From<ReadError> for EngineError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Unavailable(why) => Self::Unavailable(why),
+            ReadError::Damaged(damage) => Self::Damaged(damage),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Inner, Visibility};
 use crate::error::EngineError;
-use crate::ports::Record;
+use crate::ports::{ReadError, Record};
 use gateway_domain::binding::TENANT_DEFAULT;
 use gateway_domain::ids::{KeyRef, OperationId, Tenant};
 use gateway_domain::intent;
@@ -60,7 +60,12 @@ impl Engine {
         let next = places.last().filter(|_| has_more).map(|(place, _)| *place);
         let mut records = Vec::with_capacity(places.len());
         for (_, id) in places {
-            records.extend(self.0.ports.reads.operation_find(id, &target.visibility).await?);
+            match self.0.ports.reads.operation_find(id, &target.visibility).await {
+                Ok(record) => records.extend(record),
+                // Asked for by its id it answers with an error, and readiness names it; the others are sound.
+                Err(ReadError::Damaged(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(KeyOperations { key, records, next })
     }

@@ -18,6 +18,7 @@ use gateway_domain::policy::{self, Facts, Spent};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
+use std::fmt;
 
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
@@ -146,6 +147,45 @@ pub trait CommitOperations: Send + Sync {
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
 }
 
+/// What a stored record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// An operation.
+    Operation(OperationId),
+    /// A custody key.
+    Key(KeyId),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation(id) => write!(f, "operation `{id}`"),
+            Self::Key(id) => write!(f, "key `{id}`"),
+        }
+    }
+}
+
+/// A stored record that is not what its events make it: changed by something else than the gateway.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the record of {subject} is damaged: {detail}")]
+pub struct Damage {
+    /// What it is about. Nothing is done with it until its record is sound again.
+    pub subject: Subject,
+    /// For operators: table, row and what is wrong there.
+    pub detail: String,
+}
+
+/// Why a record could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The store has it, and it cannot be trusted.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+}
+
 /// Who holds the shares of a key, and how many of them it takes to sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyQuorum {
@@ -155,7 +195,7 @@ pub struct KeyQuorum {
     pub threshold: Threshold,
 }
 
-/// Reads what is durable.
+/// Reads what is durable. An operation or a key is handed out only as its events make it.
 #[async_trait]
 pub trait ReadOperations: Send + Sync {
     /// The operation, unless it is not this caller's to see: then it is as unknown as one that never was. What a caller
@@ -164,10 +204,10 @@ pub trait ReadOperations: Send + Sync {
         &self,
         id: OperationId,
         visibility: &Visibility,
-    ) -> Result<Option<Record>, Unavailable>;
+    ) -> Result<Option<Record>, ReadError>;
 
     /// The operation, whoever's it is: for the gateway's own work.
-    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable>;
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError>;
 
     /// Its events as the chain has them, oldest first.
     async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable>;
@@ -195,7 +235,7 @@ pub trait ReadOperations: Send + Sync {
     async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable>;
 
     /// The key.
-    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable>;
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError>;
 
     /// What keys that sign need of their nodes: each combination once, however many keys have it, at most `n_max`.
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable>;
@@ -203,6 +243,9 @@ pub trait ReadOperations: Send + Sync {
     /// What was admitted in the last hour and day before `now`, and did not fail since, from this payment's account and to
     /// its recipient, in its currency. A payment whose own admission is decided is in it.
     async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable>;
+
+    /// The records that were found damaged when they were last read, at most some of them.
+    fn damage(&self) -> Vec<Damage>;
 
     /// Whether the store answers.
     async fn ping(&self) -> Result<(), Unavailable>;

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Dependency, Unavailable};
-use crate::ports::{Answering, KeyQuorum, PolicyHealth};
+use crate::ports::{Answering, Damage, KeyQuorum, PolicyHealth};
 use gateway_domain::roster::THRESHOLD_MIN;
 use gateway_domain::time::EpochMs;
 use std::time::Duration;
@@ -24,6 +24,8 @@ const KEY_QUORUMS_MAX: u32 = 256;
 pub struct Readiness {
     /// Reads.
     pub store: Result<(), Unavailable>,
+    /// Operations and keys whose records are not what their events make them.
+    pub records: Vec<Damage>,
     /// Commits, and with them the log of all events.
     pub audit_append: Result<(), Unavailable>,
     /// The bundles.
@@ -37,8 +39,9 @@ pub struct Readiness {
 impl Readiness {
     /// Whether all of it is as it should be.
     #[must_use]
-    pub const fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.store.is_ok()
+            && self.records.is_empty()
             && self.audit_append.is_ok()
             && self.policy.fault.is_none()
             && self.authority.is_ok()
@@ -72,7 +75,8 @@ impl Engine {
         // A store that does not say which keys there are has its own check.
         let key_quorums = key_quorums.unwrap_or_default();
         let nodes = nodes.and_then(|nodes| enough(nodes, &key_quorums));
-        Readiness { store, audit_append, policy, authority, nodes }
+        let records = ports.reads.damage();
+        Readiness { store, records, audit_append, policy, authority, nodes }
     }
 
     async fn once_a_second<T: Clone>(

@@ -267,6 +267,7 @@ pub fn options(settings: &Settings) -> Options {
             UnknownFields::Warn
         },
         signature_profiles: settings.signature_profile_aliases.clone(),
+        exceptions: settings.production_exceptions.iter().map(|exception| exception.as_str()).collect(),
         keys_serve: match settings.profile {
             Profile::Development => None,
             Profile::Production => Some(KeyUse::AssetActions),

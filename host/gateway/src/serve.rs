@@ -26,6 +26,9 @@ use tokio::time::MissedTickBehavior;
 /// [`StartError`] when something could not be had; nothing is left half-started.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
+    for exception in &settings.production_exceptions {
+        tracing::warn!(exception = exception.as_str(), "production does without a defence");
+    }
     let policy = compose::open_policy(settings)?;
     let tls = settings.transport.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);

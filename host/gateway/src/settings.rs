@@ -2,6 +2,7 @@
 
 mod approvals;
 mod auth;
+mod exceptions;
 mod parse;
 mod sources;
 mod table;
@@ -9,6 +10,7 @@ mod transport;
 
 pub use approvals::SignedApprovals;
 pub use auth::{Auth, ClientSecretSource, IssuerKeys};
+pub use exceptions::Exception;
 pub use parse::{LogFormat, NodeKey, Profile, Settings};
 pub use sources::{Resolved, Secret, Source, resolve};
 pub use table::{SETTINGS, Setting};

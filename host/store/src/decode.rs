@@ -5,34 +5,12 @@ use crate::encode::{self, FORMAT};
 use crate::error::{failed, unavailable};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
-use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::Operation;
 use gateway_domain::redaction::Salt;
 use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activation, ActivationKind, KeyQuorum, Record};
+use gateway_engine::ports::{Activation, ActivationKind, KeyQuorum};
 use std::fmt::Display;
-
-/// An operation's row, in the order of its columns.
-pub(crate) type StoredOperation = (i64, Vec<u8>, Vec<u8>, String);
-
-/// A key's row: format, revision, body.
-pub(crate) type StoredKey = (i64, i64, String);
-
-pub(crate) fn operation(id: OperationId, row: StoredOperation) -> Result<Record, Unavailable> {
-    let (format, record_root, ledger_root, body) = row;
-    let what = format!("operation `{id}`");
-    let operation: Operation = parsed(&what, format, || serde_json::from_str(&body))?;
-    if operation.id != id {
-        return Err(unavailable(format_args!("{what} is stored under another's name")));
-    }
-    Ok(Record {
-        operation,
-        record_root: hex32(&what, &record_root)?,
-        ledger_root: hex32(&what, &ledger_root)?,
-    })
-}
 
 /// An event's row, in the order of its columns.
 pub(crate) type StoredEvent = (i64, Vec<u8>, Vec<u8>, String);
@@ -44,17 +22,6 @@ pub(crate) fn event(id: OperationId, row: StoredEvent) -> Result<ChainedEvent, U
     let salt =
         salt.try_into().map_err(|_| unavailable(format_args!("{what} has a salt that is not 32 bytes")))?;
     Ok(ChainedEvent { event, salt: Salt::new(salt), hash: hex32(&what, &hash)? })
-}
-
-pub(crate) fn key(id: KeyId, row: StoredKey) -> Result<CustodyKey, Unavailable> {
-    let (format, revision, body) = row;
-    let what = format!("key `{id}`");
-    let key: CustodyKey = parsed(&what, format, || serde_json::from_str(&body))?;
-    // The revision of the body is what the engine names when it writes; the column is what it is compared with.
-    if key.key_id != id || i64::try_from(key.revision) != Ok(revision) {
-        return Err(unavailable(format_args!("{what} does not agree with its row")));
-    }
-    Ok(key)
 }
 
 /// `<threshold> <participants as JSON>`, as the column has it.

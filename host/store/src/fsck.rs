@@ -8,14 +8,12 @@
 //! Whoever can write the database can write all of it anew so that it agrees with itself. That shows only when the log is
 //! compared with a root that was kept elsewhere: [`Checked::head`].
 
-mod chain;
 mod claims;
 mod decisions;
 mod file;
-mod keys;
-mod operations;
+pub(crate) mod keys;
+pub(crate) mod operations;
 mod policies;
-mod row;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -27,7 +25,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::KeptBundle;
 use std::fmt;
 
-pub(crate) use row::{Cell, Row};
+use crate::row::{Cell, Row};
 
 /// Rows read in one statement.
 const PAGE: i64 = 256;
@@ -191,7 +189,7 @@ pub(crate) struct Check<'a> {
 
 impl Check<'_> {
     fn finding(&mut self, table: &str, row: impl Into<String>, what: impl Into<String>) {
-        (self.found)(Finding { table: table.to_owned(), row: row.into(), what: what.into() });
+        crate::history::finding(self.found, table, row, what);
     }
 
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Stop> {

@@ -22,8 +22,10 @@ mod decode;
 mod encode;
 mod error;
 mod fsck;
+mod history;
 mod ledger;
 mod recent;
+mod row;
 mod sqlite;
 mod store;
 

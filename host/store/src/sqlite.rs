@@ -1,6 +1,7 @@
 //! SQLite: one file, one writer that commits whatever waits together, readers beside it.
 
 mod budgets;
+mod checked;
 mod commit;
 mod decision;
 mod decisions;
@@ -18,6 +19,7 @@ use crate::encode;
 use crate::error::failed;
 use crate::recent::Recent;
 use crate::store::Counters;
+use checked::Damaged;
 use commit::{ChargedCommitJob, CommitJob};
 use decision::{ChargedDecisionJob, DecisionJob};
 pub(crate) use decisions::SqliteReader;
@@ -76,6 +78,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "admission_budgets",
         sql: include_str!("../migrations/sqlite/0009_admission_budgets.sql"),
     },
+    Migration {
+        version: 10,
+        name: "logged_activations",
+        sql: include_str!("../migrations/sqlite/0010_logged_activations.sql"),
+    },
 ];
 
 /// The index of a table's next row. Of two jobs the later sees what the earlier wrote: there is one writer.
@@ -92,6 +99,7 @@ pub(crate) struct Sqlite {
     n_statements: Arc<AtomicU64>,
     operations: Recent<OperationId, Record>,
     keys: Recent<KeyId, Option<CustodyKey>>,
+    damaged: Damaged,
 }
 
 impl Sqlite {
@@ -103,6 +111,7 @@ impl Sqlite {
             n_statements: Arc::default(),
             operations: Recent::new(),
             keys: Recent::new(),
+            damaged: Damaged::default(),
         })
     }
 

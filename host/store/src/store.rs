@@ -10,9 +10,9 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Activated, Activation, Charged, Commit, CommitOperations, Committed, DecisionRecord, KeepPolicies,
-    KeptBundle, KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadLog, ReadOperations,
-    Record,
+    Activated, Activation, Charged, Commit, CommitOperations, Committed, Damage, DecisionRecord,
+    KeepPolicies, KeptBundle, KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadError,
+    ReadLog, ReadOperations, Record,
 };
 use gateway_engine::{Charge, Unavailable, Visibility};
 
@@ -158,13 +158,13 @@ impl ReadOperations for Store {
         &self,
         id: OperationId,
         visibility: &Visibility,
-    ) -> Result<Option<Record>, Unavailable> {
+    ) -> Result<Option<Record>, ReadError> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.operation_find(id, visibility).await,
         }
     }
 
-    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.operation_load(id).await,
         }
@@ -209,7 +209,7 @@ impl ReadOperations for Store {
         }
     }
 
-    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.key_load(id).await,
         }
@@ -224,6 +224,12 @@ impl ReadOperations for Store {
     async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.spent(tenant, payment, now).await,
+        }
+    }
+
+    fn damage(&self) -> Vec<Damage> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.damage(),
         }
     }
 

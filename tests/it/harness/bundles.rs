@@ -106,6 +106,12 @@ impl Site {
         self.with_settings(given, |folder, given| Process::start(folder, failpoint, given))
     }
 
+    /// The one line of a start that must be refused.
+    #[track_caller]
+    pub(crate) fn refused(&self) -> String {
+        self.with_settings(&[], Process::refused)
+    }
+
     /// Another command of the same binary, on the same data.
     pub(crate) fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
         self.with_settings(&[], |folder, given| tool(folder, given, arguments))

@@ -7,7 +7,7 @@ use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{KeyQuorum, ReadOperations, Record};
+use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
 use gateway_store::Store;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ pub(crate) struct Overtaken {
 
 #[async_trait]
 impl ReadOperations for Overtaken {
-    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         let key = self.store.key_load(id).await;
         let held_up = self.next.lock().unwrap().take();
         if let Some(HeldUp { has_read, goes_on }) = held_up {
@@ -40,11 +40,11 @@ impl ReadOperations for Overtaken {
         &self,
         id: OperationId,
         visibility: &Visibility,
-    ) -> Result<Option<Record>, Unavailable> {
+    ) -> Result<Option<Record>, ReadError> {
         self.store.operation_find(id, visibility).await
     }
 
-    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
         self.store.operation_load(id).await
     }
 
@@ -83,6 +83,10 @@ impl ReadOperations for Overtaken {
 
     async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
         self.store.spent(tenant, payment, now).await
+    }
+
+    fn damage(&self) -> Vec<Damage> {
+        self.store.damage()
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {

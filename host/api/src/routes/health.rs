@@ -26,7 +26,7 @@ pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>)
     let (readiness, authentication) = tokio::join!(app.engine().readiness(), app.authenticator().check());
     let is_ready = readiness.is_ready() && authentication.is_ok();
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(ReadinessView::new(readiness, authentication)))
+    (status, Json(ReadinessView::new(readiness, authentication, app.options().exceptions.clone())))
 }
 
 /// Counters for Prometheus, in its text format.

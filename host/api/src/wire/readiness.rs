@@ -2,9 +2,13 @@
 
 use super::bundles::RefusedOfferView;
 use gateway_domain::ids::Hex32;
+use gateway_engine::ports::Damage;
 use gateway_engine::{Readiness, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+/// Damaged records that are named: the others are counted.
+const DAMAGED_NAMED_MAX: usize = 8;
 
 /// Answer of `GET /readyz`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -13,6 +17,9 @@ pub struct ReadinessView {
     pub status: &'static str,
     /// Each part by name.
     pub checks: ReadinessChecks,
+    /// The defences that this production deployment does without, as its operator asked: `unsigned_approvals`,
+    /// `embedded_nodes`, `embedded_authority`. None of them makes it less ready.
+    pub exceptions: Vec<&'static str>,
 }
 
 /// What each part says.
@@ -20,6 +27,8 @@ pub struct ReadinessView {
 pub struct ReadinessChecks {
     /// The store can be read.
     pub store: CheckView,
+    /// No operation and no key was found whose record is not what its events make it; those that were are frozen.
+    pub records: CheckView,
     /// The store, and with it the log of all events, can be written: tried, not assumed.
     pub audit_append: CheckView,
     /// A bundle judges.
@@ -77,7 +86,11 @@ pub struct NodesCheckView {
 impl ReadinessView {
     /// What every part says.
     #[must_use]
-    pub fn new(readiness: Readiness, authentication: Result<(), &'static str>) -> Self {
+    pub fn new(
+        readiness: Readiness,
+        authentication: Result<(), &'static str>,
+        exceptions: Vec<&'static str>,
+    ) -> Self {
         let is_ready = readiness.is_ready() && authentication.is_ok();
         let status = if is_ready { "ready" } else { "not_ready" };
         let policy = readiness.policy;
@@ -87,6 +100,7 @@ impl ReadinessView {
             status,
             checks: ReadinessChecks {
                 store: readiness.store.into(),
+                records: damaged(&readiness.records),
                 audit_append: readiness.audit_append.into(),
                 policy: PolicyCheckView {
                     status: word(policy.fault.is_none()),
@@ -106,8 +120,23 @@ impl ReadinessView {
                     detail: authentication.err().map(str::to_owned),
                 },
             },
+            exceptions,
         }
     }
+}
+
+/// Names some of them.
+fn damaged(records: &[Damage]) -> CheckView {
+    let named =
+        records.iter().take(DAMAGED_NAMED_MAX).map(|damage| format!("{}: {}", damage.subject, damage.detail));
+    let named = named.collect::<Vec<_>>().join("; ");
+    let more = match records.len().saturating_sub(DAMAGED_NAMED_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let detail =
+        (!records.is_empty()).then(|| format!("{named}{more}; `operation-gateway ledger fsck` checks all"));
+    CheckView { status: word(records.is_empty()), detail }
 }
 
 impl From<Result<(), Unavailable>> for CheckView {

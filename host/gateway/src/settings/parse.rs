@@ -2,11 +2,13 @@
 
 use super::approvals::SignedApprovals;
 use super::auth::Auth;
+use super::exceptions::Exception;
 use super::sources::Resolved;
 use super::transport::Transport;
 use gateway_api::state::ProfileAliases;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -69,6 +71,7 @@ pub struct Settings {
     pub tenant_required: bool,
     pub required_approvals: u32,
     pub signed_approvals: SignedApprovals,
+    pub production_exceptions: BTreeSet<Exception>,
     pub permitted_recipients: String,
     pub separation_of_duties: bool,
     pub auto_provision_keys: bool,
@@ -142,6 +145,7 @@ impl Reader<'_> {
             tenant_required: self.flag("tenant_required"),
             required_approvals: self.value("required_approvals", "a whole number", 0),
             signed_approvals: self.signed_approvals(),
+            production_exceptions: self.exceptions(),
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
             separation_of_duties: self.flag("separation_of_duties"),
             auto_provision_keys: self.flag("auto_provision_keys"),
@@ -173,6 +177,7 @@ impl Reader<'_> {
     /// What is fine alone and wrong together.
     fn check(&mut self, settings: &Settings) {
         self.check_transport(settings);
+        self.check_exceptions(settings);
         if settings.profile == Profile::Production {
             if self.resolved.text("auth_mode") == "bypass" {
                 self.fault("auth_mode", "must not be `bypass` in production");

@@ -243,6 +243,12 @@ pub const SETTINGS: &[Setting] = &[
         "FILE",
         "Registry of the approvers' public keys; read at start and on SIGHUP, and empty while signed_approvals is off",
     ),
+    both(
+        "production_exceptions",
+        "",
+        "NAME,...",
+        "What production does without: unsigned_approvals, embedded_nodes, embedded_authority; each is in /readyz and the log",
+    ),
     each("permitted_recipients", "*", Some(""), "ACCOUNT,...", "Accounts that may be paid; * is any"),
     each(
         "separation_of_duties",

@@ -28,7 +28,7 @@ fn activation(sequence: u64, byte: u8) -> Activation {
     }
 }
 
-async fn activate(store: &impl KeepPolicies, sequence: u64, byte: u8) -> Activated {
+pub(crate) async fn activate(store: &impl KeepPolicies, sequence: u64, byte: u8) -> Activated {
     store.activation_append(activation(sequence, byte), bundle(byte)).await.unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! Idempotency claims and the keys' lists of operations, row by row: each must follow from an operation that is there.
 
-use super::row::{Expected, is};
 use super::{Cell, Check, Row, Stop};
 use crate::encode::{claim_row, family, operation_of};
+use crate::row::{Expected, is};
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family};
 use gateway_domain::operation::Operation;

@@ -1,8 +1,8 @@
 //! Policy decisions that follow from no event: each row has a hash of itself, and `sqlite_sequence` counts them.
 
-use super::row::{Columns, is};
 use super::{Cell, Check, Row, Stop};
 use crate::encode::{AskedRow, FORMAT, decision, preview, row_hash};
+use crate::row::{Columns, is};
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;

@@ -1,11 +1,12 @@
 //! Custody keys: every event that may change one, in the order of the log, and what they leave.
 
 use super::operations::Moves;
-use super::row::{Expected, is};
-use super::{Cell, Check, Row, Stop};
+use super::{Check, Stop};
 use crate::encode::{FORMAT, KeyRow, key_row};
+use crate::history::KeyFold;
+use crate::row::{Cell, Expected, Row, is};
 use gateway_domain::ids::{Hex32, KeyId};
-use gateway_domain::key::{self, CustodyKey, Keys};
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_engine::ports::KeyChange;
 use std::collections::BTreeMap;
@@ -17,16 +18,9 @@ const FIRST: &str = "SELECT body FROM events WHERE operation_id = ?1 AND seq = 1
 const KEYS: &str = "SELECT * FROM custody_keys WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
 const PLACES_PER_READ: usize = 256;
 
-#[derive(Default)]
-struct Fold {
-    keys: BTreeMap<KeyId, CustodyKey>,
-    /// Operations that may still change a key, as they were submitted: what a key takes from one never changes.
-    open: BTreeMap<Hex32, Operation>,
-}
-
 impl Check<'_> {
     pub(super) async fn keys(&mut self, Moves(places): Moves) -> Result<(), Stop> {
-        let mut fold = Fold::default();
+        let mut fold = KeyFold::default();
         for places in places.chunks(PLACES_PER_READ) {
             let listed: Vec<_> = places.iter().map(ToString::to_string).collect();
             let listed = format!("[{}]", listed.join(","));
@@ -38,27 +32,21 @@ impl Check<'_> {
         self.compare_keys(fold.keys).await
     }
 
-    async fn fold(&mut self, row: &Row, fold: &mut Fold) -> Result<(), Stop> {
+    async fn fold(&mut self, row: &Row, fold: &mut KeyFold) -> Result<(), Stop> {
         // What can not be read was found in its chain, whose operation has no moves then.
         let Some((event, id)) = event(row).zip(row.hash("operation_id")) else { return Ok(()) };
         let Some(operation) = self.submitted(id, &event, fold).await? else { return Ok(()) };
-        let key_of = |id| fold.keys.get(&id).cloned();
-        let subject = key_of(operation.key.key_id);
-        let successor = operation.successor.as_ref().and_then(|slot| key_of(slot.key_id));
-        let after = key::after(Keys { subject, successor }, &operation, &event.change);
-        for key in [after.subject, after.successor].into_iter().flatten() {
-            fold.keys.insert(key.key_id, key);
-        }
-        if matches!(event.change, Change::Executed { .. } | Change::Failed { .. }) {
-            fold.open.remove(&id);
-        } else {
-            fold.open.insert(id, operation);
-        }
+        fold.apply(operation, &event);
         Ok(())
     }
 
-    async fn submitted(&mut self, id: Hex32, event: &Event, fold: &Fold) -> Result<Option<Operation>, Stop> {
-        if let Some(operation) = fold.open.get(&id) {
+    async fn submitted(
+        &mut self,
+        id: Hex32,
+        event: &Event,
+        fold: &KeyFold,
+    ) -> Result<Option<Operation>, Stop> {
+        if let Some(operation) = fold.open(id) {
             return Ok(Some(operation.clone()));
         }
         if matches!(event.change, Change::Submitted(_)) {
@@ -104,7 +92,7 @@ fn event(row: &Row) -> Option<Event> {
     row.text("body").and_then(|body| serde_json::from_str(body).ok())
 }
 
-fn columns(row: &KeyRow) -> [(&'static str, Expected); 8] {
+pub(crate) fn columns(row: &KeyRow) -> [(&'static str, Expected); 8] {
     [
         ("key_id", is(row.id.0)),
         ("tenant", is(row.tenant.as_str())),

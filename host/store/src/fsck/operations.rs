@@ -1,10 +1,13 @@
 //! Operation by operation: its events, and every row that follows from them alone.
 
-use super::chain::{EVENTS, History, Told};
-use super::row::{Expected, is};
-use super::{Cell, Check, Row, Stop};
+use super::{Check, Stop};
 use crate::encode::{FORMAT, OperationRow, Spending, SpendingRow, operation_of, operation_row, spending};
+use crate::history::{self, EVENTS, History, Told};
+use crate::row::{Cell, Expected, Row, is};
+use gateway_domain::ids::KeyId;
 use gateway_domain::intent::OperationType;
+use gateway_domain::operation::Change;
+use std::collections::BTreeMap;
 
 /// Whatever names an operation, by id: indexes merge them without a sort.
 const IDS: &str = "SELECT operation_id FROM operations WHERE operation_id > ?1
@@ -15,30 +18,40 @@ const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = ?1";
 const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = ?1";
 const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = ?1 AND ledger_index = ?2";
 
-/// Places in the log of all events of operations that may change a key, ascending.
+/// Places in the log of the events that may change a key, ascending: of operations that change keys, and of each key the first
+/// signature that was decided.
 #[derive(Default)]
 pub(super) struct Moves(pub(super) Vec<i64>);
 
+/// The first decision to sign with each key, by its place.
+type FirstSigned = BTreeMap<KeyId, i64>;
+
 impl Check<'_> {
     pub(super) async fn operations(&mut self) -> Result<Moves, Stop> {
-        let mut moves = Moves::default();
+        let (mut moves, mut signed) = (Moves::default(), FirstSigned::new());
         let mut after = Cell::Blob(Vec::new());
         loop {
             let ids = self.rows(IDS, &[after.clone(), super::PAGE.into()]).await?;
             let Some(last) = ids.last() else { break };
             after = last.cell("operation_id").clone();
             for id in &ids {
-                self.operation(id.cell("operation_id"), &mut moves).await?;
+                self.operation(id.cell("operation_id"), &mut moves, &mut signed).await?;
             }
         }
+        moves.0.extend(signed.into_values());
         moves.0.sort_unstable();
         Ok(moves)
     }
 
-    async fn operation(&mut self, id: &Cell, moves: &mut Moves) -> Result<(), Stop> {
+    async fn operation(
+        &mut self,
+        id: &Cell,
+        moves: &mut Moves,
+        signed: &mut FirstSigned,
+    ) -> Result<(), Stop> {
         self.checked.n_operations = self.checked.n_operations.saturating_add(1);
         let events = self.rows(EVENTS, std::slice::from_ref(id)).await?;
-        let told = self.chain(&id.to_string(), &events);
+        let told = history::told(&id.to_string(), &events, self.found);
         let stored = self.rows(OPERATION, std::slice::from_ref(id)).await?;
         let name = format!("operation_id {id}");
         match (stored.first(), events.is_empty()) {
@@ -53,6 +66,9 @@ impl Check<'_> {
         let Some(history) = &told.history else { return Ok(()) };
         if history.commit.operation.intent.operation_type() != OperationType::Sign {
             moves.0.extend(&told.ledger_indexes);
+        } else if let Some(place) = decided_at(history, &told.ledger_indexes) {
+            let first = signed.entry(history.commit.operation.key.key_id).or_insert(place);
+            *first = place.min(*first);
         }
         self.listed(id, history, told.ledger_indexes.first().copied()).await
     }
@@ -60,7 +76,7 @@ impl Check<'_> {
     fn compare_operation(&mut self, id: &Cell, stored: &Row, told: &Told) {
         let revision = stored.integer("revision").unwrap_or_default();
         if revision > told.seq {
-            self.missing(&id.to_string(), told.seq.saturating_add(1), revision);
+            history::missing(self.found, &id.to_string(), told.seq.saturating_add(1), revision);
         }
         let Some(History { commit, record_root }) = &told.history else { return };
         match operation_row(commit, 0, *record_root) {
@@ -114,7 +130,14 @@ impl Check<'_> {
     }
 }
 
-fn operation_columns(row: &OperationRow) -> [(&'static str, Expected); 14] {
+/// Where the decision to sign is in the log.
+fn decided_at(history: &History, ledger_indexes: &[i64]) -> Option<i64> {
+    let is_decision = |change: &Change| matches!(change, Change::DecisionSigned { .. });
+    let at = history.commit.events.iter().position(|event| is_decision(&event.change))?;
+    ledger_indexes.get(at).copied()
+}
+
+pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected); 14] {
     [
         ("operation_id", is(row.id.0)),
         ("tenant", is(row.tenant.as_str())),

@@ -1,10 +1,10 @@
 //! Bundles that were active, and the activations: rows that carry hashes of themselves.
 
 use super::decisions::COUNTED;
-use super::row::{Columns, Expected, is};
 use super::{Cell, Check, Row, Stop};
 use crate::decode;
 use crate::encode::policies::{activation, file_hash, rows_hash};
+use crate::row::{Columns, Expected, is};
 use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::KeptBundle;
@@ -130,5 +130,8 @@ fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
         ("signers", is(expected.signers.as_str())),
         ("reason", is(expected.reason.as_str())),
         ("row_hash", row_hash),
+        // Follow from all entries of the log: `Check::tree`.
+        ("ledger_index", Expected::CheckedElsewhere),
+        ("ledger_root", Expected::CheckedElsewhere),
     ])
 }

@@ -1,20 +1,23 @@
-//! The log of all events: its leaves without gaps, every inner node, and the root that each operation has of it.
+//! The log: its leaves without gaps, every inner node, and the root that each operation and each activation has of it.
 //!
 //! A node is compared with what its stored children make, so that one wrong hash is not told again for everything above
 //! it; where none differs, each is what the leaves make.
 
-use super::{Cell, Check, Head, Row, Stop};
+use super::{Check, Head, Stop};
+use crate::row::{Cell, Row};
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use std::collections::BTreeMap;
 
-/// The `ledger_root` of an operation stands beside its last event.
+/// The `ledger_root` of an operation stands beside its last event, that of an activation in its own row.
 const LEAVES: &str =
-    "SELECT ledger_index, event_hash, operations.operation_id AS last_of, ledger_root FROM events
+    "SELECT ledger_index, event_hash AS hash, operations.operation_id AS last_of, NULL AS sequence, ledger_root FROM events
     LEFT JOIN operations ON operations.operation_id = events.operation_id AND NOT EXISTS (
         SELECT 1 FROM events AS later
         WHERE later.operation_id = events.operation_id AND later.seq > events.seq)
-    WHERE ledger_index >= ?1 ORDER BY ledger_index LIMIT ?2";
+    WHERE ledger_index >= ?1 UNION ALL
+    SELECT ledger_index, row_hash, NULL, sequence, ledger_root FROM policy_activations WHERE ledger_index >= ?1
+    ORDER BY ledger_index LIMIT ?2";
 const NODES: &str =
     "SELECT level, position, hash FROM ledger_nodes WHERE level = ?1 AND position >= ?2 AND position < ?3";
 /// What no log of so many leaves has; numbers beyond 62 bits are no positions.
@@ -50,7 +53,8 @@ impl Check<'_> {
             let leaves = self.rows(LEAVES, &[from.into(), super::PAGE.into()]).await?;
             let Some(last) = leaves.last().and_then(|row| row.integer("ledger_index")) else { break };
             from = last.saturating_add(1);
-            self.checked.n_events = self.checked.n_events.saturating_add(leaves.len() as u64);
+            let n_events = leaves.iter().filter(|leaf| *leaf.cell("sequence") == Cell::Null).count();
+            self.checked.n_events = self.checked.n_events.saturating_add(n_events as u64);
             if !self.page(&mut log, &leaves, last).await? {
                 return Ok(());
             }
@@ -66,14 +70,18 @@ impl Check<'_> {
         self.load(log, last).await?;
         for leaf in leaves {
             let index = leaf.integer("ledger_index").unwrap_or_default();
+            if index < log.n_leaves && index >= 0 {
+                self.finding(table(leaf), leaf.named(&["ledger_index"]), "another entry has this place too");
+                continue;
+            }
             if index < 0 {
-                self.finding("events", leaf.named(&["ledger_index"]), "places begin at 0");
+                self.finding(table(leaf), leaf.named(&["ledger_index"]), "places begin at 0");
                 continue;
             }
             if !self.gap(log, index) {
                 return Ok(false);
             }
-            self.append(log, leaf.hash("event_hash").map(leaf_hash));
+            self.append(log, leaf.hash("hash").map(leaf_hash));
             self.compare_root(log, leaf);
         }
         Ok(true)
@@ -153,10 +161,17 @@ impl Check<'_> {
 
     fn compare_root(&mut self, log: &Log, leaf: &Row) {
         let Some(root) = log.root() else { return };
-        let last_of = leaf.cell("last_of");
-        if *last_of != Cell::Null && leaf.hash("ledger_root") != Some(root) {
+        let (last_of, sequence) = (leaf.cell("last_of"), leaf.cell("sequence"));
+        let is_beside = *last_of != Cell::Null || *sequence != Cell::Null;
+        if !is_beside || leaf.hash("ledger_root") == Some(root) {
+            return;
+        }
+        if *sequence == Cell::Null {
             let what = "`ledger_root` is not the root right after its last event";
             self.finding("operations", format!("operation_id {last_of}"), what);
+        } else {
+            let what = "`ledger_root` is not the root right after it, or `ledger_index` not its place";
+            self.finding("policy_activations", format!("sequence {sequence}"), what);
         }
     }
 
@@ -172,4 +187,9 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// The table that a leaf is in.
+fn table(leaf: &Row) -> &'static str {
+    if *leaf.cell("sequence") == Cell::Null { "events" } else { "policy_activations" }
 }

@@ -7,6 +7,7 @@
 
 use crate::error::{failed, unavailable};
 use crate::sqlite::Sqlite;
+use crate::sqlite::right_edge::LAST;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
     Place, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
@@ -16,15 +17,15 @@ use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-const LAST: &str = "SELECT ledger_index, (SELECT ledger_root FROM operations AS of_it
-    WHERE of_it.operation_id = events.operation_id) FROM events ORDER BY ledger_index DESC LIMIT 1";
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = ?1 AND seq = ?2";
 /// `?1` is a JSON array of inner nodes, `?2` one of leaves. A node is one number, its level above the 57 bits of its
 /// position: to take a pair apart costs more than to find the row. No log has 2^57 events.
 pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS node
     CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
     UNION ALL SELECT 0, ledger_index, event_hash FROM json_each(?2) AS leaf
-    CROSS JOIN events ON ledger_index = leaf.value";
+    CROSS JOIN events ON ledger_index = leaf.value
+    UNION ALL SELECT 0, ledger_index, row_hash FROM json_each(?2) AS leaf
+    CROSS JOIN policy_activations ON ledger_index = leaf.value";
 
 impl Sqlite {
     pub(crate) async fn log_head(&self) -> Result<LogHead, Unavailable> {
@@ -81,13 +82,13 @@ impl Sqlite {
         Ok(Some(LogConsistency { first, second, hashes }))
     }
 
-    /// The log as the row of its last event's operation has it. That event is the last of its operation too.
+    /// The log as it stands beside its last entry.
     async fn last_head(&self) -> Result<LogHead, Unavailable> {
         let query = sqlx::query_as::<_, (i64, Option<Vec<u8>>)>(LAST);
         let row = query.fetch_optional(self.database.reader()).await;
         let row = row.map_err(|error| failed("the head of the log could not be read", &error))?;
         let Some((index, root)) = row else { return Ok(LogHead { size: 0, root: empty_root() }) };
-        let root = root.as_deref().and_then(hash).ok_or_else(|| damaged("its last event has no root"))?;
+        let root = root.as_deref().and_then(hash).ok_or_else(|| damaged("its last entry has no root"))?;
         Ok(LogHead { size: index.unsigned_abs().saturating_add(1), root })
     }
 }

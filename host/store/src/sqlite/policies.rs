@@ -4,6 +4,7 @@
 use crate::decode::{self, StoredActivation};
 use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
 use crate::error::failed;
+use crate::ledger::append;
 use crate::sqlite::Sqlite;
 use crate::sqlite::right_edge::RightEdge;
 use gateway_domain::ids::Hex32;
@@ -37,7 +38,7 @@ impl Job for ActivationJob {
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
-        _edge: &mut RightEdge,
+        edge: &mut RightEdge,
     ) -> Result<Activated, sqlx::Error> {
         let mark: Option<(i64, Vec<u8>, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +46,7 @@ impl Job for ActivationJob {
         let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
         else {
             self.keep_bundle(conn).await?;
-            self.append(conn, previous).await?;
+            self.append(conn, edge, previous).await?;
             return Ok(Activated::Recorded);
         };
         if hash == self.bundle.bundle_hash.as_bytes() {
@@ -78,17 +79,34 @@ impl ActivationJob {
         Ok(())
     }
 
-    async fn append(&self, conn: &mut SqliteConnection, previous: Hex32) -> Result<(), sqlx::Error> {
+    /// The activation, as the log's next entry.
+    async fn append(
+        &self,
+        conn: &mut SqliteConnection,
+        edge: &mut RightEdge,
+        previous: Hex32,
+    ) -> Result<(), sqlx::Error> {
         let row = &self.activation;
         let row_hash = row.hash(previous).map_err(|error| sqlx::Error::Encode(error.into()))?;
-        let sql =
-            "INSERT INTO policy_activations (sequence, at_ms, bundle_hash, kind, signers, reason, row_hash)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let appended = append(&edge.frontier, [row_hash].into_iter());
+        let sql = "INSERT INTO policy_activations
+             (sequence, at_ms, bundle_hash, kind, signers, reason, row_hash, ledger_index, ledger_root)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         let insert = sqlx::query(sql).bind(row.sequence).bind(row.at_ms);
         let insert = insert.bind(&row.bundle_hash.as_bytes()[..]).bind(row.kind);
         let insert = insert.bind(row.signers.as_str()).bind(row.reason.as_str());
-        insert.bind(&row_hash.as_bytes()[..]).execute(conn).await?;
-        self.n_statements.fetch_add(1, Ordering::Relaxed);
+        let insert = insert.bind(&row_hash.as_bytes()[..]);
+        let insert = insert.bind(i64::try_from(edge.frontier.n_leaves()).unwrap_or(i64::MAX));
+        insert.bind(&appended.root.as_bytes()[..]).execute(&mut *conn).await?;
+        for node in &appended.nodes {
+            let sql = "INSERT INTO ledger_nodes (level, position, hash) VALUES (?1, ?2, ?3)";
+            let insert = sqlx::query(sql).bind(node.level);
+            let insert = insert.bind(i64::try_from(node.index).unwrap_or(i64::MAX));
+            insert.bind(&node.hash.as_bytes()[..]).execute(&mut *conn).await?;
+        }
+        let n_statements = u64::try_from(appended.nodes.len()).unwrap_or(u64::MAX).saturating_add(1);
+        self.n_statements.fetch_add(n_statements, Ordering::Relaxed);
+        edge.frontier = appended.frontier;
         Ok(())
     }
 }

@@ -1,29 +1,22 @@
-//! Reads, on the readers' connections. Each is one statement, and so one consistent view.
+//! Reads, on the readers' connections. Each is one statement, and so one consistent view; operations and keys are read and
+//! checked in `checked`.
 
-use crate::decode::{self, StoredEvent, StoredKey, StoredOperation};
+use crate::decode::{self, StoredEvent};
 use crate::encode::instant;
 use crate::error::failed;
 use crate::sqlite::Sqlite;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::{KeyId, KeyRef, OperationId};
+use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{KeyQuorum, Record};
+use gateway_engine::ports::{KeyQuorum, ReadError, Record};
 use gateway_engine::{Unavailable, Visibility};
 use sqlx::SqlitePool;
-use sqlx::query::QueryAs;
-use sqlx::sqlite::SqliteArguments;
 
-const OPERATION: &str =
-    "SELECT format, record_root, ledger_root, body FROM operations WHERE operation_id = ?1";
-/// Another tenant's row is not read at all.
-const OPERATION_OF: &str = "SELECT format, record_root, ledger_root, body FROM operations
-    WHERE operation_id = ?1 AND tenant = ?2";
 const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE operation_id = ?1 ORDER BY seq";
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
-const KEY: &str = "SELECT format, revision, body FROM custody_keys WHERE key_id = ?1";
 /// What the index `custody_keys_quorum` is on, in the same words: spelled otherwise it would not be used.
 macro_rules! key_quorum {
     () => {
@@ -53,35 +46,26 @@ impl Sqlite {
         &self,
         id: OperationId,
         visibility: &Visibility,
-    ) -> Result<Option<Record>, Unavailable> {
+    ) -> Result<Option<Record>, ReadError> {
         let found = match visibility {
-            Visibility::Everything => self.operation_load(id).await?,
-            Visibility::Tenant(tenant) => {
-                let query = sqlx::query_as(OPERATION_OF).bind(&id.0.as_bytes()[..]).bind(&tenant.0);
-                self.operation(id, query).await?
-            }
+            Visibility::Everything => self.operation(id, None).await?,
+            Visibility::Tenant(tenant) => self.operation(id, Some(tenant)).await?,
         };
         // What was read lately comes from no query, and may be anybody's.
         Ok(found.filter(|record| visibility.includes(&record.operation.tenant)))
     }
 
-    pub(crate) async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, Unavailable> {
-        self.operation(id, sqlx::query_as(OPERATION).bind(&id.0.as_bytes()[..])).await
+    pub(crate) async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
+        self.operation(id, None).await
     }
 
-    /// What was read lately, or what the query finds.
-    async fn operation<'q>(
-        &self,
-        id: OperationId,
-        query: QueryAs<'q, sqlx::Sqlite, StoredOperation, SqliteArguments>,
-    ) -> Result<Option<Record>, Unavailable> {
+    /// What was read lately, or what the database has: of this tenant, where one is named.
+    async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
         let began = match self.operations.get(id) {
             Ok(record) => return Ok(Some(record)),
             Err(began) => began,
         };
-        let row = query.fetch_optional(self.database.reader()).await;
-        let row = row.map_err(|error| failed(format_args!("operation `{id}` could not be read"), &error))?;
-        let record = row.map(|row| decode::operation(id, row)).transpose()?;
+        let record = self.operation_checked(id, tenant).await?;
         if let Some(record) = &record {
             self.operations.found(began, id, record.clone());
         }
@@ -128,15 +112,12 @@ impl Sqlite {
         rows.iter().map(|bytes| decode::key_id(bytes)).collect()
     }
 
-    pub(crate) async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+    pub(crate) async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         let began = match self.keys.get(id) {
             Ok(key) => return Ok(key),
             Err(began) => began,
         };
-        let query = sqlx::query_as::<_, StoredKey>(KEY).bind(&id.0.as_bytes()[..]);
-        let row = query.fetch_optional(self.database.reader()).await;
-        let row = row.map_err(|error| failed(format_args!("key `{id}` could not be read"), &error))?;
-        let key = row.map(|row| decode::key(id, row)).transpose()?;
+        let key = self.key_checked(id).await?;
         self.keys.found(began, id, key.clone());
         Ok(key)
     }

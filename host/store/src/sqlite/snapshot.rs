@@ -2,7 +2,8 @@
 
 use super::{MIGRATIONS, OURS};
 use crate::error::failed;
-use crate::fsck::{Cell, Object, Row, Stop};
+use crate::fsck::{Object, Stop};
+use crate::row::{Cell, Row};
 use gateway_sqlite::{OpenError, Options, Reader};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteRow, SqliteValueRef};
@@ -40,23 +41,7 @@ impl Snapshot {
 
     /// The rows of a statement, each column by its name and as it is stored, whatever it is.
     pub(crate) async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Stop> {
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for cell in bound {
-            query = match cell {
-                Cell::Null | Cell::Real => query.bind(None::<i64>),
-                Cell::Integer(number) => query.bind(*number),
-                Cell::Text(bytes) => match str::from_utf8(bytes) {
-                    Ok(text) => query.bind(text),
-                    // What is stored may be no text; statements cast it back.
-                    Err(_) => query.bind(bytes.as_slice()),
-                },
-                Cell::Blob(bytes) => query.bind(bytes.as_slice()),
-            };
-        }
-        let rows = query.fetch_all(&mut *self.conn).await.map_err(stop)?;
-        let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let names: Arc<[String]> = first.columns().iter().map(|column| column.name().to_owned()).collect();
-        rows.iter().map(|row| Ok(Row::new(Arc::clone(&names), cells(row).map_err(stop)?))).collect()
+        rows(&mut self.conn, sql, bound).await.map_err(stop)
     }
 
     /// What the schema has, by name, but for what SQLite and the migrator have of their own.
@@ -68,6 +53,31 @@ impl Snapshot {
         drop(self.conn);
         self.reader.close().await;
     }
+}
+
+/// The rows of a statement, each column by its name and as it is stored, whatever it is.
+pub(crate) async fn rows(
+    conn: &mut SqliteConnection,
+    sql: &str,
+    bound: &[Cell],
+) -> Result<Vec<Row>, sqlx::Error> {
+    let mut query = sqlx::query(AssertSqlSafe(sql));
+    for cell in bound {
+        query = match cell {
+            Cell::Null | Cell::Real => query.bind(None::<i64>),
+            Cell::Integer(number) => query.bind(*number),
+            Cell::Text(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => query.bind(text),
+                // What is stored may be no text; statements cast it back.
+                Err(_) => query.bind(bytes.as_slice()),
+            },
+            Cell::Blob(bytes) => query.bind(bytes.as_slice()),
+        };
+    }
+    let rows = query.fetch_all(conn).await?;
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    let names: Arc<[String]> = first.columns().iter().map(|column| column.name().to_owned()).collect();
+    rows.iter().map(|row| Ok(Row::new(Arc::clone(&names), cells(row)?))).collect()
 }
 
 /// As [`Snapshot::schema`], of a database that nobody touched.

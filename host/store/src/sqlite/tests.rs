@@ -2,6 +2,7 @@
 
 use super::Sqlite;
 use crate::contract::budgets::{charge, nth};
+use crate::contract::policies::activate;
 use crate::contract::samples::{
     decision, decision_signed, failed, following, id, key_create, note, on_key, opening, opening_payment,
     preview, submission, written,
@@ -12,7 +13,9 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::key::KeyState;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Charged, CommitOperations, Committed, ReadLog, ReadOperations};
+use gateway_engine::ports::{
+    Charged, CommitOperations, Committed, KeepPolicies, ReadError, ReadLog, ReadOperations, Subject,
+};
 use gateway_engine::{Dependency, Unavailable};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use std::sync::Arc;
@@ -232,29 +235,122 @@ fn assert_names(error: &Unavailable, name: impl std::fmt::Display) {
     }
 }
 
+/// What is read back after a restart, once each of these was done to the stopped store's database.
+async fn assert_frozen(begin: impl AsyncFn(&Store), sound: &[Subject], damages: &[(&str, Subject)]) {
+    let read = async |store: &Store, subject| match subject {
+        Subject::Operation(id) => store.operation_load(id).await.map(|found| found.is_some()),
+        Subject::Key(id) => store.key_load(id).await.map(|found| found.is_some()),
+    };
+    for (damage, subject) in damages {
+        let folder = Folder::new();
+        let store = folder.open().await;
+        begin(&store).await;
+        store.close().await;
+        // What was written lately is remembered: only a store that starts anew reads the rows.
+        let store = folder.open().await;
+        assert_eq!(read(&store, *subject).await, Ok(true), "{subject} before {damage}");
+        store.close().await;
+        folder.tamper(damage).await;
+        let store = folder.open().await;
+        let refused = read(&store, *subject).await.unwrap_err();
+        let ReadError::Damaged(found) = refused else { panic!("{damage}: {refused:?}") };
+        assert_eq!(found.subject, *subject, "{damage}");
+        assert_eq!(store.damage(), std::slice::from_ref(&found), "{damage}");
+        for other in sound.iter().filter(|other| *other != subject) {
+            assert_eq!(read(&store, *other).await, Ok(true), "{other} after {damage}");
+        }
+        assert_eq!(store.damage(), [found], "{damage}");
+        store.close().await;
+    }
+}
+
+/// The attack that worked: the row alone was changed, and the gateway went on from it.
 #[tokio::test]
-async fn rows_that_can_not_be_read_are_named() {
+async fn an_operation_whose_row_or_events_were_changed_is_not_handed_out() {
+    let begin = async |store: &Store| {
+        let record = written(store, opening_payment(1)).await;
+        written(store, following(&record, EpochMs(2), vec![note(1)])).await;
+        written(store, opening_payment(2)).await;
+    };
+    let one = Subject::Operation(id(1));
+    let of_one = |sql: &str| format!("{sql} WHERE operation_id = x'{}'", id(1));
+    let damages = [
+        of_one(
+            "UPDATE operations SET body = json_set(body, '$.approvals', json('[]'), '$.phase', 'deciding')",
+        ),
+        of_one("UPDATE operations SET body = replace(body, '9007199254740993', '9007199254740994')"),
+        of_one("UPDATE operations SET body = 'x'"),
+        of_one("UPDATE operations SET owes = 1 - owes"),
+        of_one("UPDATE operations SET state = 'admitted'"),
+        of_one("UPDATE operations SET revision = revision + 1"),
+        of_one("UPDATE operations SET record_root = zeroblob(32)"),
+        of_one("UPDATE operations SET format = 2"),
+        of_one("UPDATE events SET body = replace(body, '9007199254740993', '9007199254740994')"),
+        of_one("UPDATE events SET body = '{}'"),
+        of_one("UPDATE events SET format = 2"),
+        of_one("UPDATE events SET salt = zeroblob(31)"),
+        format!("UPDATE events SET seq = 9 WHERE seq = 3 AND operation_id = x'{}'", id(1)),
+        format!("UPDATE events SET operation_id = x'{}', seq = 3 WHERE seq = 3", id(2)),
+    ];
+    let damages: Vec<_> = damages.iter().map(|sql| (sql.as_str(), one)).collect();
+    let (last, others) = damages.split_last().unwrap();
+    assert_frozen(begin, &[one, Subject::Operation(id(2))], others).await;
+    // Moved to the other operation: neither is what its events make it.
+    assert_frozen(begin, &[], &[*last, (last.0, Subject::Operation(id(2)))]).await;
+}
+
+#[tokio::test]
+async fn a_key_that_its_operations_do_not_make_is_not_handed_out() {
+    let begin = async |store: &Store| {
+        written(store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
+        written(store, opening_payment(2)).await;
+    };
+    let key = Subject::Key(submission(1, key_create()).key.key_id);
+    let damages = [
+        "UPDATE custody_keys SET body = json_set(body, '$.state', 'active')",
+        "UPDATE custody_keys SET body = json_set(body, '$.serves', 'payments')",
+        "UPDATE custody_keys SET body = json_set(body, '$.serves', 'payments', '$.serves_since', '00')",
+        "UPDATE custody_keys SET body = json_set(body, '$.public', json('{\"public_key_hex\":\"aa\",\"package_hex\":\"\"}'))",
+        "UPDATE custody_keys SET body = 'x'",
+        "UPDATE custody_keys SET state = 'active'",
+        "UPDATE custody_keys SET tenant = 'other'",
+        "UPDATE custody_keys SET revision = revision + 1",
+        "UPDATE custody_keys SET format = 2",
+        "DELETE FROM custody_keys",
+    ];
+    let damages: Vec<_> = damages.iter().map(|sql| (*sql, key)).collect();
+    assert_frozen(begin, &[Subject::Operation(id(2)), Subject::Operation(id(1))], &damages).await;
+    // Its creation is gone from under it, in the row or in the events.
+    let of_creation =
+        format!("UPDATE operations SET record_root = zeroblob(32) WHERE operation_id = x'{}'", id(1));
+    let altered =
+        format!("UPDATE events SET body = replace(body, 'cold', 'warm') WHERE operation_id = x'{}'", id(1));
+    assert_frozen(begin, &[Subject::Operation(id(2))], &[(&of_creation, key), (&altered, key)]).await;
+}
+
+#[tokio::test]
+async fn a_record_that_is_put_right_is_handed_out_again() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let record = written(&*store, on_key(opening(submission(1, key_create()), EpochMs(1)), None)).await;
-    let key_id = record.operation.key.key_id;
-    // What was written lately is remembered: only a store that starts anew reads the rows.
+    written(&*store, opening_payment(1)).await;
     store.close().await;
     let store = folder.open().await;
-    for table in ["operations", "events", "custody_keys"] {
-        folder.tamper(&format!("UPDATE {table} SET format = 2")).await;
+    folder.tamper("UPDATE operations SET state = 'admitted'").await;
+    assert!(matches!(store.operation_load(id(1)).await, Err(ReadError::Damaged(_))));
+    folder.tamper("UPDATE operations SET state = 'pending_approval'").await;
+    assert!(store.operation_load(id(1)).await.unwrap().is_some());
+    assert_eq!(store.damage(), []);
+}
+
+#[tokio::test]
+async fn events_that_can_not_be_read_are_named() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    written(&*store, opening_payment(1)).await;
+    for damage in ["format = 2", "format = 1, body = '{}'", "event_hash = x'00'"] {
+        folder.tamper(&format!("UPDATE events SET {damage}")).await;
+        assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
     }
-    assert_names(&store.operation_load(id(1)).await.unwrap_err(), id(1));
-    assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
-    assert_names(&store.key_load(key_id).await.unwrap_err(), key_id);
-    for table in ["operations", "events", "custody_keys"] {
-        folder.tamper(&format!("UPDATE {table} SET format = 1, body = '{{}}'")).await;
-    }
-    assert_names(&store.operation_load(id(1)).await.unwrap_err(), id(1));
-    assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
-    assert_names(&store.key_load(key_id).await.unwrap_err(), key_id);
-    folder.tamper("UPDATE events SET event_hash = x'00'").await;
-    assert_names(&store.operation_events(id(1)).await.unwrap_err(), id(1));
 }
 
 #[tokio::test]
@@ -263,13 +359,16 @@ async fn a_closed_store_is_unavailable() {
     let store = folder.open().await;
     store.close().await;
     assert_names(&store.commit(opening_payment(1)).await.unwrap_err(), id(1));
-    assert_names(&store.operation_load(id(1)).await.unwrap_err(), id(1));
+    let ReadError::Unavailable(why) = store.operation_load(id(1)).await.unwrap_err() else { panic!() };
+    assert_names(&why, id(1));
     assert_names(&store.ping().await.unwrap_err(), "database");
 }
 
 #[tokio::test]
 async fn a_damaged_log_is_not_opened() {
     let damages = [
+        "DELETE FROM events WHERE ledger_index = 1",
+        "DELETE FROM events WHERE ledger_index = 2",
         "DELETE FROM ledger_nodes WHERE level = 1 AND position = 0",
         "UPDATE ledger_nodes SET hash = zeroblob(32) WHERE level = 1 AND position = 0",
         "UPDATE events SET event_hash = zeroblob(32) WHERE ledger_index = 2",
@@ -287,6 +386,61 @@ async fn a_damaged_log_is_not_opened() {
             matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
             "{damage}"
         );
+    }
+}
+
+/// The policy's high-water mark is the log's: no row of it can be taken away or altered while the gateway is stopped.
+#[tokio::test]
+async fn a_database_without_one_of_its_activations_is_not_opened() {
+    let free =
+        "DROP TRIGGER policy_activations_are_not_removed; DROP TRIGGER policy_activations_are_not_changed;";
+    let damages = [
+        "DELETE FROM policy_activations WHERE sequence = 2",
+        "DELETE FROM policy_activations WHERE sequence = 1",
+        "DELETE FROM policy_activations",
+        "DELETE FROM policy_activations WHERE sequence = 2; UPDATE sqlite_sequence SET seq = 1 WHERE name = 'policy_activations'",
+        "UPDATE policy_activations SET sequence = 9 WHERE sequence = 1",
+        "UPDATE policy_activations SET bundle_hash = (SELECT bundle_hash FROM policy_activations WHERE sequence = 1)",
+        "UPDATE policy_activations SET reason = 'x' WHERE sequence = 2",
+        "UPDATE policy_activations SET ledger_index = 9 WHERE sequence = 2",
+        "UPDATE policy_activations SET row_hash = zeroblob(32) WHERE sequence = 1",
+    ];
+    for damage in damages {
+        let folder = Folder::new();
+        let store = folder.open().await;
+        activate(&*store, 1, 1).await;
+        let record = written(&*store, opening_payment(1)).await;
+        activate(&*store, 2, 2).await;
+        written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+        store.close().await;
+        let reopened = folder.open().await;
+        assert_eq!(reopened.activations(9).await.unwrap().len(), 2);
+        reopened.close().await;
+        folder.tamper(free).await;
+        folder.tamper(damage).await;
+        let refused = Store::open(&folder.path()).await;
+        assert!(
+            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
+            "{damage}: {refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_ends_with_an_activation_is_followed() {
+    let folder = Folder::new();
+    for sequence in 1..=5 {
+        let store = folder.open().await;
+        activate(&*store, sequence, u8::try_from(sequence).unwrap()).await;
+        let head = store.log_head().await.unwrap();
+        assert_eq!(head.size, sequence * 3 - 2);
+        let proof = store.log_inclusion(head.size - 1, head.size).await.unwrap().unwrap();
+        assert_eq!(proof.head, head);
+        store.close().await;
+        let store = folder.open().await;
+        assert_eq!(store.log_head().await.unwrap(), head);
+        written(&*store, opening_payment(u8::try_from(sequence).unwrap())).await;
+        store.close().await;
     }
 }
 
@@ -412,6 +566,20 @@ async fn searches_use_their_indexes() {
     ] {
         assert!(plan.iter().any(|step| step == search), "{plan:?}");
     }
+    let sql = format!("EXPLAIN QUERY PLAN {}", super::checked::CHANGES);
+    let rows: Vec<(i64, i64, i64, String)> =
+        sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut folder.connection().await).await.unwrap();
+    let plan: Vec<_> = rows.into_iter().map(|row| row.3).collect();
+    for index in ["events_changing_key", "events_making_successor"] {
+        assert!(
+            plan.iter().any(|step| step.contains(&format!("SEARCH events USING INDEX {index}"))),
+            "{plan:?}"
+        );
+    }
+    assert!(
+        !plan.iter().any(|step| step.starts_with("SCAN events") || step.starts_with("SCAN operations")),
+        "{plan:?}"
+    );
     drop(store);
 }
 

@@ -82,13 +82,14 @@ fn production_refuses_what_only_development_may() {
         ("LOG_KEY", "l"),
         ("LOG_ORIGIN", "bank.example/log"),
         ("POLICY_TRUST_ROOTS", "r"),
+        EXCEPTIONS,
     ];
     let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass")]].concat()).unwrap_err();
     assert_eq!(faults, ["setting `auth_mode` must not be `bypass` in production"]);
     let any = ("SIGNATURE_PROFILE_ALIASES", "*=frost-ed25519-sha512");
     let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass"), any]].concat()).unwrap_err();
     assert_eq!(faults.len(), 2, "{faults:?}");
-    let faults = settings(&[("PROFILE", "production")]).unwrap_err();
+    let faults = settings(&[("PROFILE", "production"), EXCEPTIONS]).unwrap_err();
     assert_eq!(faults.len(), 5, "{faults:?}");
     let headers = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.1")];
     assert!(settings(&[&given[..], &headers].concat()).is_ok());
@@ -98,6 +99,44 @@ fn production_refuses_what_only_development_may() {
     // Of a mode that is not complete, and of the rest, everything is told at once.
     let faults = settings(&[&given[..], &[("AUTH_MODE", "jwks"), none]].concat()).unwrap_err();
     assert_eq!(faults.len(), 4, "{faults:?}");
+}
+
+const EXCEPTIONS: (&str, &str) =
+    ("PRODUCTION_EXCEPTIONS", "unsigned_approvals, embedded_nodes,embedded_authority");
+
+#[test]
+fn production_names_each_defence_it_does_without() {
+    let faults_of = |more: &[(&str, &str)]| {
+        let given = [
+            ("PROFILE", "production"),
+            ("AUTHORITY_KEY", "k"),
+            ("LOG_KEY", "l"),
+            ("LOG_ORIGIN", "bank.example/log"),
+            ("POLICY_TRUST_ROOTS", "r"),
+            ("AUTH_MODE", "trusted_headers"),
+            ("TRUSTED_PROXIES", "10.0.0.1"),
+        ];
+        settings(&[&given[..], more].concat()).err().unwrap_or_default()
+    };
+    let signed = [("SIGNED_APPROVALS", "required"), ("APPROVERS_FILE", "a")];
+    let embedded = ("PRODUCTION_EXCEPTIONS", "embedded_authority,embedded_nodes");
+    assert_eq!(faults_of(&[EXCEPTIONS]), [""; 0]);
+    assert_eq!(faults_of(&[signed[0], signed[1], embedded]), [""; 0]);
+    assert_eq!(faults_of(&[]).len(), 3, "unsigned, and nodes and authority in one process");
+    let unsigned = "setting `production_exceptions` must name `unsigned_approvals`: production wants `signed_approvals=required`";
+    assert_eq!(faults_of(&[embedded]), [unsigned]);
+    assert_eq!(faults_of(&[("SIGNED_APPROVALS", "optional"), signed[1], embedded]), [unsigned]);
+    let needless = "setting `production_exceptions` must not name `unsigned_approvals`: nothing needs it";
+    assert_eq!(faults_of(&[signed[0], signed[1], EXCEPTIONS]), [needless]);
+    let unknown = faults_of(&[("PRODUCTION_EXCEPTIONS", "everything")]);
+    assert!(
+        unknown[0].ends_with(
+            "must be names among embedded_authority, embedded_nodes, unsigned_approvals, not `everything`"
+        ),
+        "{unknown:?}"
+    );
+    let development = settings(&[EXCEPTIONS]).unwrap_err();
+    assert_eq!(development, ["setting `production_exceptions` must be empty in development"]);
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! What another program changes in the database of a stopped gateway: the record concerned is frozen and named, nothing is
+//! signed, and nothing else is affected.
+
+use crate::harness::bundles::{Site, key, release};
+use crate::harness::process::{Process, request};
+use crate::harness::samples::{approval, payment, publication, with};
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[tokio::main(flavor = "current_thread")]
+async fn tamper(database: &Path, sql: &str) {
+    let mut conn = SqliteConnection::connect(&format!("sqlite://{}", database.display())).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
+}
+
+fn on(key_ref: &str, idempotency_key: &str) -> Value {
+    with(payment(idempotency_key), "/key_ref", json!(key_ref))
+}
+
+fn call(process: &Process, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+    request(&process.address, method, path, body).unwrap()
+}
+
+fn submit(process: &Process, body: &Value) -> String {
+    let (status, view) = call(process, "POST", "/v1/operations/sign", Some(body));
+    assert_eq!(status, 200, "{view}");
+    view["operation"]["operation_id"].as_str().unwrap().to_owned()
+}
+
+fn path(id: &str, action: &str) -> String {
+    format!("/v1/operations/{id}{action}")
+}
+
+/// From its submission to its publication.
+fn pay(process: &Process, body: &Value) -> String {
+    let id = submit(process, body);
+    let steps = [
+        ("/approve", Some(approval("alice"))),
+        ("/approve", Some(approval("bob"))),
+        ("/execute", None),
+        ("/publish", Some(publication())),
+    ];
+    for (action, body) in steps {
+        let (status, view) = call(process, "POST", &path(&id, action), body.as_ref());
+        assert_eq!(status, 200, "{action}: {view}");
+    }
+    id
+}
+
+/// What readiness says of the records, once this holds of it.
+fn records(process: &Process, holds: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let (_, readiness) = call(process, "GET", "/readyz", None);
+        if holds(&readiness["checks"]["records"]) {
+            return readiness;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{readiness:#}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The attack that worked: approvals and phase in the row, and the gateway admitted, executed and published by itself.
+#[test]
+fn approvals_written_into_a_row_give_no_signature() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("gateway.db");
+    let mut process = Process::start(folder.path(), None, &[]);
+    let sound = pay(&process, &on("treasury-1", "sound"));
+    let victim = submit(&process, &on("treasury-1", "victim"));
+    let waiting = submit(&process, &on("treasury-1", "waiting"));
+    process.kill();
+    let approvals = json!([
+        { "subject_id": "mallory", "roles": ["approver"], "claimed_at_ms": 1, "approved_at_ms": 1 },
+        { "subject_id": "oscar", "roles": ["approver"], "claimed_at_ms": 1, "approved_at_ms": 1 }
+    ]);
+    let attack = format!(
+        "CREATE TABLE saved AS SELECT body FROM operations WHERE operation_id = x'{victim}';
+         UPDATE operations SET owes = 1, awaits_approvals = 0,
+         body = json_set(body, '$.approvals', json('{approvals}'), '$.phase', json('{{\"name\":\"deciding\"}}'))
+         WHERE operation_id = x'{victim}'"
+    );
+    tamper(&database, &attack);
+
+    let process = Process::start(folder.path(), None, &[]);
+    // The reconciler would drive it: it finds that it cannot.
+    let readiness = records(&process, |records| records["status"] == "failed");
+    assert_eq!(readiness["status"], "not_ready");
+    let detail = readiness["checks"]["records"]["detail"].as_str().unwrap();
+    assert!(
+        detail.contains(&victim) && detail.contains("operations") && !detail.contains(&waiting),
+        "{detail}"
+    );
+    for (method, action, body) in [
+        ("GET", "", None),
+        ("GET", "/audit-replay", None),
+        ("GET", "/evidence", None),
+        ("POST", "/approve", Some(approval("alice"))),
+        ("POST", "/execute", None),
+        ("POST", "/publish", Some(publication())),
+    ] {
+        let (status, answer) = call(&process, method, &path(&victim, action), body.as_ref());
+        assert_eq!((status, &answer["error"]), (500, &json!("internal_error")), "{action}: {answer}");
+    }
+    let (status, _) = call(&process, "POST", "/v1/operations/sign", Some(&on("treasury-1", "victim")));
+    assert_eq!(status, 500, "sent again it is the same operation");
+    // Nothing else is affected.
+    assert_eq!(call(&process, "GET", &path(&sound, ""), None).1["state"], "published");
+    assert_eq!(call(&process, "GET", &path(&waiting, ""), None).1["state"], "pending_approval");
+    pay(&process, &on("treasury-1", "later"));
+    // Put right, it goes on from where it really was.
+    let restored = format!(
+        "UPDATE operations SET owes = 0, awaits_approvals = 1, body = (SELECT body FROM saved)
+         WHERE operation_id = x'{victim}'; DROP TABLE saved"
+    );
+    tamper(&database, &restored);
+    assert_eq!(call(&process, "GET", &path(&victim, ""), None).1["state"], "pending_approval");
+    assert_eq!(records(&process, |records| records["status"] == "ok")["status"], "ready");
+}
+
+/// Who reads a key's address from the gateway is paid there.
+#[test]
+fn a_public_key_written_into_a_row_is_shown_to_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path(), None, &[]);
+    pay(&process, &on("treasury-1", "one"));
+    pay(&process, &on("treasury-2", "two"));
+    process.kill();
+    let attack = "UPDATE custody_keys SET body = json_set(body, '$.public.public_key_hex',
+        '0000000000000000000000000000000000000000000000000000000000000001') WHERE key_ref = 'treasury-1'";
+    tamper(&folder.path().join("gateway.db"), attack);
+    let process = Process::start(folder.path(), None, &[]);
+    let (status, answer) = call(&process, "GET", "/v1/custody/keys/treasury-1", None);
+    assert_eq!((status, &answer["error"]), (500, &json!("internal_error")), "{answer}");
+    let (status, answer) = call(&process, "POST", "/v1/operations/sign", Some(&on("treasury-1", "three")));
+    assert_eq!((status, &answer["error"]), (500, &json!("internal_error")), "{answer}");
+    assert_eq!(call(&process, "GET", "/v1/custody/keys/treasury-2", None).1["state"], "active");
+    pay(&process, &on("treasury-2", "four"));
+}
+
+/// The high-water mark is an entry of the log: without it, an older bundle would be taken again.
+#[test]
+fn a_bundle_that_was_replaced_does_not_come_back_by_deleting_its_successor() {
+    let site = Site::new();
+    let (old, new) = (release(5, &key(1)), release(6, &key(1)));
+    site.offer(&old);
+    site.start(0, None).kill();
+    site.offer(&new);
+    let mut process = site.start(0, None);
+    submit(&process, &payment("decided-under-the-new-one"));
+    process.kill();
+    site.offer(&old);
+    let attack =
+        "DROP TRIGGER policy_activations_are_not_removed; DELETE FROM policy_activations WHERE sequence = 6;
+        UPDATE sqlite_sequence SET seq = 5 WHERE name = 'policy_activations'";
+    tamper(&site.path("gateway.db"), attack);
+    let line = site.refused();
+    assert!(
+        line.contains("the log of events is damaged: an event or a policy activation is missing"),
+        "{line}"
+    );
+}
