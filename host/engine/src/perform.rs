@@ -7,14 +7,12 @@ use crate::ports::AdmissionRequest;
 use crate::secret::Secrets;
 use crate::spending::Turn;
 use gateway_domain::admission::Derivation;
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome, Refusal};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
-
-/// How far a node's clock may be behind ours.
-const CLOCK_SKEW_MS: u64 = 60_000;
 
 /// What an effect gave.
 pub(crate) struct Performed {
@@ -111,6 +109,7 @@ impl Inner {
             policy: &policy,
             key,
             derivation: derivation.as_ref(),
+            // A node's clock may be behind.
             not_before_ms: EpochMs(now.0.saturating_sub(CLOCK_SKEW_MS)),
             not_after_ms: now.plus_ms(self.rules.admission_ttl_ms),
         };

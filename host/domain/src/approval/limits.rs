@@ -29,5 +29,6 @@ pub const CLIENT_DATA_BYTES_MAX: usize = 768;
 /// signature, and is not looked at.
 pub const SIGNATURE_BYTES_MAX: usize = 80;
 
-/// How far an approver's clock may be ahead of the verifier's.
+/// How far two clocks of a deployment may be apart, milliseconds: an approver's ahead of the verifier's, a node's behind the
+/// gateway's.
 pub const CLOCK_SKEW_MS: u64 = 5 * 60_000;
