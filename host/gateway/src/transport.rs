@@ -6,8 +6,8 @@
 
 mod connection;
 mod listen;
-mod patient;
-mod slots;
+mod deadline;
+mod connection_limit;
 mod tls;
 
 pub use listen::Server;

@@ -1,6 +1,6 @@
 //! One connection, from its first byte to its last.
 
-use super::patient::{Patient, Turn};
+use super::deadline::{DeadlineStream, Turn};
 use super::tls::Tls;
 use super::{Limits, cut, stopped};
 use axum::Router;
@@ -68,7 +68,7 @@ impl Shared {
         mut stopping: watch::Receiver<bool>,
     ) {
         let turn = Turn::new();
-        let stream = Patient::new(stream, turn.clone(), &self.limits);
+        let stream = DeadlineStream::new(stream, turn.clone(), &self.limits);
         let service = service_fn(|request| self.answer(request, peer, turn.clone()));
         let connection = http1::Builder::new()
             // The stream has deadlines of its own, also for a client that sends nothing.

@@ -1,7 +1,7 @@
 //! The accept loop of one address.
 
 use super::connection::Shared;
-use super::slots::Slots;
+use super::connection_limit::ConnectionLimit;
 use super::{Limits, Tls, refused, stopped};
 use axum::Router;
 use std::io;
@@ -19,7 +19,7 @@ const REST: Duration = Duration::from_millis(100);
 pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
-    slots: Arc<Slots>,
+    limit: Arc<ConnectionLimit>,
 }
 
 impl Server {
@@ -32,8 +32,8 @@ impl Server {
         limits: Limits,
         tls: Option<Arc<Tls>>,
     ) -> Self {
-        let slots = Slots::new(name, &limits);
-        Self { listener, shared: Arc::new(Shared { router, limits, tls }), slots }
+        let limit = ConnectionLimit::new(name, &limits);
+        Self { listener, shared: Arc::new(Shared { router, limits, tls }), limit }
     }
 
     /// Serves until told to stop, and then until every connection has ended.
@@ -67,15 +67,15 @@ impl Server {
         address: SocketAddr,
         stopping: &watch::Receiver<bool>,
     ) {
-        let slot = match self.slots.take(address.ip()) {
-            Ok(slot) => slot,
+        let permit = match self.limit.take(address.ip()) {
+            Ok(permit) => permit,
             Err(full) => return refused(full.as_str()),
         };
         let _only_slower = stream.set_nodelay(true);
         let (shared, stopping) = (Arc::clone(&self.shared), stopping.clone());
         connections.spawn(async move {
             shared.connection(stream, address.ip(), stopping).await;
-            drop(slot);
+            drop(permit);
         });
     }
 }

@@ -60,7 +60,7 @@ impl Turn {
 }
 
 /// A stream that ends with an error when its client takes too long.
-pub(super) struct Patient<S> {
+pub(super) struct DeadlineStream<S> {
     stream: S,
     turn: Turn,
     /// The phase that `reading` is the deadline of.
@@ -73,7 +73,7 @@ pub(super) struct Patient<S> {
     write_within: Duration,
 }
 
-impl<S> Patient<S> {
+impl<S> DeadlineStream<S> {
     pub(super) fn new(stream: S, turn: Turn, limits: &Limits) -> Self {
         Self {
             stream,
@@ -141,7 +141,7 @@ fn too_slow(reason: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, reason)
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for DeadlineStream<S> {
     fn poll_read(self: Pin<&mut Self>, ctx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let n_before = buf.filled().len();
@@ -160,7 +160,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for DeadlineStream<S> {
     fn poll_write(self: Pin<&mut Self>, ctx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_write(ctx, buf) {
