@@ -2,6 +2,7 @@
 
 use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
+use crate::file_limit;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::transport::{Server, Tls};
@@ -27,6 +28,7 @@ use tokio::time::MissedTickBehavior;
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
     let policy = compose::open_policy(settings)?;
+    file_limit::raise(settings)?;
     let tls = settings.transport.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
     let (listener, address) = bind(settings.bind).await?;

@@ -4,6 +4,7 @@ use super::connection::Shared;
 use super::connection_limit::ConnectionLimit;
 use super::{Limits, Tls, refused, stopped};
 use axum::Router;
+use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-/// How long accepting rests when the process has no more file descriptors, or the like.
+/// How long accepting rests when the system gives no connection and none can be closed.
 const REST: Duration = Duration::from_millis(100);
 
 /// A listener, what it serves, and how much of it.
@@ -48,6 +49,10 @@ impl Server {
             match accepted {
                 Ok((stream, address)) => self.admit(&connections, stream, address, &told),
                 Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_shortage(&error) && self.limit.make_room() => {
+                    tracing::debug!(%error, "a connection was closed so that another can be accepted");
+                    tokio::task::yield_now().await;
+                }
                 Err(error) => {
                     tracing::error!(%error, "no connection can be accepted");
                     tokio::time::sleep(REST).await;
@@ -74,10 +79,16 @@ impl Server {
         let _only_slower = stream.set_nodelay(true);
         let (shared, stopping) = (Arc::clone(&self.shared), stopping.clone());
         connections.spawn(async move {
-            shared.connection(stream, address.ip(), stopping).await;
+            shared.connection(stream, address.ip(), permit.activity(), stopping).await;
             drop(permit);
         });
     }
+}
+
+/// The process or the system has too many files open, or no memory: closing a connection helps.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
 }
 
 /// The client had gone before it was accepted.
