@@ -5,6 +5,7 @@ use super::auth::Auth;
 use super::sources::Resolved;
 use super::transport::Transport;
 use gateway_api::state::ProfileAliases;
+use gateway_api::origin::AllowedOrigins;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
 use std::net::SocketAddr;
@@ -67,6 +68,7 @@ pub struct Settings {
     pub policy_watch: Option<Duration>,
     pub auth: Auth,
     pub tenant_required: bool,
+    pub allowed_origins: AllowedOrigins,
     pub required_approvals: u32,
     pub signed_approvals: SignedApprovals,
     pub permitted_recipients: String,
@@ -140,6 +142,7 @@ impl Reader<'_> {
             policy_watch: self.watch(),
             auth: self.auth(),
             tenant_required: self.flag("tenant_required"),
+            allowed_origins: self.allowed_origins(),
             required_approvals: self.value("required_approvals", "a whole number", 0),
             signed_approvals: self.signed_approvals(),
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
@@ -209,6 +212,13 @@ impl Reader<'_> {
             ProfileAliases::default()
         })
     }
+    fn allowed_origins(&mut self) -> AllowedOrigins {
+        self.resolved.text("allowed_origins").parse().unwrap_or_else(|why: String| {
+            self.fault("allowed_origins", &format!("must be origins, separated by commas: {why}"));
+            AllowedOrigins::default()
+        })
+    }
+
 
     fn node_key(&mut self) -> NodeKey {
         let resolved = self.resolved;
