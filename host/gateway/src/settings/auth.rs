@@ -148,6 +148,12 @@ impl Reader<'_> {
         if client_id.is_empty() {
             self.missing("introspection_client_id");
         }
+        // A provider knows other deployments' tokens too, and says of each that it is active.
+        for name in ["token_issuer", "token_audience"] {
+            if self.resolved.text("profile") == "production" && self.resolved.text(name).is_empty() {
+                self.fault(name, "must be given in production while `auth_mode` is `introspection`");
+            }
+        }
         let ca = self.path("identity_provider_ca");
         let client_secret = self.client_secret();
         let (proxies, url, client_secret, rules) = (proxies?, url?, client_secret?, rules?);
