@@ -2,6 +2,7 @@
 
 mod approvals;
 mod auth;
+mod limits;
 mod parse;
 mod sources;
 mod table;

@@ -117,7 +117,7 @@ impl Reader<'_> {
             }
         }
         let (rules, keys) = (self.rules(false), self.issuer_keys());
-        let max_age = Duration::from_millis(self.at_least_one("jwks_max_age_ms"));
+        let max_age = self.duration("jwks_max_age_ms");
         Some(Auth::Jwks { proxies: proxies?, keys: keys?, max_age, rules: rules? })
     }
 
