@@ -289,12 +289,12 @@ mod tests {
     fn the_least_recently_used_is_evicted_first_and_a_byte_is_no_use() {
         let limit = limit(100, 100);
         let permits: Vec<_> = (0..4).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
-        answer(&permits[0]);
-        for permit in &permits[1..] {
-            permit.activity().received();
-        }
+        answer(&permits[2]);
+        permits[2].activity().received();
+        permits[3].activity().received();
         answer(&permits[1]);
-        assert_eq!(evicted_in_turn(&limit, &permits), [0, 1, 2, 3]);
+        answer(&permits[0]);
+        assert_eq!(evicted_in_turn(&limit, &permits), [1, 0, 3, 2]);
     }
 
     #[test]
