@@ -1,7 +1,8 @@
 //! What goes into evidence of who called, and what happens when nobody can be authenticated.
 
 use crate::harness::bundles::{Site, key, release};
-use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, claims, settings, who};
+use crate::harness::http::Call;
+use crate::harness::modes::{Credentials, Deployment, ISSUER, Mode, PROXY, claims, settings, who};
 use crate::harness::process::Process;
 use crate::harness::samples::{payment, with};
 use crate::harness::world::World;
@@ -181,4 +182,33 @@ fn call(process: &Process, headers: &str) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
+}
+
+#[test]
+fn sighup_reloads_the_jwks_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jwks.json");
+    let (withdrawn, current) = (Issuer::with_one("k1"), Issuer::with_one("k2"));
+    std::fs::write(&file, withdrawn.jwks().to_string()).unwrap();
+    let given = [
+        ("auth_mode", "jwks"),
+        ("jwks_file", file.to_str().unwrap()),
+        ("token_issuer", ISSUER),
+        ("token_audience", "gateway"),
+    ];
+    let mut process = Process::start(folder.path(), None, &given);
+    let key = |process: &Process, issuer: &Issuer| {
+        let call = Call::get("/v1/log/key").bearer(&issuer.token(&claims(who("alice", "audit.read"))));
+        call.send(&process.address).unwrap()
+    };
+    key(&process, &withdrawn).ok();
+    std::fs::write(&file, current.jwks().to_string()).unwrap();
+    process.hang_up();
+    process.wait_for_line("the issuer's keys were read again");
+    key(&process, &withdrawn).fails(401, "invalid_token");
+    key(&process, &current).ok();
+    std::fs::write(&file, "{").unwrap();
+    process.hang_up();
+    process.wait_for_line("the issuer's keys could not be read again");
+    key(&process, &current).ok();
 }

@@ -8,7 +8,10 @@ use metrics::counter;
 /// Counters of this crate, each with what it counts.
 pub const DESCRIPTIONS: &[(&str, &str)] = &[
     (REQUESTS, "Requests answered, by method, route and status"),
-    (REFUSED, "Callers that were not authenticated or lacked a scope, by reason"),
+    (
+        REFUSED,
+        "Requests of callers that were not authenticated, lacked a scope or came from another site, by reason",
+    ),
 ];
 
 const REFUSED: &str = "operation_gateway_callers_refused_total";

@@ -47,6 +47,7 @@ codes! {
     InsufficientScope = "insufficient_scope", FORBIDDEN;
     ClientBindingMismatch = "client_binding_mismatch", FORBIDDEN;
     ApproverNotPermitted = "approver_not_permitted", FORBIDDEN;
+    OriginNotPermitted = "origin_not_permitted", FORBIDDEN;
     OperationNotFound = "operation_not_found", NOT_FOUND;
     CustodyKeyNotFound = "custody_key_not_found", NOT_FOUND;
     NotFound = "not_found", NOT_FOUND;

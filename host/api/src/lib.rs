@@ -10,6 +10,7 @@ pub mod extract;
 pub mod layers;
 pub mod limits;
 pub mod openapi;
+pub mod origin;
 pub mod routes;
 pub mod state;
 pub mod strict;
@@ -78,6 +79,7 @@ fn layered(router: Router<App>, app: App) -> Router {
     router
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
+        .layer(axum::middleware::from_fn_with_state(app.clone(), origin::check))
         .layer(axum::middleware::from_fn_with_state(app.clone(), limits::limit))
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(axum::middleware::from_fn(layers::observe))

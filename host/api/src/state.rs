@@ -1,5 +1,6 @@
 //! What every handler has at hand.
 
+use crate::origin::AllowedOrigins;
 use gateway_auth::Authenticator;
 use gateway_domain::intent::{KeyUse, SIGNATURE_PROFILES};
 use gateway_engine::Engine;
@@ -31,6 +32,8 @@ pub struct Options {
     pub request_within: Duration,
     /// Whether readiness and counters are served on an address of their own, and not here.
     pub probes_apart: bool,
+    /// Origins whose pages may send requests, besides the gateway's own.
+    pub allowed_origins: AllowedOrigins,
     /// Unknown members of bodies.
     pub unknown_fields: UnknownFields,
     /// Other names of signature profiles.

@@ -7,6 +7,7 @@ pub mod custody;
 pub mod custody_view;
 pub mod evidence;
 pub mod log;
+pub mod names;
 pub mod operations;
 pub mod policy;
 pub mod readiness;

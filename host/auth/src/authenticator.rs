@@ -131,6 +131,14 @@ impl Authenticator {
         }
     }
 
+    /// Fetches the issuer's keys again, now; none in a mode without keys.
+    pub async fn reload_keys(&self) -> Option<Result<(), String>> {
+        match &self.mode {
+            Mode::Bypass | Mode::TrustedHeaders | Mode::Introspection(_) => None,
+            Mode::Jwks(jwks) => Some(jwks.reload().await),
+        }
+    }
+
     /// Whether callers can be authenticated now.
     ///
     /// # Errors

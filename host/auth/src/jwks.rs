@@ -67,6 +67,14 @@ impl Jwks {
         self.keys.warm_up();
     }
 
+    /// Fetches the keys now and replaces those in use.
+    ///
+    /// # Errors
+    /// Why there are none now, for the log.
+    pub async fn reload(&self) -> Result<(), String> {
+        self.keys.reload().await
+    }
+
     /// Whether there are keys to judge with.
     ///
     /// # Errors

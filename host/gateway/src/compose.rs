@@ -261,6 +261,7 @@ pub fn options(settings: &Settings) -> Options {
         body_within: settings.transport.body_within,
         request_within: settings.transport.request_within,
         probes_apart: settings.transport.admin_bind.is_some(),
+        allowed_origins: settings.allowed_origins.clone(),
         unknown_fields: if settings.reject_unknown_fields {
             UnknownFields::Reject
         } else {

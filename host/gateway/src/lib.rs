@@ -9,6 +9,7 @@ mod clock;
 pub mod compose;
 mod counting;
 pub mod evidence;
+mod file_limit;
 mod keys;
 mod ledger;
 mod node_key;

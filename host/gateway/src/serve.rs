@@ -2,9 +2,11 @@
 
 use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
+use crate::file_limit;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::transport::{Server, Tls};
+use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
 use gateway_policy::lifecycle::Cause;
@@ -29,6 +31,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     for exception in &settings.production_exceptions {
         tracing::warn!(exception = exception.as_str(), "production does without a defence");
     }
+    file_limit::raise(settings)?;
     let policy = compose::open_policy(settings)?;
     let tls = settings.transport.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
@@ -51,8 +54,13 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         signals.policies,
         stopping.clone(),
     ));
-    let files =
-        tokio::spawn(watch_files(tls.clone(), gateway.verifiers.take(), signals.files, stopping.clone()));
+    let files = tokio::spawn(watch_files(
+        tls.clone(),
+        gateway.verifiers.take(),
+        gateway.app.clone(),
+        signals.files,
+        stopping.clone(),
+    ));
     let log_key = gateway.app.engine().log_key();
     let is_tls = tls.is_some();
     let limits = settings.transport.limits;
@@ -153,10 +161,11 @@ async fn watch_policies(
     }
 }
 
-/// Reads certificates and the registry of approvers again on SIGHUP. What can not be used leaves what is in use.
+/// Reads certificates, the registry of approvers and the issuer's keys again on SIGHUP. What can not be used leaves what is in use.
 async fn watch_files(
     tls: Option<Arc<Tls>>,
     verifiers: Option<Verifiers>,
+    app: App,
     hangups: Option<Signal>,
     mut stopping: watch::Receiver<bool>,
 ) {
@@ -171,6 +180,9 @@ async fn watch_files(
         }
         if let Some(verifiers) = &verifiers {
             told("approvers", verifiers.reload());
+        }
+        if let Some(reading) = app.authenticator().reload_keys().await {
+            told("the issuer's keys", reading.map_err(Into::into));
         }
     }
 }

@@ -3,6 +3,7 @@
 mod approvals;
 mod auth;
 mod exceptions;
+mod limits;
 mod parse;
 mod sources;
 mod table;

@@ -1,13 +1,15 @@
 //! Connections: accepted, limited, encrypted, timed, and drained at the end.
 //!
 //! HTTP/1.1 only. What a connection may take, in numbers and in time, is in [`Limits`]; what one request may take is the
-//! router's (`gateway_api::limits`). A connection beyond the limits is closed at once and never waits: behind a queue that
-//! nobody works off, every client would wait until it gives up.
+//! router's (`gateway_api::limits`). A connection beyond the limits takes the place of one that is not used
+//! (`connection_limit` says which), or is closed at once. It never waits: behind a queue that nobody works off, every client
+//! would wait until it gives up.
 
+mod activity;
 mod connection;
+mod connection_limit;
+mod deadline;
 mod listen;
-mod patient;
-mod slots;
 mod tls;
 
 pub use listen::Server;
@@ -62,11 +64,15 @@ pub struct TlsFiles {
 }
 
 /// Counters of this module, each with what it counts.
-pub(crate) const DESCRIPTIONS: &[(&str, &str)] =
-    &[(REFUSED, "Connections closed at once, by reason"), (CUT, "Connections cut off, by reason")];
+pub(crate) const DESCRIPTIONS: &[(&str, &str)] = &[
+    (REFUSED, "Connections closed at once, by reason"),
+    (CUT, "Connections cut off, by reason"),
+    (EVICTED, "Connections closed to make room for others, by listener and what the client was waited for"),
+];
 
 const REFUSED: &str = "operation_gateway_connections_refused_total";
 const CUT: &str = "operation_gateway_connections_cut_total";
+const EVICTED: &str = "operation_gateway_connections_evicted_total";
 const OPEN: &str = "operation_gateway_connections";
 
 fn refused(reason: &'static str) {
@@ -75,6 +81,10 @@ fn refused(reason: &'static str) {
 
 fn cut(reason: &'static str) {
     counter!(CUT, "reason" => reason).increment(1);
+}
+
+fn evicted(listener: &'static str, waiting_for: &'static str) {
+    counter!(EVICTED, "listener" => listener, "waiting_for" => waiting_for).increment(1);
 }
 
 fn open_now(listener: &'static str, n_open: usize) {

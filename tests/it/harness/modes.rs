@@ -81,6 +81,8 @@ pub(crate) fn settings(mode: Mode, provider: &FakeProvider, folder: &Path) -> Ve
                 ("introspection_url", provider.url()),
                 ("introspection_client_id", "gateway".into()),
                 ("introspection_client_secret_file", secret.to_str().unwrap().into()),
+                ("token_issuer", ISSUER.into()),
+                ("token_audience", "gateway".into()),
             ]
         }
     }

@@ -3,7 +3,7 @@ use crate::harness::custody::{
     submitted,
 };
 use crate::harness::faulty::Faults;
-use crate::harness::samples::with;
+use crate::harness::samples::{payment, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -49,6 +49,38 @@ async fn what_is_missing_or_wrong_in_a_creation_is_named() {
     ];
     names(&world, KEYS, &key("bad"), &cases).await;
     world.get(&on_key("bad", "")).await.fails(404, "custody_key_not_found");
+}
+
+#[tokio::test]
+async fn confusable_key_refs_are_refused_in_every_request() {
+    let world = World::ticking().await;
+    made(&world, "vault").await;
+    let cases = [
+        (".", "must not be `.` or `..`, which clients take out of paths"),
+        ("..", "must not be `.` or `..`, which clients take out of paths"),
+        (" ", "must have single spaces, and none at its ends"),
+        ("vault ", "must have single spaces, and none at its ends"),
+        ("vault\u{200b}", "must be of visible characters and spaces, and has U+200B"),
+        ("vault\u{202e}1", "must be of visible characters and spaces, and has U+202E"),
+        ("vault\n", "must be of visible characters and spaces, and has U+000A"),
+        ("cafe\u{301}", "must be in Unicode's normalization form C (NFC)"),
+    ];
+    for (name, rule) in cases {
+        let places = [
+            (KEYS.to_owned(), with(key("x"), "/key_ref", json!(name)), "/key_ref"),
+            (on_key("vault", "/rotate"), with(rotate("x"), "/new_key_ref", json!(name)), "/new_key_ref"),
+            ("/v1/operations/sign".to_owned(), with(payment("x"), "/key_ref", json!(name)), "/key_ref"),
+        ];
+        for (path, body, pointer) in places {
+            let message = world.post(&path, &body).await.fails(400, "invalid_json");
+            assert_eq!(message, format!("`{pointer}` {rule}"), "{name:?}");
+        }
+    }
+    for name in ["caf\u{e9}", "cold vault 2"] {
+        world.post(KEYS, &key(name)).await.ok();
+    }
+    // A path names a key that is there, whatever its name.
+    world.get(&on_key("vault%E2%80%8B", "")).await.fails(404, "custody_key_not_found");
 }
 
 #[tokio::test]

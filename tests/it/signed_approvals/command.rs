@@ -2,13 +2,17 @@
 
 use crate::harness::approvers::Signers;
 use crate::harness::custody;
-use crate::harness::process::{Process, request, tool};
+use crate::harness::process::{Process, command, request, tool};
 use crate::harness::samples::payment;
 use gateway_domain::approval::testing::registry;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 fn call(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Value {
     let (status, answer) = request(&process.address, method, path, body).unwrap();
@@ -37,23 +41,41 @@ impl Person {
         )
     }
 
-    /// The body that approves a view, and what the person was shown.
-    fn sign(&self, folder: &Path, view: &Value) -> (i32, String, String) {
+    /// What signs an approval of a view.
+    fn arguments(&self, folder: &Path, view: &Value) -> Vec<String> {
         let file = folder.join("view.json").display().to_string();
         fs::write(&file, view.to_string()).unwrap();
-        let arguments = [
-            "approvers",
-            "sign",
-            "--key",
-            &self.key,
-            "--operation",
-            &file,
-            "--subject",
-            self.name,
-            "--role",
-            "approver",
-        ];
+        let words = ["approvers", "sign", "--subject", self.name, "--role", "approver", "--key", &self.key];
+        words.into_iter().chain(["--operation", &file]).map(str::to_owned).collect()
+    }
+
+    /// The body that approves a view, and what the person was shown.
+    fn sign(&self, folder: &Path, view: &Value) -> (i32, String, String) {
+        let arguments = self.arguments(folder, view);
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).chain(["--yes"]).collect();
         tool(folder, &[], &arguments)
+    }
+
+    /// As [`Self::sign`], without `--yes`, at a terminal at which this is typed.
+    fn sign_at_terminal(&self, folder: &Path, view: &Value, typed: &str) -> (i32, String, String) {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let terminal = || Stdio::from(open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+        let mut command = command(folder, &[]);
+        command.args(self.arguments(folder, view)).stdin(terminal()).stderr(terminal());
+        let child = command.spawn().unwrap();
+        // The last of the test's own ends of the terminal.
+        drop(command);
+        let mut controller = File::from(controller);
+        controller.write_all(typed.as_bytes()).unwrap();
+        let mut screen = Vec::new();
+        // Ends with an error when nobody has the terminal any more.
+        let _ended = controller.read_to_end(&mut screen);
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(screen))
     }
 
     fn approves(&self, process: &Process, folder: &Path, view: &Value, approve: &str) -> Value {
@@ -152,6 +174,38 @@ fn nothing_is_signed_that_is_not_what_is_shown() {
         assert_eq!((code, out.as_str(), err.lines().count()), (1, "", 1), "{pointer}: {err}");
         assert!(err.contains(part), "{pointer}: {err}");
     }
+}
+
+#[test]
+fn approvers_sign_needs_a_yes_at_the_terminal_or_a_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = tempfile::tempdir().unwrap();
+    let (alice, entry) = Person::new(people.path(), "alice");
+    let public_key = &entry["keys"][0]["public_key"];
+    let process = Process::start(folder.path(), None, &[]);
+    let view = call(&process, "POST", "/v1/operations/sign", Some(&payment("confirm")))["operation"].clone();
+    let shown = |screen: &str| {
+        let stated = &view["approval_statement"];
+        let parts = [&view["operation_id"], &stated["key_id"], &stated["intent_hash"], public_key];
+        let parts = parts.map(|part| part.as_str().unwrap());
+        let more = ["`alice` approves operation", "in the roles `approver`", "12500", "treasury-1", "acct-"];
+        parts.into_iter().chain(more).all(|part| screen.contains(part))
+    };
+    // Without a terminal nobody can say so, whatever comes on standard input.
+    let arguments = alice.arguments(people.path(), &view);
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let (code, out, err) = tool(people.path(), &[], &arguments);
+    assert!(code == 1 && out.is_empty() && shown(&err), "{err}");
+    assert!(err.ends_with("nothing was signed; `--yes` signs without asking\n"), "{err}");
+    for typed in ["no\n", "\n", "y\n", "YES\n", "yes please\n", "\u{4}"] {
+        let (code, out, screen) = alice.sign_at_terminal(people.path(), &view, typed);
+        assert!(code == 1 && out.is_empty() && shown(&screen), "{typed:?}: {screen}");
+        assert!(screen.contains("not confirmed: nothing was signed"), "{screen}");
+    }
+    let (code, body, screen) = alice.sign_at_terminal(people.path(), &view, "yes\n");
+    assert!(code == 0 && shown(&screen) && screen.contains("Type `yes` to sign: "), "{screen}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(&body["signature"]["public_key"], public_key);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Probes on an address of their own.
 
 use crate::harness::process::{Process, request, text};
+use crate::harness::wire::{ask, connect_from};
 
 #[test]
 fn readiness_and_counters_move_to_the_address_apart() {
@@ -35,16 +36,24 @@ fn without_one_everything_is_on_the_one_address() {
 }
 
 #[test]
-fn probes_are_answered_while_the_other_address_is_full() {
+fn probes_are_answered_while_both_addresses_are_full() {
     let folder = tempfile::tempdir().unwrap();
     let given =
-        [("admin_bind", "127.0.0.1:0"), ("connections_max", "2"), ("connections_per_address_max", "2")];
+        [("admin_bind", "127.0.0.1:0"), ("connections_max", "4"), ("connections_per_address_max", "2")];
     let process = Process::start(folder.path(), None, &given);
-    let mut held: Vec<_> =
-        (0..2).map(|_| crate::harness::wire::connect_from(1, &process.address).unwrap()).collect();
-    for stream in &mut held {
-        assert_eq!(crate::harness::wire::ask(stream, "/healthz").unwrap().0, 200);
+    let admin = process.admin_address.clone().unwrap();
+    for address in [&process.address, &admin] {
+        let held = [2, 2, 3, 3].map(|last| {
+            let mut stream = connect_from(last, address).unwrap();
+            assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+            stream
+        });
+        for _ in 0..4 {
+            assert_eq!(request(&admin, "GET", "/readyz", None).unwrap().0, 200);
+            assert_eq!(request(address, "GET", "/healthz", None).unwrap().0, 200);
+        }
+        drop(held);
     }
-    assert!(request(&process.address, "GET", "/healthz", None).is_err());
-    assert_eq!(request(process.admin_address.as_deref().unwrap(), "GET", "/readyz", None).unwrap().0, 200);
+    let evicted = "operation_gateway_connections_evicted_total{listener=\"admin\",waiting_for=\"request\"}";
+    assert!(text(&admin, "/metrics").contains(evicted));
 }

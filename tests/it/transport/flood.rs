@@ -1,22 +1,33 @@
-//! Many connections at once: numbers are kept, and who is within them is served.
+//! Many connections at once: limits hold, and those that are not used make room for newcomers.
 
-use crate::harness::process::{Process, request, text};
-use crate::harness::wire::{ask, connect_from, eventually, rest};
+use crate::harness::certificates::Authority;
+use crate::harness::process::{Process, command, request, text};
+use crate::harness::tls::{Files, Trust, connect};
+use crate::harness::wire::{Came, PATIENCE, ask, came, connect_from, eventually, get};
+use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// Nobody's slot is taken from him, however slowly a test runs.
-const PATIENT: [(&str, &str); 2] = [("header_within_ms", "600000"), ("idle_within_ms", "600000")];
+/// No deadline closes a connection, however slowly a test runs.
+const NO_DEADLINE: [(&str, &str); 5] = [
+    ("header_within_ms", "600000"),
+    ("idle_within_ms", "600000"),
+    ("body_within_ms", "600000"),
+    ("write_within_ms", "600000"),
+    ("request_within_ms", "600001"),
+];
 
 fn start(folder: &Path, connections_max: &str, per_address_max: &str) -> Process {
     let numbers = [("connections_max", connections_max), ("connections_per_address_max", per_address_max)];
-    Process::start(folder, None, &[numbers, PATIENT].concat())
+    Process::start(folder, None, &[&numbers[..], &NO_DEADLINE].concat())
 }
 
-/// A connection that is kept and was answered on, which has its slot; or nothing, when it is closed without a word.
+/// A connection that is kept and had an answer; or nothing, when it was closed without one.
 fn tried(last: u8, address: &str) -> Option<TcpStream> {
     let mut stream = connect_from(last, address).ok()?;
     let (status, _) = ask(&mut stream, "/healthz").ok()?;
@@ -28,34 +39,141 @@ fn kept(last: u8, address: &str) -> TcpStream {
     tried(last, address).unwrap()
 }
 
-fn is_refused(last: u8, address: &str) -> bool {
-    tried(last, address).is_none()
+/// The closed ones among connections on which nothing is to come.
+fn n_closed(streams: &mut [TcpStream]) -> usize {
+    let is_closed = |stream: &mut TcpStream| {
+        let is_closed = came(stream, Duration::from_millis(5)) == Came::End;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        is_closed
+    };
+    streams.iter_mut().map(is_closed).filter(|is_closed| *is_closed).count()
+}
+
+/// How often the gateway closed a connection to make room, by what it waited for.
+fn n_evicted(address: &str, waiting_for: &str) -> u32 {
+    let name = "operation_gateway_connections_evicted_total";
+    let line = format!("{name}{{listener=\"api\",waiting_for=\"{waiting_for}\"}} ");
+    let metrics = text(address, "/metrics");
+    metrics.lines().find_map(|counted| counted.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
+}
+
+/// A half-sent request, or none.
+fn begun(last: u8, address: &str, sent: &str) -> TcpStream {
+    let mut stream = connect_from(last, address).unwrap();
+    stream.write_all(sent.as_bytes()).unwrap();
+    stream
+}
+
+/// Sends requests whose answers fill the buffers of both ends, and reads none.
+fn unread(last: u8, address: &str) -> TcpStream {
+    begun(last, address, &get("/v1/openapi.json").repeat(64))
+}
+
+const HALF_A_HEADER: &str = "GET /healthz HTTP/1.1\r\nx-slow: ";
+const HALF_A_BODY: &str = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length: 9\r\n\r\n{";
+
+/// Four addresses take every connection there is and use none of them, each in one way.
+#[test]
+fn four_addresses_holding_all_connections_do_not_lock_out_a_fifth() {
+    type Hold = fn(u8, &str) -> TcpStream;
+    let ways: [(&str, Hold); 5] = [
+        ("request", kept),
+        ("request", |last, address| begun(last, address, "")),
+        ("header", |last, address| begun(last, address, HALF_A_HEADER)),
+        ("body", |last, address| begun(last, address, HALF_A_BODY)),
+        ("answer_read", unread),
+    ];
+    for (waiting_for, hold) in ways {
+        let folder = tempfile::tempdir().unwrap();
+        let process = start(folder.path(), "8", "2");
+        let mut held: Vec<_> =
+            (2..6).flat_map(|last| [last; 2]).map(|last| hold(last, &process.address)).collect();
+        if waiting_for == "answer_read" {
+            eventually("buffers must fill", || tried(6, &process.address).is_some());
+        }
+        let mut fifth = kept(6, &process.address);
+        for _ in 0..20 {
+            assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200, "{waiting_for}");
+            assert_eq!(ask(&mut fifth, "/healthz").unwrap().0, 200, "{waiting_for}");
+        }
+        assert!(n_evicted(&process.address, waiting_for) > 0, "{}", text(&process.address, "/metrics"));
+        eventually("who made room must be closed", || n_closed(&mut held) > 0);
+    }
 }
 
 #[test]
-fn one_address_has_its_share_and_the_whole_is_a_number() {
+fn the_address_with_most_unused_connections_loses_them_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = start(folder.path(), "12", "6");
+    let address = process.address.clone();
+    let mut greedy: Vec<_> = (0..6).map(|_| kept(2, &address)).collect();
+    let mut modest: Vec<_> = (0..3).map(|_| kept(3, &address)).collect();
+    let mut single = vec![kept(4, &address), kept(5, &address), kept(6, &address)];
+    // From 6 to 3, and then it is no greedier than the next.
+    let mut newcomers: Vec<_> = (7..10).map(|last| kept(last, &address)).collect();
+    eventually("three are closed", || n_closed(&mut greedy) == 3);
+    assert_eq!([n_closed(&mut modest), n_closed(&mut single), n_closed(&mut newcomers)], [0; 3]);
+    // The least recently used of them.
+    for (n, stream) in greedy.iter_mut().enumerate() {
+        assert_eq!(ask(stream, "/healthz").is_ok(), n >= 3, "{n}");
+    }
+    assert_eq!(n_evicted(&address, "request"), 4, "and one for this question");
+}
+
+#[test]
+fn an_address_at_its_limit_evicts_only_its_own_idle_connections() {
     let folder = tempfile::tempdir().unwrap();
     let process = start(folder.path(), "8", "4");
     let address = process.address.clone();
-    let mut of_one: Vec<_> = (0..4).map(|_| kept(2, &address)).collect();
-    assert!(is_refused(2, &address) && is_refused(2, &address));
-    let _of_other: Vec<_> = (0..3).map(|_| kept(3, &address)).collect();
-    // Reads its own refusals: the eighth.
-    let mut watching = kept(1, &address);
-    assert!(is_refused(4, &address));
-    // Those that have a slot are served, and a slot that is given back is another's.
-    for stream in &mut of_one {
+    let mut of_others = vec![kept(3, &address), kept(4, &address)];
+    let mut of_one: Vec<_> = (0..9).map(|_| kept(2, &address)).collect();
+    eventually("four are left", || n_closed(&mut of_one) == 5);
+    assert_eq!(n_closed(&mut of_others), 0);
+    for stream in &mut of_one[5..] {
         assert_eq!(ask(stream, "/healthz").unwrap().0, 200);
     }
-    drop(of_one.pop());
-    eventually("a slot that is free is another's", || !is_refused(4, &address));
-    // On the one that has its slot: others are given back only some time after they have ended.
-    watching.write_all(b"GET /metrics HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").unwrap();
-    let metrics = rest(&mut watching);
-    for reason in ["connections", "address"] {
-        let counted = format!("operation_gateway_connections_refused_total{{reason=\"{reason}\"}} ");
-        assert!(metrics.contains(&counted), "{metrics}");
+}
+
+#[test]
+fn unfinished_tls_handshakes_are_evicted_for_new_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = Authority::new("ours");
+    let files = Files::write(folder.path(), &ours.server(), &ours);
+    let numbers = [
+        ("connections_max", "4"),
+        ("connections_per_address_max", "2"),
+        ("tls_handshake_within_ms", "600000"),
+    ];
+    let process = Process::start(folder.path(), None, &[files.settings("off"), numbers.to_vec()].concat());
+    for sent in ["", "\x16\x03\x01\x02\x00\x01\x00"] {
+        let mut held: Vec<_> = [2, 2, 3, 3].map(|last| begun(last, &process.address, sent)).into();
+        for _ in 0..4 {
+            let mut stream = connect(&process.address, &Trust::new(&ours, None)).unwrap();
+            assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
+        }
+        eventually("who made room must be closed", || n_closed(&mut held) > 0);
     }
+}
+
+#[test]
+fn start_fails_when_the_open_file_limit_is_below_connections_max() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = |ulimit: &str| {
+        let command = command(folder.path(), &[("connections_max", "500")]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\"")]).arg(command.get_program());
+        shell.args(command.get_args()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        shell
+    };
+    let output = limited("-n 600").output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("setting `connections_max`: needs 1012 open files") && !output.status.success(),
+        "{text}"
+    );
+    assert!(text.contains("the system allows 600"), "{text}");
+    // Its own limit the process raises by itself.
+    Process::spawn(limited("-Sn 100")).wait_for_line("operation-gateway listens");
 }
 
 #[test]
@@ -63,33 +181,24 @@ fn a_flood_from_one_address_does_not_keep_another_out() {
     let folder = tempfile::tempdir().unwrap();
     let process = start(folder.path(), "64", "32");
     let (address, is_over) = (process.address.clone(), Arc::new(AtomicBool::new(false)));
+    let mut other = kept(3, &address);
     let flooding: Vec<_> = (0..4)
         .map(|_| {
             let (address, is_over) = (address.clone(), Arc::clone(&is_over));
             std::thread::spawn(move || {
-                let (mut held, mut n_refused) = (Vec::new(), 0_u32);
+                let mut held = VecDeque::new();
                 while !is_over.load(Ordering::SeqCst) {
-                    match tried(2, &address) {
-                        Some(stream) => held.push(stream),
-                        None => n_refused += 1,
-                    }
+                    held.extend(tried(2, &address));
+                    held.drain(..held.len().saturating_sub(64));
                 }
-                (held, n_refused)
             })
         })
         .collect();
-    eventually("the flood must have met its limit", || {
-        text(&address, "/metrics").contains("connections_refused_total{reason=\"address\"}")
-    });
+    eventually("the flood must have met its limit", || n_evicted(&address, "request") > 0);
     for _ in 0..200 {
         assert_eq!(request(&address, "GET", "/healthz", None).unwrap().0, 200);
     }
+    assert_eq!(ask(&mut other, "/healthz").unwrap().0, 200, "who holds one keeps it");
     is_over.store(true, Ordering::SeqCst);
-    let (mut n_held, mut n_refused) = (0, 0);
-    for flood in flooding {
-        let (held, n_more) = flood.join().unwrap();
-        n_held += held.len();
-        n_refused += n_more;
-    }
-    assert!(n_held == 32 && n_refused > 0, "{n_held} held, {n_refused} refused");
+    flooding.into_iter().for_each(|flood| flood.join().unwrap());
 }

@@ -33,11 +33,12 @@ pub(super) fn complete(document: &mut Value) {
 /// Codes that an operation can answer with because of what it takes, whatever it does.
 fn shared(path: &str, operation: &Map<String, Value>) -> Vec<Code> {
     if operation.get("tags") == Some(&json!(["health"])) {
-        return vec![Code::InvalidRequest];
+        return vec![Code::InvalidRequest, Code::OriginNotPermitted];
     }
     let is_audit = path.ends_with("/audit-replay") || path.starts_with("/v1/log/");
     let mut codes = vec![
         Code::InvalidRequest,
+        Code::OriginNotPermitted,
         Code::AuthenticationRequired,
         Code::AuthenticationUnavailable,
         Code::InvalidToken,

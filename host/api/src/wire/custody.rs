@@ -1,6 +1,7 @@
 //! Request shapes of the custody family.
 
 use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
+use super::names::key_ref;
 use super::operations::fence;
 use crate::state::Options;
 use crate::strict::{Fault, TEXT_BYTES_MAX};
@@ -36,7 +37,8 @@ pub trait KeyRequest {
 /// Body of `POST /v1/custody/keys`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodyKeyCreateRequest {
-    /// The key's name, unique within the tenant.
+    /// The key's name, unique within the tenant: not `.` or `..`, in Unicode's normalization form C, of visible characters and single
+    /// spaces between them.
     #[schema(min_length = 1)]
     pub key_ref: String,
     /// Whose key.
@@ -92,7 +94,7 @@ impl CustodyKeyCreateRequest {
     /// # Errors
     /// [`Fault`] at what is impossible.
     pub fn parse(&self, options: &Options) -> Result<(KeyRef, Intent), Fault> {
-        let key_ref = KeyRef(text("/key_ref", &self.key_ref)?);
+        let key_ref = key_ref("/key_ref", &self.key_ref)?;
         text("/tenant_id", &self.tenant_id)?;
         let participants = roster("/participants", &self.participants)?;
         let asked = text("/signature_profile", &self.signature_profile)?;
@@ -256,7 +258,7 @@ change_request! {
 change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/rotate`.
     CustodyKeyRotateRequest {
-        /// The new key's name.
+        /// The new key's name: as that of a creation.
         #[schema(min_length = 1)]
         new_key_ref: String,
         /// Who will hold its shares.
@@ -269,7 +271,7 @@ change_request! {
     |request| {
         let participants = roster("/participants", &request.participants)?;
         let threshold = threshold(&participants, request.threshold)?;
-        let new_key_ref = KeyRef(text("/new_key_ref", &request.new_key_ref)?);
+        let new_key_ref = key_ref("/new_key_ref", &request.new_key_ref)?;
         Ok(Intent::Rotate(Rotate { change: request.change()?, new_key_ref, participants, threshold }))
     }
 }

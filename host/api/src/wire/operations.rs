@@ -2,9 +2,10 @@
 
 use super::approvals::ApprovalSignature;
 use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
+use super::names::key_ref;
 use super::view::OperationView;
 use crate::strict::Fault;
-use gateway_domain::ids::{Hex32, KeyRef};
+use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
 use gateway_engine::{Publish, Recover, Vote};
 use serde::{Deserialize, Serialize};
@@ -86,9 +87,9 @@ impl SignOperationRequest {
             epoch_fence_token_hex: self.epoch_fence_token_hex.clone().map(fence).transpose()?,
             publication_mode: self.publication_mode.into(),
         };
-        let key_ref = self.key_ref.clone().map(|key_ref| not_empty("/key_ref", key_ref)).transpose()?;
+        let key_ref = self.key_ref.as_deref().map(|name| key_ref("/key_ref", name)).transpose()?;
         Ok(Intent::Payment(Payment {
-            key_ref: key_ref.map(KeyRef),
+            key_ref,
             from_account: not_empty("/payment/from_account", self.payment.from_account.clone())?,
             to_account: not_empty("/payment/to_account", self.payment.to_account.clone())?,
             amount_minor: self.payment.amount_minor,

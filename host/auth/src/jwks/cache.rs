@@ -101,6 +101,19 @@ impl KeyCache {
         })
     }
 
+    /// Fetches the keys now, however short ago they were fetched, and replaces those in use. Keys that cannot be had leave those
+    /// in use.
+    pub(super) async fn reload(&self) -> Result<(), String> {
+        loop {
+            // A fetch that has begun may have read what was there before.
+            self.0.settled().await;
+            let now = (self.0.clock)();
+            if self.0.begin_fetch(now, |state| !state.is_fetching) {
+                return UnderWay(Arc::clone(&self.0)).fetch().await;
+            }
+        }
+    }
+
     pub(super) fn warm_up(&self) {
         self.0.fetch_when_due((self.0.clock)());
     }
@@ -126,17 +139,21 @@ impl Shared {
 
     /// Begins a fetch, unless there is one under way or the last was too short ago.
     fn fetch_when_due(self: &Arc<Self>, now: EpochMs) {
-        let begins = self.state.send_if_modified(|state| {
-            let begins = state.is_due(now, self.max_age_ms);
+        if self.begin_fetch(now, |state| state.is_due(now, self.max_age_ms)) {
+            let under_way = UnderWay(Arc::clone(self));
+            tokio::spawn(async move { under_way.fetch().await });
+        }
+    }
+
+    /// Marks a fetch as under way, if one is to begin; whether it is.
+    fn begin_fetch(&self, now: EpochMs, begins: impl Fn(&State) -> bool) -> bool {
+        self.state.send_if_modified(|state| {
+            let begins = begins(state);
             if begins {
                 (state.is_fetching, state.asked_at) = (true, Some(now));
             }
             begins
-        });
-        if begins {
-            let under_way = UnderWay(Arc::clone(self));
-            tokio::spawn(async move { under_way.fetch().await });
-        }
+        })
     }
 
     /// Waits until nothing is under way; that is as long as the provider may take.
@@ -149,20 +166,28 @@ impl Shared {
 struct UnderWay(Arc<Shared>);
 
 impl UnderWay {
-    async fn fetch(self) {
+    /// Puts the keys that there are now in use.
+    ///
+    /// # Errors
+    /// Why there are none, for the log, where it is by then.
+    async fn fetch(self) -> Result<(), String> {
         let fetched = self.0.source.fetch().await;
-        match &fetched {
-            Ok(keys) if keys.is_empty() => tracing::warn!("none of the issuer's keys can be used"),
-            Ok(_) => {}
-            Err(fault) => tracing::warn!(why = chain(fault), "the issuer's keys could not be fetched"),
+        let outcome = match &fetched {
+            Ok(keys) if keys.is_empty() => Err("none of the issuer's keys can be used".to_owned()),
+            Ok(_) => Ok(()),
+            Err(fault) => Err(format!("the issuer's keys could not be fetched: {}", chain(fault))),
+        };
+        if let Err(why) = &outcome {
+            tracing::warn!("{why}");
         }
         self.0.state.send_modify(|state| {
             // Keys that are withdrawn are gone, even if they were all; but then it is not the tokens that are wrong.
-            state.failed = fetched.as_ref().map_or(true, KeySet::is_empty);
+            state.failed = outcome.is_err();
             if let Ok(keys) = fetched {
                 state.keys = Some((Arc::new(keys), (self.0.clock)()));
             }
         });
+        outcome
     }
 }
 

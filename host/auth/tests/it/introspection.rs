@@ -1,6 +1,9 @@
 //! Tokens that the provider is asked about.
 
-use crate::support::{START_S, Time, bearer, bearer_with_certificate, eventually, introspection, no_proxies};
+use crate::support::{
+    ISSUER, START_S, Time, bearer, bearer_with_certificate, eventually, introspection, introspection_with,
+    no_proxies, rules,
+};
 use gateway_auth::testing::{Behaviour, FakeProvider};
 use gateway_auth::{Authenticator, Identity, TokenFault, Unauthenticated};
 use gateway_domain::ids::Hex32;
@@ -61,6 +64,35 @@ async fn an_active_token_is_its_callers_for_half_a_minute() {
     fake.behave(knows("other", &active()));
     assert_eq!(bearer(&authenticator, "opaque-1").await, Err(TokenFault::Inactive.into()));
     assert_eq!(fake.requests().len(), 2);
+}
+
+/// A provider says "active" of every token that it gave anyone.
+#[tokio::test]
+async fn introspection_checks_issuer_and_audience() {
+    let fake = FakeProvider::start(knows("opaque", &active()));
+    let given = introspection_with(&fake.url(), &Time::new(), rules());
+    let authenticator = Authenticator::introspection(given, no_proxies());
+    let answer = async |members: Value| {
+        let mut answer = active();
+        answer.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        fake.behave(knows("opaque", &answer));
+        bearer(&authenticator, "opaque").await.map(drop)
+    };
+    let (issuer, audience) = (Err(TokenFault::Issuer.into()), Err(TokenFault::Audience.into()));
+    for (members, expected) in [
+        (json!({}), &issuer),
+        (json!({ "aud": "gateway" }), &issuer),
+        (json!({ "iss": "https://other.example", "aud": "gateway" }), &issuer),
+        (json!({ "iss": [ISSUER], "aud": "gateway" }), &issuer),
+        (json!({ "iss": ISSUER }), &audience),
+        (json!({ "iss": ISSUER, "aud": "payroll" }), &audience),
+        (json!({ "iss": ISSUER, "aud": ["payroll", "gateway2"] }), &audience),
+        (json!({ "iss": ISSUER, "aud": null }), &audience),
+        // Last, because it is remembered.
+        (json!({ "iss": ISSUER, "aud": ["payroll", "gateway"] }), &Ok(())),
+    ] {
+        assert_eq!(answer(members.clone()).await, *expected, "{members}");
+    }
 }
 
 #[tokio::test]

@@ -305,6 +305,27 @@ async fn keys_from_a_file_that_an_operator_changes() {
 }
 
 #[tokio::test]
+async fn reloading_replaces_the_issuers_keys_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jwks.json");
+    let (first, second) = (Issuer::with_one("k1"), Issuer::with_one("k2"));
+    std::fs::write(&path, first.jwks().to_string()).unwrap();
+    let time = Time::new();
+    let authenticator = Authenticator::jwks(jwks(KeySource::File(path.clone()), &time), no_proxies());
+    assert!(bearer(&authenticator, &first.token(&claims())).await.is_ok());
+    std::fs::write(&path, second.jwks().to_string()).unwrap();
+    assert!(bearer(&authenticator, &first.token(&claims())).await.is_ok(), "nobody said so yet");
+    assert_eq!(authenticator.reload_keys().await, Some(Ok(())));
+    assert!(bearer(&authenticator, &second.token(&claims())).await.is_ok());
+    assert!(is_unknown(&bearer(&authenticator, &first.token(&claims())).await));
+    // What cannot be read leaves what is in use, and is named.
+    std::fs::write(&path, "{").unwrap();
+    assert!(authenticator.reload_keys().await.unwrap().unwrap_err().contains("could not be fetched"));
+    assert!(bearer(&authenticator, &second.token(&claims())).await.is_ok());
+    assert_eq!(Authenticator::bypass().reload_keys().await, None);
+}
+
+#[tokio::test]
 async fn keys_that_are_not_used_are_as_if_they_were_not_there() {
     let good = Signer::new("ES256", "good");
     let changed = |kid: &str, name: &str, value: serde_json::Value| {

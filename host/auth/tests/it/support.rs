@@ -71,12 +71,20 @@ pub(crate) fn jwks(source: KeySource, time: &Time) -> Jwks {
 }
 
 pub(crate) fn introspection(url: &str, time: &Time) -> Introspection {
+    introspection_with(
+        url,
+        time,
+        ClaimRules { issuer: None, audience: None, client_is_subject: true, ..rules() },
+    )
+}
+
+pub(crate) fn introspection_with(url: &str, time: &Time, rules: ClaimRules) -> Introspection {
     let secret = "s3cret".to_owned().into();
     Introspection::new(IntrospectionConfig {
         provider: provider(url),
         client_id: "gateway".to_owned(),
         client_secret: ClientSecret::parse(&secret).unwrap(),
-        rules: ClaimRules { issuer: None, audience: None, client_is_subject: true, ..rules() },
+        rules,
         clock: time.clock(),
     })
     .unwrap()

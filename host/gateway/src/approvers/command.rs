@@ -15,12 +15,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Something is wrong with what was given.
 const EXIT_WRONG: u8 = 1;
+
+/// Longest line that is read as an answer, in bytes.
+const ANSWER_BYTES_MAX: u64 = 64;
 
 /// Largest view that is read, in bytes.
 const VIEW_BYTES_MAX: u64 = 1024 * 1024;
@@ -91,11 +94,11 @@ struct Stated {
     intent_hash: Hex32,
 }
 
-/// The body of an approval, signed; what it approves goes to standard error.
+/// The body of an approval, signed once its approver has seen what it approves, on standard error, and confirmed it.
 fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load(&sign.key)?);
     let view = view(&sign.operation).map_err(|error| named(&sign.operation, error))?;
-    let (intent, matter) = view.matter()?;
+    let (intent, key_ref, matter) = view.matter()?;
     let claimed = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
     let mut approval = Approval {
         subject_id: sign.subject_id.clone(),
@@ -104,31 +107,54 @@ fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
         approved_at_ms: now,
         signature: None,
     };
+    let public_key = Hex32::new(signing.verifying_key().to_bytes());
+    let shown = format!(
+        "`{}` approves operation {} of tenant `{}` on the key `{key_ref}`, {}:\n{}\nin the roles `{}`, at {claimed} ms, with the key ed25519 {public_key}; \
+         the intent's hash is {}\n",
+        approval.subject_id,
+        matter.operation_id,
+        matter.tenant,
+        matter.key_id,
+        serde_json::to_string_pretty(&intent)?,
+        approval.roles.join("`, `"),
+        matter.intent_hash,
+    );
+    std::io::stderr().lock().write_all(plain(&shown).as_bytes())?;
+    if !sign.confirmed {
+        confirm()?;
+    }
     let message = matter.statement(&approval).message()?;
     let signature = Hex64(signing.sign(&message).to_bytes());
-    let public_key = Hex32::new(signing.verifying_key().to_bytes());
     approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
-    let what = serde_json::to_string_pretty(&intent)?;
-    let Approval { subject_id, roles, .. } = &approval;
-    let told = format!(
-        "`{subject_id}` approves operation {} of tenant `{}` on key {}:\n{what}\n",
-        matter.operation_id, matter.tenant, matter.key_id
-    );
-    let _nobody_reads = std::io::stderr().lock().write_all(plain(&told).as_bytes());
+    let Approval { subject_id, roles, signature, .. } = &approval;
     let body = json!({
-        "subject_id": subject_id, "roles": roles, "approved_at_ms": claimed, "signature": approval.signature,
+        "subject_id": subject_id, "roles": roles, "approved_at_ms": claimed, "signature": signature,
     });
     Ok(body.to_string() + "\n")
 }
 
-/// As it is, and on every terminal: whoever submits writes texts into it, and a sign that moves the cursor, or turns the
-/// direction of reading around, could show another amount than is signed.
+/// Asks the person at the terminal whether to sign what is shown there.
+fn confirm() -> Result<(), Fault> {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Err(
+            "there is no terminal to confirm this at: nothing was signed; `--yes` signs without asking"
+                .into(),
+        );
+    }
+    stderr.lock().write_all(b"Sign this approval? Type `yes` to sign: ")?;
+    let mut answer = String::new();
+    stdin.lock().take(ANSWER_BYTES_MAX).read_line(&mut answer)?;
+    if answer.trim() == "yes" { Ok(()) } else { Err("not confirmed: nothing was signed".into()) }
+}
+
+/// The text with every character escaped that a terminal does not show as itself: whoever submits writes texts into it, and a
+/// character that moves the cursor, is invisible, or turns the direction of reading around, could show another amount than is
+/// signed.
 fn plain(text: &str) -> String {
-    let moves = |sign: char| {
-        sign.is_control() && sign != '\n'
-            || matches!(sign, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    let shown = |sign: char| if moves(sign) { sign.escape_unicode().to_string() } else { sign.to_string() };
+    let is_plain = |sign: char| sign == '\n' || gateway_api::wire::names::is_visible(sign);
+    let shown =
+        |sign: char| if is_plain(sign) { sign.to_string() } else { sign.escape_unicode().to_string() };
     text.chars().map(shown).collect()
 }
 
@@ -149,8 +175,8 @@ fn view(path: &Path) -> Result<View, Fault> {
 }
 
 impl View {
-    /// The intent that the view shows, and what an approval of it is about.
-    fn matter(&self) -> Result<(Intent, Matter<'_>), Fault> {
+    /// The intent that the view shows, its key's name, and what an approval of it is about.
+    fn matter(&self) -> Result<(Intent, KeyRef, Matter<'_>), Fault> {
         let Stated { tenant, operation_id, key_id: named, intent_hash } = &self.approval_statement;
         if *operation_id != self.operation_id {
             return Err("the statement is of another operation than the view".into());
@@ -165,7 +191,7 @@ impl View {
             .ok_or("the intent that is shown is not the one that is approved")?;
         let matter =
             Matter { tenant, operation_id: *operation_id, key_id: *named, intent_hash: *intent_hash };
-        Ok((intent, matter))
+        Ok((intent, key_ref, matter))
     }
 
     /// A view names the key also of a payment that named none.
@@ -195,8 +221,8 @@ mod tests {
     #[test]
     fn what_is_shown_moves_nothing_on_a_terminal() {
         assert_eq!(
-            plain("12 €\n\u{9b}2K\u{202e}21\u{feff}\t\r"),
-            "12 €\n\\u{9b}2K\\u{202e}21\\u{feff}\\u{9}\\u{d}"
+            plain("12 €\n\u{9b}2K\u{202e}21\u{feff}\t\r\u{61c}\u{3164}\u{a0}\u{e0041}\u{fe0f}"),
+            "12 €\n\\u{9b}2K\\u{202e}21\\u{feff}\\u{9}\\u{d}\\u{61c}\\u{3164}\\u{a0}\\u{e0041}\\u{fe0f}"
         );
     }
 }

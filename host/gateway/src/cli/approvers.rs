@@ -22,6 +22,8 @@ pub(crate) struct Sign {
     pub(crate) subject_id: String,
     pub(crate) roles: Vec<String>,
     pub(crate) approved_at_ms: Option<i64>,
+    /// Sign without asking.
+    pub(crate) confirmed: bool,
 }
 
 pub(crate) fn command() -> Command {
@@ -48,7 +50,7 @@ fn sign() -> Command {
     Command::new("sign")
         .about("Approve: print the body of `POST …/approve`, signed")
         .after_help(
-            "What is approved is printed to standard error first. The intent hash, the key's id and the statement are made from what \
+            "What is approved is printed to standard error first, and signed when `yes` is typed at the terminal. The intent hash, the key's id and the statement are made from what \
              the operation says, never taken from it: nothing is signed when they differ.",
         )
         .arg(path("key").long("key").value_name("FILE").help("Ed25519 seed, hexadecimal, mode 0600").required(true))
@@ -65,6 +67,12 @@ fn sign() -> Command {
             text("approved-at-ms", "EPOCH MILLISECONDS")
                 .help("When; now, when it is left out")
                 .value_parser(value_parser!(i64)),
+        )
+        .arg(
+            Arg::new("yes")
+                .long("yes")
+                .help("Sign without asking; needed where there is no terminal")
+                .action(ArgAction::SetTrue),
         )
 }
 
@@ -86,6 +94,7 @@ pub(crate) fn parsed(matches: &ArgMatches) -> Option<Approvers> {
             subject_id: leaf.get_one::<String>("subject")?.clone(),
             roles: leaf.get_many("role")?.cloned().collect(),
             approved_at_ms: leaf.get_one("approved-at-ms").copied(),
+            confirmed: leaf.get_flag("yes"),
         })),
     }
 }

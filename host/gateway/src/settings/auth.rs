@@ -117,7 +117,7 @@ impl Reader<'_> {
             }
         }
         let (rules, keys) = (self.rules(false), self.issuer_keys());
-        let max_age = Duration::from_millis(self.at_least_one("jwks_max_age_ms"));
+        let max_age = self.duration("jwks_max_age_ms");
         Some(Auth::Jwks { proxies: proxies?, keys: keys?, max_age, rules: rules? })
     }
 
@@ -147,6 +147,12 @@ impl Reader<'_> {
         let client_id = self.resolved.text("introspection_client_id").to_owned();
         if client_id.is_empty() {
             self.missing("introspection_client_id");
+        }
+        // A provider knows other deployments' tokens too, and says of each that it is active.
+        for name in ["token_issuer", "token_audience"] {
+            if self.resolved.text("profile") == "production" && self.resolved.text(name).is_empty() {
+                self.fault(name, "must be given in production while `auth_mode` is `introspection`");
+            }
         }
         let ca = self.path("identity_provider_ca");
         let client_secret = self.client_secret();

@@ -3,13 +3,18 @@
 use super::approvals::SignedApprovals;
 use super::auth::Auth;
 use super::exceptions::Exception;
+use super::limits;
 use super::sources::Resolved;
 use super::transport::Transport;
+use gateway_api::origin::AllowedOrigins;
 use gateway_api::state::ProfileAliases;
+use gateway_api::wire::names::is_visible;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::KeyName;
 use std::collections::BTreeSet;
+use gateway_domain::roster::PARTICIPANT_INDEX_MAX;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -31,9 +36,6 @@ pub enum NodeKey {
     /// A file that holds a passphrase.
     Passphrase(PathBuf),
 }
-
-/// Longest name of a log: witnesses that sign in the newer form have one byte for its length.
-const LOG_ORIGIN_BYTES_MAX: usize = 255;
 
 /// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,7 @@ pub struct Settings {
     pub policy_candidate: Option<PathBuf>,
     pub policy_watch: Option<Duration>,
     pub auth: Auth,
+    pub allowed_origins: AllowedOrigins,
     pub tenant_required: bool,
     pub required_approvals: u32,
     pub signed_approvals: SignedApprovals,
@@ -131,7 +134,7 @@ impl Reader<'_> {
             database_url: self.text("database_url"),
             node_directory: self.text("node_directory").into(),
             node_key: self.node_key(),
-            node_count: self.value("node_count", "a whole number up to 65535", 2),
+            node_count: self.node_count(),
             authority_key: self.text("authority_key").into(),
             authority_keys_previous: self.public_keys("authority_keys_previous"),
             log_key: self.text("log_key").into(),
@@ -142,8 +145,9 @@ impl Reader<'_> {
             policy_candidate: self.path("policy_candidate"),
             policy_watch: self.watch(),
             auth: self.auth(),
+            allowed_origins: self.allowed_origins(),
             tenant_required: self.flag("tenant_required"),
-            required_approvals: self.value("required_approvals", "a whole number", 0),
+            required_approvals: self.number32("required_approvals", 0..=limits::REQUIRED_APPROVALS_MAX),
             signed_approvals: self.signed_approvals(),
             production_exceptions: self.exceptions(),
             permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
@@ -151,19 +155,19 @@ impl Reader<'_> {
             auto_provision_keys: self.flag("auto_provision_keys"),
             signature_profile_aliases: self.profile_aliases(),
             reject_unknown_fields: self.one_of("unknown_fields", &[("warn", false), ("reject", true)], true),
-            approval_ttl_ms: self.at_least_one("approval_ttl_ms"),
-            admission_ttl_ms: self.at_least_one("admission_ttl_ms"),
-            admission_rate: self.value("admission_rate", "a whole number", 0),
-            admission_burst: self.value("admission_burst", "a whole number", 1),
-            preview_rate: self.value("preview_rate", "a whole number", 0),
-            preview_burst: self.value("preview_burst", "a whole number", 1),
-            preview_records_max: self.value("preview_records_max", "a whole number", 0),
-            body_bytes_max: self.bytes("body_bytes_max"),
-            recovery_body_bytes_max: self.bytes("recovery_body_bytes_max"),
-            audit_bytes_max: self.bytes("audit_bytes_max"),
-            answer_within: Duration::from_millis(self.at_least_one("answer_within_ms")),
-            reconcile_every: Duration::from_millis(self.at_least_one("reconcile_every_ms")),
-            shutdown_within: Duration::from_millis(self.at_least_one("shutdown_within_ms")),
+            approval_ttl_ms: self.milliseconds("approval_ttl_ms"),
+            admission_ttl_ms: self.milliseconds("admission_ttl_ms"),
+            admission_rate: self.number32("admission_rate", 0..=limits::RATE_MAX),
+            admission_burst: self.number32("admission_burst", 0..=limits::BURST_MAX),
+            preview_rate: self.number32("preview_rate", 0..=limits::RATE_MAX),
+            preview_burst: self.number32("preview_burst", 0..=limits::BURST_MAX),
+            preview_records_max: self.number32("preview_records_max", 0..=limits::PREVIEW_RECORDS_MAX),
+            body_bytes_max: self.size("body_bytes_max", limits::BODY_BYTES),
+            recovery_body_bytes_max: self.size("recovery_body_bytes_max", limits::BODY_BYTES),
+            audit_bytes_max: self.size("audit_bytes_max", limits::AUDIT_BYTES),
+            answer_within: self.duration("answer_within_ms"),
+            reconcile_every: self.duration("reconcile_every_ms"),
+            shutdown_within: self.duration("shutdown_within_ms"),
             log: self.text("log"),
             log_format: self.one_of(
                 "log_format",
@@ -197,13 +201,11 @@ impl Reader<'_> {
         {
             self.fault("required_approvals", "must be at least 1 while `signed_approvals` is `required`");
         }
-        if settings.node_count < 2 {
-            self.fault("node_count", "must be at least 2: one node alone signs nothing");
-        }
-        if settings.admission_rate > 0 && settings.admission_burst == 0 {
+        if settings.admission_rate > 0 && settings.admission_burst == 0 && !self.is_blamed("admission_burst")
+        {
             self.fault("admission_burst", "must be at least 1 while `admission_rate` is not 0");
         }
-        if settings.preview_rate > 0 && settings.preview_burst == 0 {
+        if settings.preview_rate > 0 && settings.preview_burst == 0 && !self.is_blamed("preview_burst") {
             self.fault("preview_burst", "must be at least 1 while `preview_rate` is not 0");
         }
     }
@@ -212,6 +214,13 @@ impl Reader<'_> {
         ProfileAliases::parse(self.resolved.text("signature_profile_aliases")).unwrap_or_else(|why| {
             self.fault("signature_profile_aliases", &format!("must be `name=profile,...`: {why}"));
             ProfileAliases::default()
+        })
+    }
+
+    fn allowed_origins(&mut self) -> AllowedOrigins {
+        self.resolved.text("allowed_origins").parse().unwrap_or_else(|why: String| {
+            self.fault("allowed_origins", &format!("must be origins, separated by commas: {why}"));
+            AllowedOrigins::default()
         })
     }
 
@@ -228,11 +237,21 @@ impl Reader<'_> {
         }
     }
 
+    /// One node alone signs nothing, and no participant has a higher index.
+    fn node_count(&mut self) -> u16 {
+        u16::try_from(self.number("node_count", 2..=u64::from(PARTICIPANT_INDEX_MAX) + 1)).unwrap_or(2)
+    }
+
     fn log_origin(&mut self) -> Option<KeyName> {
         let text = self.resolved.text("log_origin");
-        let name = text.parse().ok().filter(|_| text.len() <= LOG_ORIGIN_BYTES_MAX);
+        let fits = text.len() <= limits::LOG_ORIGIN_BYTES_MAX && text.chars().all(is_visible);
+        let name = text.parse().ok().filter(|_| fits);
         if name.is_none() {
-            self.fault("log_origin", &format!("must be a name without white space and `+`, not `{text}`"));
+            let most = limits::LOG_ORIGIN_BYTES_MAX;
+            let must = format!(
+                "must be a name of visible characters without white space and `+`, at most {most} bytes"
+            );
+            self.fault("log_origin", &format!("{must}, not `{}`", text.escape_debug()));
         }
         name
     }
@@ -271,7 +290,7 @@ impl Reader<'_> {
     }
 
     fn watch(&mut self) -> Option<Duration> {
-        let every_ms: u64 = self.value("policy_watch_ms", "a whole number", 0);
+        let every_ms = self.number("policy_watch_ms", 0..=limits::MILLISECONDS_MAX);
         (every_ms > 0).then(|| Duration::from_millis(every_ms))
     }
 
@@ -283,16 +302,34 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn at_least_one(&mut self, name: &str) -> u64 {
-        let number = self.value(name, "a whole number of at least 1", 1);
-        if number == 0 {
-            self.fault(name, "must be a whole number of at least 1, not `0`");
-        }
-        number
+    /// A whole number in a range: one outside could not work, or would overflow.
+    pub(super) fn number(&mut self, name: &str, range: RangeInclusive<u64>) -> u64 {
+        let text = self.resolved.text(name);
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.unwrap_or_else(|| {
+            let (least, most) = range.into_inner();
+            self.fault(name, &format!("must be a whole number from {least} to {most}, not `{text}`"));
+            least
+        })
     }
 
-    pub(super) fn bytes(&mut self, name: &str) -> usize {
-        usize::try_from(self.at_least_one(name)).unwrap_or(usize::MAX)
+    fn number32(&mut self, name: &str, range: RangeInclusive<u32>) -> u32 {
+        let (least, most) = range.into_inner();
+        u32::try_from(self.number(name, least.into()..=most.into())).unwrap_or(most)
+    }
+
+    pub(super) fn size(&mut self, name: &str, range: RangeInclusive<usize>) -> usize {
+        let wide = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let (least, most) = range.into_inner();
+        usize::try_from(self.number(name, wide(least)..=wide(most))).unwrap_or(most)
+    }
+
+    pub(super) fn milliseconds(&mut self, name: &str) -> u64 {
+        self.number(name, 1..=limits::MILLISECONDS_MAX)
+    }
+
+    pub(super) fn duration(&mut self, name: &str) -> Duration {
+        Duration::from_millis(self.milliseconds(name))
     }
 
     fn flag(&mut self, name: &str) -> bool {

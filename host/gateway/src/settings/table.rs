@@ -180,6 +180,13 @@ pub const SETTINGS: &[Setting] = &[
         "ADDRESS|CIDR,...",
         "Whose identity headers and x-client-cert-sha256 are believed; nobody else's ever are",
     ),
+    both(
+        "allowed_origins",
+        "",
+        "ORIGIN,...",
+        "Origins, as https://console.example, whose pages may send requests besides those of the gateway's own host; \
+         also the names by which a browser may reach it without authentication, besides loopback",
+    ),
     both("jwks_url", "", "URL", "Where the issuer publishes its keys: https, or http on loopback"),
     both(
         "jwks_file",

@@ -1,5 +1,6 @@
 //! Settings of connections.
 
+use super::limits;
 use super::parse::{Profile, Reader, Settings};
 use crate::transport::{ClientAuth, Limits, TlsFiles};
 use std::net::SocketAddr;
@@ -42,17 +43,17 @@ impl Reader<'_> {
             admin_bind: self.admin_bind(),
             tls: self.tls(),
             limits: Limits {
-                connections_max: self.bytes("connections_max"),
-                connections_per_address_max: self.bytes("connections_per_address_max"),
-                handshake_within: self.within("tls_handshake_within_ms"),
-                header_within: self.within("header_within_ms"),
-                idle_within: self.within("idle_within_ms"),
-                write_within: self.within("write_within_ms"),
-                header_bytes_max: self.bytes("header_bytes_max"),
-                headers_max: self.bytes("headers_max"),
+                connections_max: self.size("connections_max", limits::CONNECTIONS),
+                connections_per_address_max: self.size("connections_per_address_max", limits::CONNECTIONS),
+                handshake_within: self.duration("tls_handshake_within_ms"),
+                header_within: self.duration("header_within_ms"),
+                idle_within: self.duration("idle_within_ms"),
+                write_within: self.duration("write_within_ms"),
+                header_bytes_max: self.size("header_bytes_max", limits::HEADER_BYTES),
+                headers_max: self.size("headers_max", limits::HEADERS),
             },
-            body_within: self.within("body_within_ms"),
-            request_within: self.within("request_within_ms"),
+            body_within: self.duration("body_within_ms"),
+            request_within: self.duration("request_within_ms"),
         }
     }
 
@@ -128,9 +129,5 @@ impl Reader<'_> {
                 ClientAuth::Off
             }
         }
-    }
-
-    fn within(&mut self, name: &str) -> Duration {
-        Duration::from_millis(self.at_least_one(name))
     }
 }

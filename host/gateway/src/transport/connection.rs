@@ -1,20 +1,24 @@
 //! One connection, from its first byte to its last.
 
-use super::patient::{Patient, Turn};
+use super::activity::Activity;
+use super::deadline::DeadlineStream;
 use super::tls::Tls;
 use super::{Limits, cut, stopped};
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::Request;
+use axum::response::Response;
 use gateway_auth::Peer;
 use gateway_domain::ids::Hex32;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -34,24 +38,28 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Answers requests until either side ends the connection, or the server stops.
+    /// Answers requests until either side ends the connection, it is evicted, or the server stops.
     pub(super) async fn connection(
         &self,
         stream: TcpStream,
         address: IpAddr,
+        activity: &Arc<Activity>,
         mut stopping: watch::Receiver<bool>,
     ) {
         let peer = Peer { address: address.to_canonical(), certificate_sha256: None };
-        let Some(tls) = &self.tls else { return self.requests(stream, peer, stopping).await };
+        let Some(tls) = &self.tls else { return self.requests(stream, peer, activity, stopping).await };
+        activity.shaking_hands();
         let handshake = TlsAcceptor::from(tls.config()).accept(stream);
         let shaken = tokio::select! {
             shaken = timeout(self.limits.handshake_within, handshake) => shaken,
+            () = activity.evicted() => return,
             () = stopped(&mut stopping) => return,
         };
         match shaken {
             Ok(Ok(stream)) => {
+                activity.shaken();
                 let peer = Peer { certificate_sha256: certificate_sha256(&stream), ..peer };
-                self.requests(stream, peer, stopping).await;
+                self.requests(stream, peer, activity, stopping).await;
             }
             Ok(Err(error)) => {
                 cut("handshake");
@@ -65,11 +73,11 @@ impl Shared {
         &self,
         stream: S,
         peer: Peer,
+        activity: &Arc<Activity>,
         mut stopping: watch::Receiver<bool>,
     ) {
-        let turn = Turn::new();
-        let stream = Patient::new(stream, turn.clone(), &self.limits);
-        let service = service_fn(|request| self.answer(request, peer, turn.clone()));
+        let stream = DeadlineStream::new(stream, Arc::clone(activity), &self.limits);
+        let service = service_fn(|request| self.answer(request, peer, activity));
         let connection = http1::Builder::new()
             // The stream has deadlines of its own, also for a client that sends nothing.
             .header_read_timeout(None)
@@ -80,6 +88,7 @@ impl Shared {
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
+            () = activity.evicted() => return,
             () = stopped(&mut stopping) => {
                 // What is in flight is answered, and nothing after it.
                 connection.as_mut().graceful_shutdown();
@@ -95,13 +104,55 @@ impl Shared {
         &self,
         mut request: Request<Incoming>,
         peer: Peer,
-        turn: Turn,
-    ) -> Result<axum::response::Response, std::convert::Infallible> {
-        turn.answering();
+        activity: &Arc<Activity>,
+    ) -> Result<Response, Evicted> {
+        if !activity.handling() {
+            return Err(Evicted);
+        }
         request.extensions_mut().insert(peer);
-        let answer = self.router.clone().oneshot(request.map(Body::new)).await;
-        turn.answered();
-        answer
+        let request = request.map(|body| Body::new(Arriving { body, activity: Arc::clone(activity) }));
+        let Ok(answer) = self.router.clone().oneshot(request).await;
+        activity.answering();
+        Ok(answer)
+    }
+}
+
+/// The connection was closed to make room before its request was handled.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was evicted")]
+struct Evicted;
+
+/// A request's body, which reports when the handler waits for more of it.
+struct Arriving {
+    body: Incoming,
+    activity: Arc<Activity>,
+}
+
+impl hyper::body::Body for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.body).poll_frame(ctx);
+        if polled.is_pending() {
+            this.activity.awaits_body();
+        } else if !this.activity.received_body() {
+            // The connection is being closed; its handler goes no further.
+            return Poll::Pending;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

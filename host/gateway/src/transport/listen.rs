@@ -1,9 +1,10 @@
 //! The accept loop of one address.
 
 use super::connection::Shared;
-use super::slots::Slots;
+use super::connection_limit::ConnectionLimit;
 use super::{Limits, Tls, refused, stopped};
 use axum::Router;
+use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-/// How long accepting rests when the process has no more file descriptors, or the like.
+/// How long accepting rests when the system gives no connection and none can be closed.
 const REST: Duration = Duration::from_millis(100);
 
 /// A listener, what it serves, and how much of it.
 pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
-    slots: Arc<Slots>,
+    limit: Arc<ConnectionLimit>,
 }
 
 impl Server {
@@ -32,8 +33,8 @@ impl Server {
         limits: Limits,
         tls: Option<Arc<Tls>>,
     ) -> Self {
-        let slots = Slots::new(name, &limits);
-        Self { listener, shared: Arc::new(Shared { router, limits, tls }), slots }
+        let limit = ConnectionLimit::new(name, &limits);
+        Self { listener, shared: Arc::new(Shared { router, limits, tls }), limit }
     }
 
     /// Serves until told to stop, and then until every connection has ended.
@@ -48,6 +49,10 @@ impl Server {
             match accepted {
                 Ok((stream, address)) => self.admit(&connections, stream, address, &told),
                 Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_shortage(&error) && self.limit.make_room() => {
+                    tracing::debug!(%error, "a connection was closed so that another can be accepted");
+                    tokio::task::yield_now().await;
+                }
                 Err(error) => {
                     tracing::error!(%error, "no connection can be accepted");
                     tokio::time::sleep(REST).await;
@@ -67,17 +72,23 @@ impl Server {
         address: SocketAddr,
         stopping: &watch::Receiver<bool>,
     ) {
-        let slot = match self.slots.take(address.ip()) {
-            Ok(slot) => slot,
+        let permit = match self.limit.take(address.ip()) {
+            Ok(permit) => permit,
             Err(full) => return refused(full.as_str()),
         };
         let _only_slower = stream.set_nodelay(true);
         let (shared, stopping) = (Arc::clone(&self.shared), stopping.clone());
         connections.spawn(async move {
-            shared.connection(stream, address.ip(), stopping).await;
-            drop(slot);
+            shared.connection(stream, address.ip(), permit.activity(), stopping).await;
+            drop(permit);
         });
     }
+}
+
+/// The process or the system has too many files open, or no memory: closing a connection helps.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
 }
 
 /// The client had gone before it was accepted.

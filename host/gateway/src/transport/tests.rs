@@ -7,8 +7,10 @@ use axum::{Json, Router};
 use gateway_auth::Peer;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -93,4 +95,41 @@ async fn a_server_that_is_told_ends_when_its_last_connection_does() {
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer}");
     server.await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_connection_with_a_request_in_progress_is_never_evicted() {
+    let limits = Limits { connections_max: 2, ..LIMITS };
+    let (begun, finish) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let handler = {
+        let (begun, finish) = (Arc::clone(&begun), Arc::clone(&finish));
+        move || async move {
+            begun.add_permits(1);
+            finish.acquire().await.unwrap().forget();
+            "finished"
+        }
+    };
+    let router = Router::new().route("/slow", get(handler));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_stop, stopping) = watch::channel(false);
+    tokio::spawn(Server::new("test", listener, router, limits, None).run(stopping));
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /slow HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+        begun.acquire().await.unwrap().forget();
+        slow.push(stream);
+    }
+    // There is no room, and nobody makes any.
+    for _ in 0..4 {
+        let mut refused = TcpStream::connect(address).await.unwrap();
+        assert!(matches!(refused.read_to_end(&mut Vec::new()).await, Ok(0) | Err(_)));
+    }
+    finish.add_permits(2);
+    for mut stream in slow {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("finished"), "{answer}");
+    }
 }

@@ -66,6 +66,35 @@ fn what_a_mode_needs_and_does_not_have_is_named() {
     }
 }
 
+/// A provider says of another deployment's token that it is active.
+#[test]
+fn introspection_in_production_needs_issuer_and_audience() {
+    let production = [
+        ("PROFILE", "production"),
+        ("AUTHORITY_KEY", "k"),
+        ("LOG_KEY", "l"),
+        ("LOG_ORIGIN", "bank.example/log"),
+        ("POLICY_TRUST_ROOTS", "r"),
+    ];
+    let both = [("TOKEN_ISSUER", "https://issuer.example"), ("TOKEN_AUDIENCE", "gateway")];
+    let faults = |given: &[(&str, &str)]| {
+        auth(&[&production[..], &INTROSPECTION, given].concat()).map(drop).err().unwrap_or_default()
+    };
+    let line =
+        |name| format!("setting `{name}` must be given in production while `auth_mode` is `introspection`");
+    assert_eq!(faults(&[]), [line("token_issuer"), line("token_audience")]);
+    assert_eq!(faults(&both[..1]), [line("token_audience")]);
+    assert_eq!(faults(&both[1..]), [line("token_issuer")]);
+    let Ok(Auth::Introspection { rules, .. }) = auth(&[&production[..], &INTROSPECTION, &both].concat())
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (rules.issuer.as_deref(), rules.audience.as_deref()),
+        (Some("https://issuer.example"), Some("gateway"))
+    );
+}
+
 #[test]
 fn what_another_mode_has_contradicts() {
     let all = [&HEADERS[1..], &JWKS[1..], &INTROSPECTION[1..]].concat();

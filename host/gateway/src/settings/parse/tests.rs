@@ -50,6 +50,95 @@ fn every_wrong_value_is_one_line_that_names_its_setting() {
 }
 
 #[test]
+fn numbers_outside_their_range_stop_the_start() {
+    #[rustfmt::skip]
+    let ranges: &[(&str, u64, u64)] = &[
+        ("connections_max", 1, 1_000_000),
+        ("tls_handshake_within_ms", 1, 316_224_000_000),
+        ("header_within_ms", 1, 316_224_000_000),
+        ("body_within_ms", 1, 316_224_000_000),
+        ("idle_within_ms", 1, 316_224_000_000),
+        ("write_within_ms", 1, 316_224_000_000),
+        ("request_within_ms", 1, 316_224_000_000),
+        ("header_bytes_max", 4096, 1_048_576),
+        ("headers_max", 16, 1024),
+        ("node_count", 2, 1024),
+        ("policy_watch_ms", 0, 316_224_000_000),
+        ("required_approvals", 0, 128),
+        ("approval_ttl_ms", 1, 316_224_000_000),
+        ("admission_ttl_ms", 1, 316_224_000_000),
+        ("admission_rate", 0, 1_000_000),
+        ("admission_burst", 0, 1_000_000),
+        ("preview_rate", 0, 1_000_000),
+        ("preview_burst", 0, 1_000_000),
+        ("preview_records_max", 0, 100_000_000),
+        ("body_bytes_max", 1024, 16_777_216),
+        ("recovery_body_bytes_max", 1024, 16_777_216),
+        ("audit_bytes_max", 16_384, 524_288),
+        ("answer_within_ms", 1, 316_224_000_000),
+        ("reconcile_every_ms", 1, 316_224_000_000),
+        ("shutdown_within_ms", 1, 316_224_000_000),
+    ];
+    // One must not be more than another's default, one belongs to a mode.
+    let counted = [
+        "MILLISECONDS",
+        "BYTES",
+        "CONNECTIONS",
+        "HEADERS",
+        "NODES",
+        "APPROVALS",
+        "PER SECOND",
+        "SUBMISSIONS",
+        "PREVIEWS",
+    ];
+    for setting in SETTINGS.iter().filter(|one| counted.contains(&one.unit)) {
+        let elsewhere = ["connections_per_address_max", "jwks_max_age_ms"];
+        let is_listed =
+            ranges.iter().any(|(name, ..)| *name == setting.name) || elsewhere.contains(&setting.name);
+        assert!(is_listed, "`{}` is in no range", setting.name);
+    }
+    for (name, least, most) in ranges {
+        let line = |value: &str| {
+            let faults = settings(&[(&name.to_uppercase(), value)]).map(drop).unwrap_err();
+            faults.into_iter().find(|fault| fault.starts_with(&format!("setting `{name}` "))).unwrap()
+        };
+        let below = least.checked_sub(1).map(|below| below.to_string());
+        let beyond = [
+            (most + 1).to_string(),
+            u64::MAX.to_string(),
+            "18446744073709551616".to_owned(),
+            "-1".to_owned(),
+        ];
+        for value in beyond.into_iter().chain(below) {
+            let expected =
+                format!("setting `{name}` must be a whole number from {least} to {most}, not `{value}`");
+            assert_eq!(line(&value), expected);
+        }
+        for value in [least, most] {
+            let faults =
+                settings(&[(&name.to_uppercase(), &value.to_string())]).map(drop).err().unwrap_or_default();
+            assert!(!faults.iter().any(|fault| fault.contains("a whole number")), "{faults:?}");
+        }
+    }
+    assert!(
+        settings(&[("CONNECTIONS_MAX", "8")]).unwrap_err()[0]
+            .contains("must not be more than `connections_max`")
+    );
+}
+
+#[test]
+fn allowed_origins_refuses_wildcards_null_and_paths() {
+    assert!(settings(&[("ALLOWED_ORIGINS", "https://console.example,http://localhost:3000")]).is_ok());
+    for wrong in ["*", "null", "console.example", "https://console.example/"] {
+        let faults = settings(&[("ALLOWED_ORIGINS", wrong)]).unwrap_err();
+        assert!(
+            faults.len() == 1 && faults[0].starts_with("setting `allowed_origins` must be origins"),
+            "{faults:?}"
+        );
+    }
+}
+
+#[test]
 fn the_node_key_is_a_file_or_a_passphrase() {
     let key = |variables: &[(&str, &str)]| settings(variables).map(|settings| settings.node_key);
     assert_eq!(key(&[]), Ok(NodeKey::File("data/nodes/node.key".into())));
@@ -66,7 +155,7 @@ fn the_log_has_a_name_that_fits_its_texts() {
     let origin = |name: &str| settings(&[("LOG_ORIGIN", name)]).map(|settings| settings.log_origin);
     assert_eq!(origin("bank.example/log").unwrap().as_str(), "bank.example/log");
     assert!(origin(&"x".repeat(255)).is_ok());
-    for wrong in ["a b", "a+b", "a\u{a0}b", &"x".repeat(256)] {
+    for wrong in ["a b", "a+b", "a\u{a0}b", "a\u{202e}b", "a\u{200b}b", "a\u{0}b", &"x".repeat(256)] {
         let faults = origin(wrong).unwrap_err();
         assert!(faults.len() == 1 && faults[0].contains("log_origin"), "{faults:?}");
     }

@@ -16,14 +16,14 @@ const LIMITS: Limits = Limits {
     headers_max: 64,
 };
 
-fn patient() -> (Patient<DuplexStream>, DuplexStream, Turn) {
+fn timed() -> (DeadlineStream<DuplexStream>, DuplexStream, Arc<Activity>) {
     let (near, far) = duplex(8);
-    let turn = Turn::new();
-    (Patient::new(near, turn.clone(), &LIMITS), far, turn)
+    let activity = Activity::new(Arc::default());
+    (DeadlineStream::new(near, Arc::clone(&activity), &LIMITS), far, activity)
 }
 
 /// What a read comes to at once; none when it would wait.
-async fn read(stream: &mut Patient<DuplexStream>) -> Option<io::Result<usize>> {
+async fn read(stream: &mut DeadlineStream<DuplexStream>) -> Option<io::Result<usize>> {
     let mut bytes = [0; 8];
     poll_fn(|ctx| {
         let mut buf = ReadBuf::new(&mut bytes);
@@ -50,7 +50,7 @@ fn is_cut(read: Option<io::Result<usize>>, reason: &str) {
 #[tokio::test]
 async fn headers_have_one_deadline_however_many_bytes_come() {
     pause();
-    let (mut stream, mut far, _turn) = patient();
+    let (mut stream, mut far, _activity) = timed();
     for _ in 0..9 {
         assert!(read(&mut stream).await.is_none());
         far.write_all(b"x").await.unwrap();
@@ -65,11 +65,12 @@ async fn headers_have_one_deadline_however_many_bytes_come() {
 #[tokio::test]
 async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
     pause();
-    let (mut stream, mut far, turn) = patient();
-    turn.answering();
+    let (mut stream, mut far, activity) = timed();
+    activity.handling();
     pass(3600).await;
     assert!(read(&mut stream).await.is_none(), "an answer is waited for by somebody else");
-    turn.answered();
+    activity.answering();
+    activity.sent_all();
     assert!(read(&mut stream).await.is_none());
     pass(59).await;
     assert!(read(&mut stream).await.is_none());
@@ -80,9 +81,10 @@ async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
     pass(1).await;
     is_cut(read(&mut stream).await, "header");
 
-    let (mut stream, _far, turn) = patient();
-    turn.answering();
-    turn.answered();
+    let (mut stream, _far, activity) = timed();
+    activity.handling();
+    activity.answering();
+    activity.sent_all();
     assert!(read(&mut stream).await.is_none());
     pass(60).await;
     is_cut(read(&mut stream).await, "idle");
@@ -92,10 +94,10 @@ async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
 #[tokio::test]
 async fn a_client_is_idle_from_its_last_answer_on_whether_or_not_anybody_reads() {
     pause();
-    let (mut stream, mut far, turn) = patient();
+    let (mut stream, mut far, activity) = timed();
     for _ in 0..2 {
-        turn.answering();
-        turn.answered();
+        activity.handling();
+        activity.answering();
         stream.write_all(b"answer").await.unwrap();
         stream.flush().await.unwrap();
         far.read_exact(&mut [0; 6]).await.unwrap();
@@ -109,21 +111,22 @@ async fn a_client_is_idle_from_its_last_answer_on_whether_or_not_anybody_reads()
 #[tokio::test]
 async fn each_request_of_a_connection_has_its_own_deadline() {
     pause();
-    let (mut stream, mut far, turn) = patient();
+    let (mut stream, mut far, activity) = timed();
     for _ in 0..20 {
         far.write_all(b"GET").await.unwrap();
         assert_eq!(read(&mut stream).await.unwrap().unwrap(), 3);
         pass(9).await;
         assert!(read(&mut stream).await.is_none());
-        turn.answering();
-        turn.answered();
+        activity.handling();
+        activity.answering();
+        activity.sent_all();
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_nobody_takes_is_cut_off_and_one_taken_slowly_too() {
     pause();
-    let (mut stream, mut far, _turn) = patient();
+    let (mut stream, mut far, _activity) = timed();
     stream.write_all(&[0; 8]).await.unwrap();
     stream.flush().await.unwrap();
     let writing = tokio::spawn(async move { stream.write_all(&[0; 64]).await });
@@ -143,7 +146,7 @@ async fn an_answer_that_nobody_takes_is_cut_off_and_one_taken_slowly_too() {
 #[tokio::test]
 async fn an_answer_that_was_taken_leaves_no_deadline_behind() {
     pause();
-    let (mut stream, mut far, _turn) = patient();
+    let (mut stream, mut far, _activity) = timed();
     for _ in 0..4 {
         let writing = async {
             stream.write_all(&[0; 16]).await.unwrap();

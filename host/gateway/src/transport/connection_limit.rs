@@ -1,0 +1,327 @@
+//! How many connections there are, in all and from one address, and which one is closed when room is short.
+//!
+//! A connection on which the client waits for the gateway is never closed: its request is being handled, or its answer sent.
+//! All others are connections on which the gateway waits for the client, and may be closed for a new one:
+//!
+//! 1. those of the address that has the most of them;
+//! 2. of these, those that wait for a request first (also those that never sent a byte), then those in the middle of a TLS
+//!    handshake or of headers, then those in the middle of a body, then those whose client does not read its answer;
+//! 3. of these, the least recently used.
+//!
+//! So whoever holds connections without using them loses them to whoever comes, and an address that has none gets one, however
+//! many others have. A byte now and then does not make a connection used; only a whole request does.
+
+use super::activity::{Activity, Waiting};
+use super::{Limits, evicted, open_now};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Why there is no room for a connection, although those that could be closed were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// There are as many connections as there may be.
+    Everywhere,
+    /// There are as many from this address.
+    Address,
+}
+
+impl Full {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Everywhere => "connections",
+            Self::Address => "address",
+        }
+    }
+}
+
+/// The connections of one listener.
+#[derive(Debug)]
+pub(super) struct ConnectionLimit {
+    /// Whose: for counters.
+    listener: &'static str,
+    max: usize,
+    per_origin_max: usize,
+    /// Orders the uses of all connections.
+    clock: Arc<AtomicU64>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    connections: BTreeMap<u64, Connection>,
+    // INVARIANT: how many of `connections` are of the origin, and no zeros; `insert` and `remove` keep it.
+    by_origin: BTreeMap<IpAddr, usize>,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    origin: IpAddr,
+    activity: Arc<Activity>,
+}
+
+/// A connection's place, free again when it is dropped or the connection evicted.
+#[derive(Debug)]
+pub(super) struct Permit {
+    limit: Arc<ConnectionLimit>,
+    id: u64,
+    activity: Arc<Activity>,
+}
+
+impl Permit {
+    pub(super) const fn activity(&self) -> &Arc<Activity> {
+        &self.activity
+    }
+}
+
+impl ConnectionLimit {
+    pub(super) fn new(listener: &'static str, limits: &Limits) -> Arc<Self> {
+        let (max, per_origin_max) = (limits.connections_max, limits.connections_per_address_max);
+        Arc::new(Self { listener, max, per_origin_max, clock: Arc::default(), open: Mutex::default() })
+    }
+
+    /// Room for a connection from this address: free, or that of a connection which is evicted for it.
+    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Full> {
+        let origin = origin(address);
+        let mut open = self.lock();
+        if open.by_origin.get(&origin).is_some_and(|n_of_origin| *n_of_origin >= self.per_origin_max) {
+            self.evict(&mut open, Some(origin)).ok_or(Full::Address)?;
+        } else if open.connections.len() >= self.max {
+            self.evict(&mut open, None).ok_or(Full::Everywhere)?;
+        }
+        let activity = Activity::new(Arc::clone(&self.clock));
+        let id = open.insert(Connection { origin, activity: Arc::clone(&activity) });
+        open_now(self.listener, open.connections.len());
+        Ok(Permit { limit: Arc::clone(self), id, activity })
+    }
+
+    /// Evicts a connection, whoever is to have its place; whether there was one.
+    pub(super) fn make_room(&self) -> bool {
+        let mut open = self.lock();
+        self.evict(&mut open, None).is_some()
+    }
+
+    /// Evicts one connection, of this origin or of any.
+    fn evict(&self, open: &mut Open, of: Option<IpAddr>) -> Option<()> {
+        // Another turn when the one that was chosen has been taken up just now.
+        loop {
+            let (id, waiting) = open.victim(of)?;
+            if open.connections.get(&id)?.activity.evict(waiting) {
+                open.remove(id);
+                evicted(self.listener, waiting.as_str());
+                return Some(());
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn insert(&mut self, connection: Connection) -> u64 {
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        *self.by_origin.entry(connection.origin).or_default() += 1;
+        self.connections.insert(id, connection);
+        id
+    }
+
+    /// Nothing when it is gone already.
+    fn remove(&mut self, id: u64) {
+        let Some(Connection { origin, .. }) = self.connections.remove(&id) else { return };
+        let n_left = self.by_origin.get(&origin).copied().unwrap_or_default().saturating_sub(1);
+        if n_left == 0 {
+            self.by_origin.remove(&origin);
+        } else {
+            self.by_origin.insert(origin, n_left);
+        }
+    }
+
+    /// The connection that is to be evicted next, in the order of the module's description.
+    fn victim(&self, of: Option<IpAddr>) -> Option<(u64, Waiting)> {
+        let candidates =
+            self.connections.iter().filter(|(_, connection)| of.is_none_or(|of| connection.origin == of));
+        let waiting: Vec<_> = candidates
+            .filter_map(|(id, connection)| Some((*id, connection.origin, connection.activity.waiting()?)))
+            .collect();
+        let mut n_waiting: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for (_, origin, _) in &waiting {
+            *n_waiting.entry(*origin).or_default() += 1;
+        }
+        let rank =
+            |(_, origin, rank): &(u64, IpAddr, (Waiting, u64))| (Reverse(n_waiting.get(origin)), *rank);
+        waiting.iter().min_by_key(|one| rank(one)).map(|(id, _, (waiting, _))| (*id, *waiting))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut open = self.limit.lock();
+        open.remove(self.id);
+        open_now(self.limit.listener, open.connections.len());
+    }
+}
+
+/// The part of its address that one client cannot choose freely.
+fn origin(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(max: usize, per_origin_max: usize) -> Arc<ConnectionLimit> {
+        let (clock, open) = (Arc::default(), Mutex::default());
+        Arc::new(ConnectionLimit { listener: "test", max, per_origin_max, clock, open })
+    }
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    /// A connection whose request is being handled.
+    fn handled(limit: &Arc<ConnectionLimit>, origin: &str) -> Result<Permit, Full> {
+        let permit = limit.take(address(origin))?;
+        assert!(permit.activity().handling());
+        Ok(permit)
+    }
+
+    /// Answers on a connection: it is idle from now on.
+    fn answer(permit: &Permit) {
+        assert!(permit.activity().handling());
+        permit.activity().answering();
+        permit.activity().sent_all();
+    }
+
+    fn is_open(permit: &Permit) -> bool {
+        permit.limit.lock().connections.contains_key(&permit.id)
+    }
+
+    /// Which of the connections are left after each of so many evictions.
+    fn evicted_in_turn(limit: &Arc<ConnectionLimit>, permits: &[Permit]) -> Vec<usize> {
+        let mut gone = Vec::new();
+        while limit.make_room() {
+            let new = (0..permits.len()).find(|n| !is_open(&permits[*n]) && !gone.contains(n)).unwrap();
+            gone.push(new);
+        }
+        gone
+    }
+
+    #[test]
+    fn one_address_does_not_take_all_and_all_is_a_number() {
+        let limit = limit(3, 2);
+        let (a, b) = ("10.0.0.1", "10.0.0.2");
+        let first = handled(&limit, a).unwrap();
+        let _second = handled(&limit, a).unwrap();
+        assert_eq!(handled(&limit, a).unwrap_err(), Full::Address);
+        let _third = handled(&limit, b).unwrap();
+        assert_eq!(handled(&limit, b).unwrap_err(), Full::Everywhere);
+        drop(first);
+        let _fourth = handled(&limit, b).unwrap();
+        assert_eq!(handled(&limit, a).unwrap_err(), Full::Everywhere);
+    }
+
+    #[test]
+    fn a_closed_or_refused_connection_leaves_nothing_behind() {
+        let limit = limit(2, 1);
+        for n in 0..100 {
+            let permit = handled(&limit, &format!("10.0.0.{n}")).unwrap();
+            assert!(handled(&limit, &format!("10.0.0.{n}")).is_err());
+            drop(permit);
+        }
+        let evicted: Vec<_> =
+            (0..100).map(|n| limit.take(address(&format!("10.0.0.{n}"))).unwrap()).collect();
+        assert_eq!(limit.lock().connections.len(), 2);
+        drop(evicted);
+        let open = limit.lock();
+        assert_eq!((open.connections.len(), open.by_origin.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_mapped_address_is_itself_and_a_network_of_ipv6_is_one() {
+        let limit = limit(10, 1);
+        let _permit = handled(&limit, "10.0.0.1").unwrap();
+        assert!(handled(&limit, "::ffff:10.0.0.1").is_err());
+        let _permit = handled(&limit, "2001:db8:0:1::1").unwrap();
+        assert!(handled(&limit, "2001:db8:0:1:ffff::2").is_err());
+        assert!(handled(&limit, "2001:db8:0:2::1").is_ok());
+    }
+
+    #[test]
+    fn the_address_with_most_waiting_connections_is_evicted_first() {
+        let limit = limit(100, 100);
+        let origins = ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.3"];
+        let permits: Vec<_> =
+            origins.into_iter().map(|origin| limit.take(address(origin)).unwrap()).collect();
+        // An address whose requests are handled takes nothing that it does not use.
+        let _busy: Vec<_> = (0..9).map(|_| handled(&limit, "10.0.0.4").unwrap()).collect();
+        assert_eq!(evicted_in_turn(&limit, &permits), [1, 2, 4, 0, 3, 5]);
+    }
+
+    #[test]
+    fn idle_is_evicted_before_headers_then_bodies_then_unread_answers() {
+        let limit = limit(100, 100);
+        let permits: Vec<_> = (0..7).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
+        let activity = |n: usize| permits[n].activity();
+        assert!(activity(0).handling());
+        activity(0).answering();
+        activity(0).unread();
+        assert!(activity(1).handling());
+        activity(1).awaits_body();
+        activity(2).received();
+        activity(3).shaking_hands();
+        answer(&permits[4]);
+        assert!(activity(6).handling());
+        // The fifth never sent a byte and came before the fourth was used; the sixth is being handled.
+        assert_eq!(evicted_in_turn(&limit, &permits), [5, 4, 2, 3, 1, 0]);
+    }
+
+    #[test]
+    fn the_least_recently_used_is_evicted_first_and_a_byte_is_no_use() {
+        let limit = limit(100, 100);
+        let permits: Vec<_> = (0..4).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
+        answer(&permits[2]);
+        permits[2].activity().received();
+        permits[3].activity().received();
+        answer(&permits[1]);
+        answer(&permits[0]);
+        assert_eq!(evicted_in_turn(&limit, &permits), [1, 0, 3, 2]);
+    }
+
+    #[test]
+    fn handling_and_answering_connections_are_never_evicted() {
+        let limit = limit(2, 2);
+        let answering = handled(&limit, "10.0.0.1").unwrap();
+        answering.activity().answering();
+        let handling = handled(&limit, "10.0.0.1").unwrap();
+        handling.activity().awaits_body();
+        assert!(handling.activity().received_body());
+        assert!(!limit.make_room());
+        assert_eq!(limit.take(address("10.0.0.2")).unwrap_err(), Full::Everywhere);
+        // Once it is answered, its client is idle, and somebody else has its place.
+        answering.activity().sent_all();
+        let _other = limit.take(address("10.0.0.2")).unwrap();
+        assert!(!is_open(&answering) && is_open(&handling));
+    }
+
+    #[test]
+    fn an_evicted_connection_takes_up_no_request() {
+        let limit = limit(1, 1);
+        let first = limit.take(address("10.0.0.1")).unwrap();
+        let _second = limit.take(address("10.0.0.2")).unwrap();
+        first.activity().received();
+        assert!(!first.activity().handling() && !first.activity().received_body());
+        first.activity().answering();
+        first.activity().sent_all();
+        assert!(!first.activity().handling());
+    }
+}
