@@ -156,6 +156,74 @@ fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
     assert_eq!(submitted.0, 200, "{}", submitted.1);
 }
 
+/// What is asked of a gateway whose policy gives no verdict for this reason, with the first release in force.
+fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
+    let shown = until(&process.address, |it| it["fault"] == fault);
+    assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))), "{shown}");
+    let (code, body) = ready(process);
+    let policy = &body["checks"]["policy"];
+    assert_eq!(
+        (code, &policy["status"], &policy["detail"]),
+        (503, &json!("failed"), &json!(fault)),
+        "{body}"
+    );
+    assert!(text(&process.address, "/metrics").contains("operation_gateway_policy_judges 0"));
+    let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment(fault))).unwrap();
+    assert_eq!((submitted.0, &submitted.1["error"]), (503, &json!("policy_unavailable")), "{}", submitted.1);
+    // Nothing is stored but the decision's record.
+    let checkpoint = text(&process.address, "/v1/log/checkpoint");
+    assert!(checkpoint.contains("\n0\n"), "{checkpoint}");
+    let (code, exported, _) = site.tool(&["decisions", "export"]);
+    let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let last = records.rev().find(|record| record["input"]["moment"] == "submit").unwrap();
+    let said = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
+    assert_eq!((code, said), (0, [&json!("refusal"), &json!("DENY"), &json!(fault)]), "{last}");
+    assert_eq!(previewed(process).1["reasons"], json!([format!("policy_fault:{fault}")]));
+}
+
+#[test]
+fn trust_roots_that_satisfy_nothing_or_are_gone_let_nothing_be_decided_or_activated() {
+    let site = Site::new();
+    site.offer(&release(1, &key(1)));
+    let process = site.start(20, None);
+    assert_eq!(ready(&process).0, 200);
+    site.trust(&[&key(1), &key(2)]);
+    gives_no_verdict(&site, &process, "untrusted_bundle");
+    // What the revoked key signs now is what it was stolen for.
+    site.offer(&release(2, &key(1)));
+    until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
+    gives_no_verdict(&site, &process, "untrusted_bundle");
+    for damaged in [Some(""), Some("{"), None] {
+        match damaged {
+            Some(text) => replace(&site.path("trust.json"), text.as_bytes()),
+            None => fs::remove_file(site.path("trust.json")).unwrap(),
+        }
+        gives_no_verdict(&site, &process, "no_trust_roots");
+        site.trust(&[&key(1), &key(2)]);
+        gives_no_verdict(&site, &process, "untrusted_bundle");
+    }
+    site.trust(&[]);
+    until_active(&process.address, &release(2, &key(1)));
+    assert_eq!(ready(&process).0, 200);
+    let submitted =
+        request(&process.address, "POST", "/v1/operations/sign", Some(&payment("again"))).unwrap();
+    assert_eq!(submitted.0, 200, "{}", submitted.1);
+}
+
+#[test]
+fn a_start_with_trust_roots_that_are_gone_comes_up_and_recovers_by_itself() {
+    let site = Site::new();
+    site.offer(&release(1, &key(1)));
+    assert!(site.start(0, None).terminate().0.success());
+    fs::remove_file(site.path("trust.json")).unwrap();
+    let process = site.start(20, None);
+    assert_eq!((ready(&process).0, &status(&process.address)["fault"]), (503, &json!("no_active_bundle")));
+    assert_eq!(ready(&process).1["checks"]["policy"]["refused"][0]["offer"], "trust_roots");
+    site.trust(&[]);
+    until_active(&process.address, &release(1, &key(1)));
+    assert_eq!(ready(&process).0, 200);
+}
+
 #[test]
 fn a_candidate_looks_on() {
     let site = Site::new();

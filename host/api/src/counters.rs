@@ -18,6 +18,7 @@ const REFUSED: &str = "operation_gateway_callers_refused_total";
 const REQUESTS: &str = "operation_gateway_requests_total";
 const ACTIVE: &str = "operation_gateway_policy_active_bundle_info";
 const JUDGES: &str = "operation_gateway_policy_judges";
+const APPROVERS: &str = "operation_gateway_approvers_verifiable";
 
 pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
     let method = match *method {
@@ -32,6 +33,15 @@ pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
 /// `reason` is of a fixed list.
 pub(crate) fn refused(reason: &'static str) {
     counter!(REFUSED, "reason" => reason).increment(1);
+}
+
+/// Whether approvals can count, as a gauge.
+pub(crate) fn approvers(can_verify: bool) -> String {
+    let can_verify = u8::from(can_verify);
+    format!(
+        "# HELP {APPROVERS} Whether approvals can count: 0 while the registry of approvers cannot be read\n\
+         # TYPE {APPROVERS} gauge\n{APPROVERS} {can_verify}\n"
+    )
 }
 
 /// Which bundle judges, as gauges: written anew each time, so that only the active bundle is ever a label.

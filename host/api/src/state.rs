@@ -127,12 +127,13 @@ impl App {
         &self.0.authenticator
     }
 
-    /// Everything counted so far, and which bundle judges.
+    /// Everything counted so far, which bundle judges, and whether approvals can count.
     #[must_use]
     pub fn metrics(&self) -> String {
         let health = self.0.engine.policy_health();
         let mut text = (self.0.metrics)();
         text.push_str(&crate::counters::policy(&health));
+        text.push_str(&crate::counters::approvers(self.0.engine.can_verify_approvals()));
         text
     }
 

@@ -2,10 +2,10 @@
 
 use crate::draft::Draft;
 use crate::engine::{Engine, Inner};
-use crate::error::{EngineError, judged};
+use crate::error::{Dependency, EngineError, Unavailable, judged};
 use crate::ports::Record;
 use crate::target::{Target, until_unraced};
-use gateway_domain::approval::{Approval, ApprovalSignature};
+use gateway_domain::approval::{Approval, ApprovalFault, ApprovalSignature};
 use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
@@ -66,14 +66,17 @@ impl Inner {
     }
 
     /// Before anything is decided on it, and on a repeat too: what is not signed as it must be leaves no trace.
-    fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), Refusal> {
+    fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), EngineError> {
         let now = approval.approved_at_ms;
         let checked = self.rules.signed_approvals.check(&operation.matter(), approval, now);
         let checked = checked.and_then(|()| match &approval.signature {
             Some(_) => operation.may_be_approved_at(approval.claimed_at_ms, now),
             None => Ok(()),
         });
-        checked.map_err(|fault| Refusal::ApprovalNotSigned { subject_id: approval.subject_id.clone(), fault })
+        checked.map_err(|fault| match fault {
+            ApprovalFault::NoRegistry => Unavailable::new(Dependency::Policy, fault.to_string()).into(),
+            fault => Refusal::ApprovalNotSigned { subject_id: approval.subject_id.clone(), fault }.into(),
+        })
     }
 
     /// Decides on the vote; one that the policy keeps from counting leaves its record.

@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::error::{Dependency, Unavailable};
 use crate::ports::{Answering, Damage, KeyQuorum, PolicyHealth};
+use gateway_domain::approval::ApprovalFault;
 use gateway_domain::roster::THRESHOLD_MIN;
 use gateway_domain::time::EpochMs;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct Readiness {
     pub audit_append: Result<(), Unavailable>,
     /// The bundles.
     pub policy: PolicyHealth,
+    /// The registry of approvers, where approvals are verified.
+    pub approvers: Result<(), Unavailable>,
     /// Who signs admissions.
     pub authority: Result<(), Unavailable>,
     /// The runtime nodes.
@@ -44,6 +47,7 @@ impl Readiness {
             && self.records.is_empty()
             && self.audit_append.is_ok()
             && self.policy.fault.is_none()
+            && self.approvers.is_ok()
             && self.authority.is_ok()
             && self.nodes.is_ok()
     }
@@ -76,7 +80,18 @@ impl Engine {
         let key_quorums = key_quorums.unwrap_or_default();
         let nodes = nodes.and_then(|nodes| enough(nodes, &key_quorums));
         let records = ports.reads.damage();
-        Readiness { store, records, audit_append, policy, authority, nodes }
+        let approvers = if self.can_verify_approvals() {
+            Ok(())
+        } else {
+            Err(Unavailable::new(Dependency::Policy, ApprovalFault::NoRegistry.to_string()))
+        };
+        Readiness { store, records, audit_append, policy, approvers, authority, nodes }
+    }
+
+    /// Whether approvals can count: not while they are verified and the registry of approvers cannot be read.
+    #[must_use]
+    pub fn can_verify_approvals(&self) -> bool {
+        self.0.rules.signed_approvals.can_verify()
     }
 
     async fn once_a_second<T: Clone>(

@@ -65,9 +65,13 @@ pub struct Gateway {
 pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
     counting::start();
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
-    let exists = Store::exists(&settings.database_url).map_err(|error| StartError::new("database", error))?;
+    let exists = store_exists(settings)?;
     let prepared = prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.or_nothing() });
     prepared.map_err(|why| policy_error(settings, why))
+}
+
+fn store_exists(settings: &Settings) -> Result<bool, StartError> {
+    Store::exists(&settings.database_url).map_err(|error| StartError::new("database", error))
 }
 
 fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
@@ -111,8 +115,11 @@ pub async fn open_lifecycle(
 /// # Errors
 /// [`StartError`] naming what could not be had.
 pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
-    // Before anything is written: a registry that is none leaves nothing behind.
-    let rules = rules(settings)?;
+    // Before anything is written: a first start without a registry leaves nothing behind. Later ones come up and tell.
+    if !store_exists(settings)? {
+        approvers::registry(settings)?;
+    }
+    let rules = rules(settings);
     let authenticator = open_authenticator(settings)?;
     let store =
         Store::open(&settings.database_url).await.map_err(|error| StartError::new("database", error))?;
@@ -134,7 +141,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
         clock,
     };
     let verifiers =
-        Verifiers::new(settings, vec![rules.signed_approvals.clone(), fleet.signed_approvals().clone()]);
+        Verifiers::open(settings, vec![rules.signed_approvals.clone(), fleet.signed_approvals().clone()]);
     Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies, verifiers })
 }
 
@@ -179,7 +186,7 @@ fn seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFile
 /// Each node pins the authority and the approvers, and holds operations to the deployment's approvals by itself.
 ///
 /// # Errors
-/// [`StartError`] when the authority's key is no key, the registry of approvers is none, or the nodes do not open under their own.
+/// [`StartError`] when the authority's key is no key, or the nodes do not open under their own.
 pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
     let kek = Arc::new(node_key::open(settings).await?);
     let fleet = EmbeddedFleet::new(fleet_config(settings, authority, kek)?);
@@ -204,7 +211,7 @@ pub(crate) fn fleet_config(
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
         required_approvals: settings.required_approvals,
         decision_ttl_max_ms: settings.admission_ttl_ms,
-        signed_approvals: approvers::at_nodes(settings)?,
+        signed_approvals: approvers::at_nodes(settings),
         keys_without_approvals: settings.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
     })
@@ -229,17 +236,15 @@ pub async fn node_identities(
 }
 
 /// What the deployment settled, for the engine.
-///
-/// # Errors
-/// [`StartError`] when the registry of approvers is none.
-pub fn rules(settings: &Settings) -> Result<Rules, StartError> {
-    Ok(Rules {
+#[must_use]
+pub fn rules(settings: &Settings) -> Rules {
+    Rules {
         policy: facts::Rules {
             permitted_recipients: settings.permitted_recipients.clone(),
             required_approvals: settings.required_approvals,
             separation_of_duties: settings.separation_of_duties,
         },
-        signed_approvals: approvers::at_approval(settings)?,
+        signed_approvals: approvers::at_approval(settings),
         approval_ttl_ms: settings.approval_ttl_ms,
         admission_ttl_ms: settings.admission_ttl_ms,
         auto_provision_keys: settings.auto_provision_keys,
@@ -248,7 +253,7 @@ pub fn rules(settings: &Settings) -> Result<Rules, StartError> {
         preview_rate: Rate { per_second: settings.preview_rate, burst: settings.preview_burst },
         preview_records_max: settings.preview_records_max,
         answer_within: settings.answer_within,
-    })
+    }
 }
 
 /// What the deployment settled, for the HTTP border.

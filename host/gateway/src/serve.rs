@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 
 /// Serves until told to stop, and then until what is in flight is finished.
 ///
@@ -50,15 +50,14 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
     let watcher = tokio::spawn(watch_policies(
         gateway.policies.clone(),
-        settings.policy_watch,
-        signals.policies,
+        Looks::new(settings.policy_watch, signals.policies),
         stopping.clone(),
     ));
     let files = tokio::spawn(watch_files(
         tls.clone(),
         gateway.verifiers.take(),
         gateway.app.clone(),
-        signals.files,
+        Looks::new(settings.policy_watch, signals.files),
         stopping.clone(),
     ));
     let log_key = gateway.app.engine().log_key();
@@ -125,63 +124,82 @@ async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receive
     }
 }
 
-/// Looks at what is offered in rounds, and considers all of it afresh on SIGHUP.
-async fn watch_policies(
-    policies: Arc<Lifecycle>,
-    every: Option<Duration>,
-    mut hangups: Option<Signal>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let mut rounds = every.map(|every| {
-        let mut rounds = tokio::time::interval(every);
-        rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        rounds
-    });
-    loop {
+/// When to look at files: in rounds, and on SIGHUP.
+struct Looks {
+    rounds: Option<Interval>,
+    hangups: Option<Signal>,
+}
+
+impl Looks {
+    fn new(every: Option<Duration>, hangups: Option<Signal>) -> Self {
+        let rounds = every.map(|every| {
+            let mut rounds = tokio::time::interval(every);
+            rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            rounds
+        });
+        Self { rounds, hangups }
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) -> Cause {
         let round = async {
-            match &mut rounds {
+            match &mut self.rounds {
                 Some(rounds) => drop(rounds.tick().await),
                 None => std::future::pending().await,
             }
         };
         let hangup = async {
-            match &mut hangups {
+            match &mut self.hangups {
                 Some(hangups) => hangups.recv().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            _ = is_true(&mut stopping) => return,
-            _ = hangup => {
-                tracing::info!("told to look at the policy bundles again");
-                policies.reload(Cause::Asked).await;
-            }
-            () = round => policies.reload(Cause::Watch).await,
+            _ = hangup => Cause::Asked,
+            () = round => Cause::Watch,
         }
     }
 }
 
-/// Reads certificates, the registry of approvers and the issuer's keys again on SIGHUP. What can not be used leaves what is in use.
+/// Looks at what is offered in rounds, and considers all of it afresh on SIGHUP.
+async fn watch_policies(policies: Arc<Lifecycle>, mut looks: Looks, mut stopping: watch::Receiver<bool>) {
+    loop {
+        let cause = tokio::select! {
+            _ = is_true(&mut stopping) => return,
+            cause = looks.next() => cause,
+        };
+        if cause == Cause::Asked {
+            tracing::info!("told to look at the policy bundles again");
+        }
+        policies.reload(cause).await;
+    }
+}
+
+/// Looks at the registry of approvers in rounds, and reads it and the certificates again on SIGHUP. Certificates that cannot
+/// be used leave those in use; a registry that cannot be used leaves none.
 async fn watch_files(
     tls: Option<Arc<Tls>>,
-    verifiers: Option<Verifiers>,
+    mut verifiers: Option<Verifiers>,
     app: App,
-    hangups: Option<Signal>,
+    mut looks: Looks,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let Some(mut hangups) = hangups else { return };
     loop {
-        tokio::select! {
+        let cause = tokio::select! {
             _ = is_true(&mut stopping) => return,
-            _ = hangups.recv() => {}
+            cause = looks.next() => cause,
+        };
+        match (cause, &mut verifiers) {
+            (Cause::Watch, Some(verifiers)) => verifiers.watch(),
+            (Cause::Asked, Some(verifiers)) => verifiers.look_again(),
+            (Cause::Watch | Cause::Asked, None) => {}
         }
-        if let Some(tls) = &tls {
+        if let (Cause::Asked, Some(tls)) = (cause, &tls) {
             told("certificates", tls.reload().map_err(Into::into));
         }
-        if let Some(verifiers) = &verifiers {
-            told("approvers", verifiers.reload());
-        }
-        if let Some(reading) = app.authenticator().reload_keys().await {
+        if cause == Cause::Asked
+            && let Some(reading) = app.authenticator().reload_keys().await
+        {
             told("the issuer's keys", reading.map_err(Into::into));
         }
     }

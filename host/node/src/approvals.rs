@@ -6,7 +6,7 @@ use crate::error::{Code, NodeError, Rejection};
 use crate::judge::refused;
 use crate::node::NodeConfig;
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::approval::{Matter, SigningRule, approvals_root, n_distinct_subjects};
+use gateway_domain::approval::{ApprovalFault, Matter, SigningRule, approvals_root, n_distinct_subjects};
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
 
@@ -56,11 +56,17 @@ fn check_signatures(
         intent_hash: decision.intent_hash,
     };
     for approval in &request.approvals {
-        rule.check(&matter, approval, now).map_err(|fault| {
-            let subject_id = &approval.subject_id;
-            let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());
-            Rejection::new(Code::ApprovalRefused, detail)
-        })?;
+        rule.check(&matter, approval, now).map_err(|fault| not_counted(&approval.subject_id, &fault))?;
     }
     Ok(())
+}
+
+/// An approval that does not count ends the operation. Without a registry none counts for now, and the admission can be
+/// tried again.
+fn not_counted(subject_id: &str, fault: &ApprovalFault) -> NodeError {
+    if *fault == ApprovalFault::NoRegistry {
+        return NodeError::unavailable("the node's registry of approvers cannot be read");
+    }
+    let detail = format!("approval of `{subject_id}`: `{}`: {fault}", fault.as_str());
+    Rejection::new(Code::ApprovalRefused, detail).into()
 }

@@ -45,6 +45,7 @@ pub struct Evaluator {
     contents: Arc<Contents>,
     fuel_max: u64,
     memory_bytes_max: usize,
+    not_before: Option<EpochMs>,
     not_after: Option<EpochMs>,
     heavy: EachLane<AtomicBool>,
 }
@@ -93,6 +94,7 @@ impl Evaluator {
             }),
             fuel_max: limits.fuel,
             memory_bytes_max: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+            not_before: bundle.manifest().not_before_ms.map(EpochMs),
             not_after: bundle.manifest().not_after_ms.map(EpochMs),
             heavy: Default::default(),
         };
@@ -118,10 +120,11 @@ impl Evaluator {
         self.sequence
     }
 
-    /// Whether its last instant of validity has passed. A bundle that can expire has, when nobody knows the time.
+    /// Whether this instant is within its validity. A bundle with limits is not valid while the time is unknown.
     #[must_use]
-    pub fn is_expired(&self, now: Option<EpochMs>) -> bool {
-        self.not_after.is_some_and(|not_after| now.is_none_or(|now| now > not_after))
+    pub fn is_valid_at(&self, now: Option<EpochMs>) -> bool {
+        self.not_before.is_none_or(|not_before| now.is_some_and(|now| now >= not_before))
+            && self.not_after.is_none_or(|not_after| now.is_some_and(|now| now <= not_after))
     }
 
     /// Whether its policy may ask for any fact whose name begins so.

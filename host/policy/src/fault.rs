@@ -36,14 +36,16 @@ pub enum EvaluationFault {
     Panicked,
     /// No bundle is active.
     NoActiveBundle,
-    /// The active bundle's last instant of validity has passed.
+    /// The active bundle's last instant of validity has passed, or the clock went back to before its first.
     ExpiredBundle,
-    /// The active bundle's signatures do not count any more: a key was revoked.
+    /// The signatures that the active bundle is in force by do not count any more: a key was revoked.
     UntrustedBundle,
+    /// The trust roots cannot be read, or the file has none: nobody's signature counts until it is right.
+    NoTrustRoots,
 }
 
 impl EvaluationFault {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Trap,
         Self::OutOfFuel,
         Self::Deadline,
@@ -61,6 +63,7 @@ impl EvaluationFault {
         Self::NoActiveBundle,
         Self::ExpiredBundle,
         Self::UntrustedBundle,
+        Self::NoTrustRoots,
     ];
 
     /// The word in `policy_fault:<kind>`, in metrics and in the decision record.
@@ -84,6 +87,7 @@ impl EvaluationFault {
             Self::NoActiveBundle => "no_active_bundle",
             Self::ExpiredBundle => "expired_bundle",
             Self::UntrustedBundle => "untrusted_bundle",
+            Self::NoTrustRoots => "no_trust_roots",
         }
     }
 
@@ -113,7 +117,8 @@ impl EvaluationFault {
             | Self::Panicked
             | Self::NoActiveBundle
             | Self::ExpiredBundle
-            | Self::UntrustedBundle => false,
+            | Self::UntrustedBundle
+            | Self::NoTrustRoots => false,
         }
     }
 

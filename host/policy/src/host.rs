@@ -20,11 +20,12 @@ pub struct PolicyHost {
     pub(crate) shadow: Shadow,
 }
 
-/// The bundle that judges, unless its signatures stopped counting since.
+/// The bundle that judges, unless it is no longer confirmed.
 #[derive(Clone, Debug)]
 struct Active {
     evaluator: Arc<Evaluator>,
-    is_trusted: bool,
+    /// Why it gives no verdict at any time.
+    unconfirmed: Option<EvaluationFault>,
 }
 
 impl Default for PolicyHost {
@@ -45,14 +46,14 @@ impl PolicyHost {
         let evaluator = evaluator.into();
         tracing::info!(bundle_id = evaluator.bundle_id(), bundle_hash = %evaluator.bundle_hash(), "policy bundle active");
         *self.active.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(Active { evaluator, is_trusted: true });
+            Some(Active { evaluator, unconfirmed: None });
     }
 
-    /// Says whether the active bundle's signatures still count. While they do not, every evaluation is a DENY with the
-    /// fault `untrusted_bundle`: a revoked bundle is not replaced by what was active before it.
-    pub fn trust_active(&self, is_trusted: bool) {
+    /// Says why the active bundle is not confirmed, or that it is. While it is not, every evaluation is a DENY with this
+    /// fault: a revoked bundle is not replaced by what was active before it.
+    pub fn confirm_active(&self, unconfirmed: Option<EvaluationFault>) {
         if let Some(active) = &mut *self.active.write().unwrap_or_else(PoisonError::into_inner) {
-            active.is_trusted = is_trusted;
+            active.unconfirmed = unconfirmed;
         }
     }
 
@@ -120,10 +121,7 @@ impl PolicyHost {
 
 impl Active {
     fn fault(&self, now: Option<EpochMs>) -> Option<EvaluationFault> {
-        if !self.is_trusted {
-            return Some(EvaluationFault::UntrustedBundle);
-        }
-        self.evaluator.is_expired(now).then_some(EvaluationFault::ExpiredBundle)
+        self.unconfirmed.or((!self.evaluator.is_valid_at(now)).then_some(EvaluationFault::ExpiredBundle))
     }
 }
 

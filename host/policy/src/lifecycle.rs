@@ -4,6 +4,9 @@
 //! activation, swap. Whatever fails leaves the active bundle in place and is a standing refusal until it is taken or
 //! withdrawn. The store's high-water mark says which bundle is the active one: a crash between record and swap, a start
 //! without the folder, and another replica's activation all end in following it.
+//!
+//! What is in force has to be confirmed by the trust roots as they are now. While it is not, or while the trust roots
+//! cannot be read, no evaluation gives a verdict, and nothing is activated.
 
 mod describe;
 mod offers;
@@ -15,10 +18,11 @@ pub use offers::Sources;
 pub use start::{Prepared, StartError};
 
 use crate::bundle::{Bundle, BundleError, BundleFiles, TrustPolicy};
-use crate::{Evaluator, PolicyEngine, PolicyHost};
+use crate::{EvaluationFault, Evaluator, PolicyEngine, PolicyHost};
+use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{KeepPolicies, TellTime};
+use gateway_engine::ports::{Activation, ActivationKind, KeepPolicies, TellTime};
 use offers::{Offer, Offers, Seen};
 use refusals::{Offered, Refusals, Refused};
 use std::sync::Arc;
@@ -39,12 +43,19 @@ pub struct Lifecycle {
 
 /// What the last reload left behind.
 struct Memory {
-    /// The last trust roots that could be read. A damaged file does not withdraw them: it revokes nobody.
-    trust: Arc<TrustPolicy>,
-    active: Option<Arc<Bundle>>,
+    /// None while the file cannot be read, or has none: the change may be a revocation, so nobody is trusted.
+    trust: Option<Arc<TrustPolicy>>,
+    active: Option<InForce>,
     /// Compiled at the start, before there was a store to record it in.
     prepared: Option<Arc<Evaluator>>,
     seen: Looks,
+}
+
+/// A bundle, and the activation that it judges by.
+#[derive(Clone)]
+struct InForce {
+    bundle: Arc<Bundle>,
+    activation: Activation,
 }
 
 #[derive(Default)]
@@ -65,6 +76,13 @@ pub enum Cause {
     Asked,
 }
 
+impl Memory {
+    /// The trust roots in force.
+    fn trust(&self) -> Result<&Arc<TrustPolicy>, BundleError> {
+        self.trust.as_ref().ok_or(BundleError::NoTrustRoots)
+    }
+}
+
 impl std::fmt::Debug for Lifecycle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Lifecycle").field("host", &self.host).finish_non_exhaustive()
@@ -83,8 +101,10 @@ impl Lifecycle {
         let mut memory = self.memory.lock().await;
         let sources = self.sources.clone();
         let Ok(offers) = task::spawn_blocking(move || sources.read()).await else {
-            tracing::error!("the policy's files could not be looked at");
-            return;
+            memory.seen.trust_roots.forget();
+            memory.trust = None;
+            self.refusals.refuse(Offered::TrustRoots, None, &BundleError::Panicked, self.clock.now());
+            return self.check_active(&memory, self.clock.now());
         };
         self.consider(&mut memory, offers, cause == Cause::Asked).await;
     }
@@ -113,28 +133,53 @@ impl Lifecycle {
         if !memory.seen.trust_roots.is_due(offer.fingerprint, now, false) {
             return false;
         }
-        match offer.content.and_then(|bytes| self.sources.trust(&bytes)) {
+        let trust = match offer.content.and_then(|bytes| self.sources.trust(&bytes)) {
             Ok(trust) => {
                 self.refusals.settle(Offered::TrustRoots);
-                let is_new = *memory.trust != trust;
-                memory.trust = Arc::new(trust);
-                is_new
+                Some(Arc::new(trust))
             }
             Err(why) => {
                 self.refusals.refuse(Offered::TrustRoots, None, &why, now);
-                false
+                None
             }
-        }
+        };
+        let is_new = memory.trust != trust;
+        memory.trust = trust;
+        is_new
     }
 
-    /// Whether the signatures of the active bundle still count.
+    /// Whether what is in force is still confirmed; while it is not, it gives no verdict.
     fn check_active(&self, memory: &Memory, now: EpochMs) {
         let Some(active) = &memory.active else { return };
-        let checked = active.check_trust(&memory.trust, &self.sources.pins);
-        self.host.trust_active(checked.is_ok());
-        match checked {
-            Ok(()) => self.refusals.settle(Offered::Active),
-            Err(why) => self.refusals.refuse(Offered::Active, Some(active.hash()), &why, now),
+        let why = match self.confirm(memory, active) {
+            Ok(()) => {
+                self.host.confirm_active(None);
+                return self.refusals.settle(Offered::Active);
+            }
+            Err(why) => why,
+        };
+        let fault = match memory.trust {
+            Some(_) => EvaluationFault::UntrustedBundle,
+            None => EvaluationFault::NoTrustRoots,
+        };
+        self.host.confirm_active(Some(fault));
+        self.refusals.refuse(Offered::Active, Some(active.bundle.hash()), &why, now);
+    }
+
+    /// Whether the trust roots and pins of now still vouch for a bundle, and for the record that brought it back.
+    fn confirm(&self, memory: &Memory, active: &InForce) -> Result<(), BundleError> {
+        let trust = memory.trust()?;
+        active.bundle.check_trust(trust, &self.sources.pins)?;
+        let Activation { kind, signers, sequence, .. } = &active.activation;
+        match kind {
+            // Its signers are those of the bundle, whose signatures were verified above.
+            ActivationKind::Activate => Ok(()),
+            ActivationKind::Rollback => {
+                let signers = signers.iter().cloned().collect();
+                trust.check_signers(&signers, Vec::new()).map_err(|source| {
+                    BundleError::ActivationUnconfirmed { sequence: *sequence, source: Box::new(source) }
+                })
+            }
         }
     }
 
@@ -176,12 +221,16 @@ impl Lifecycle {
             Ok(None) => return,
             Err(_) => return memory.seen.mark.forget(),
         };
-        let is_active = memory.active.as_ref().is_some_and(|active| active.hash() == mark.bundle_hash);
-        if is_active || !memory.seen.mark.is_due(mark.bundle_hash, now, again) {
+        let (sequence, hash) = (mark.sequence, mark.bundle_hash);
+        let is_active = memory.active.as_ref().is_some_and(|active| {
+            (active.activation.sequence, active.activation.bundle_hash) == (sequence, hash)
+        });
+        let fingerprint = canonical::digest_bytes("", format!("{sequence} {hash}").as_bytes());
+        if is_active || !memory.seen.mark.is_due(fingerprint, now, again) {
             return;
         }
-        let taken = self.try_mark(memory, mark.bundle_hash, now).await;
-        self.settle(&mut memory.seen.mark, Offered::Active, Some(mark.bundle_hash), taken, now);
+        let taken = self.try_mark(memory, mark, now).await;
+        self.settle(&mut memory.seen.mark, Offered::Active, Some(hash), taken, now);
     }
 
     async fn take_candidate(

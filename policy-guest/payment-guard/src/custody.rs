@@ -1,51 +1,73 @@
-//! What custody may do: `data/custody.json`. Each of its lists is optional; what a list does not have is denied.
+//! What custody may do: `data/custody.json`. What its lists do not have is denied; a list that is not there has nothing.
 
 use crate::document::{Entry, Read, at, entry, members};
 use crate::rule::Rule;
-use gateway_policy_sdk::{Answer, AssetAction, Data, KeyChange};
+use gateway_policy_sdk::{Answer, AssetAction, Data, KeyChange, step};
 
 const FILE: &str = "custody.json";
 const LISTS: [&str; 3] = ["chains", "assets", "key_operations"];
 
+/// Stands for every chain, asset or action that the list does not have by name.
+const ANY: &str = "*";
+
 /// Judges a custody signature. The rule of the asset's action, or none beyond the deployment's.
 pub(crate) fn asset_action(action: &AssetAction, data: &dyn Data, answer: &mut Answer) -> Read<Rule> {
-    let chain = entry(data, FILE, "chains", &LISTS, &action.chain_id)?;
-    let is_chain_permitted = !matches!(chain, Entry::Unlisted);
+    let AssetAction { chain_id, asset_id, action: name, .. } = action;
+    let is_chain_permitted = named_or_any(data, "chains", chain_id)?.is_some();
     if !is_chain_permitted {
-        deny(answer, "chain_not_permitted", "chain", "chains", &action.chain_id);
+        deny(answer, "chain_not_permitted", "chain", "chains", chain_id);
     }
-    let rule = match entry(data, FILE, "assets", &LISTS, &action.asset_id)? {
-        Entry::NoFile | Entry::NoList => Some(Rule::default()),
-        Entry::Unlisted => None,
-        Entry::Listed(actions) => action_rule(action, &actions)?,
+    let rule = match named_or_any(data, "assets", asset_id)? {
+        Some(actions) => action_rule(action, &actions)?,
+        None => None,
     };
     let Some(rule) = rule else {
-        let name = [&action.asset_id, "/", &action.action].concat();
-        deny(answer, "action_not_permitted", "action", "assets", &name);
+        deny(answer, "action_not_permitted", "action", "assets", &[asset_id, "/", name].concat());
         return Ok(Rule::default());
     };
     if is_chain_permitted {
-        answer.because("custody_intent_permitted", ["asset action ", &action.action].concat());
+        answer.because("custody_intent_permitted", ["asset action ", name].concat());
     }
     Ok(rule)
 }
 
+/// The entry of the name, or else the one for any. The gateway finds both without the rest being read.
+fn named_or_any(data: &dyn Data, list: &str, name: &str) -> Read<Option<String>> {
+    let found = |name: &str| data.get(FILE, &["/", list, "/", &step(name)].concat());
+    match found(name) {
+        None => found(ANY).map_or_else(|| listed(data, list, name), |any| Ok(Some(any))),
+        Some(_) => listed(data, list, name),
+    }
+}
+
+fn listed(data: &dyn Data, list: &str, name: &str) -> Read<Option<String>> {
+    Ok(match entry(data, FILE, list, &LISTS, name)? {
+        Entry::Listed(found) => Some(found),
+        Entry::NoFile | Entry::NoList | Entry::Unlisted => None,
+    })
+}
+
 fn action_rule(action: &AssetAction, actions: &str) -> Read<Option<Rule>> {
     let place = at(&at(FILE, "assets"), &action.asset_id);
-    let listed = members(&place, actions)?.find(|(name, _)| *name == action.action);
-    listed.map(|(name, rule)| Rule::parse(&at(&place, &name), rule)).transpose()
+    let mut any = None;
+    for (name, rule) in members(&place, actions)? {
+        if name == action.action {
+            return Rule::parse(&at(&place, &name), rule).map(Some);
+        }
+        if name == ANY {
+            any = Some(rule);
+        }
+    }
+    any.map(|rule| Rule::parse(&at(&place, ANY), rule)).transpose()
 }
 
 /// Judges a key operation. Its rule, or none beyond the deployment's.
 pub(crate) fn key_change(change: &KeyChange, data: &dyn Data, answer: &mut Answer) -> Read<Rule> {
-    let rule = match entry(data, FILE, "key_operations", &LISTS, &change.operation)? {
-        Entry::NoFile | Entry::NoList => Rule::default(),
-        Entry::Listed(rule) => Rule::parse(&at(&at(FILE, "key_operations"), &change.operation), &rule)?,
-        Entry::Unlisted => {
-            deny(answer, "key_operation_not_permitted", "key operation", "key_operations", &change.operation);
-            return Ok(Rule::default());
-        }
+    let Some(rule) = listed(data, "key_operations", &change.operation)? else {
+        deny(answer, "key_operation_not_permitted", "key operation", "key_operations", &change.operation);
+        return Ok(Rule::default());
     };
+    let rule = Rule::parse(&at(&at(FILE, "key_operations"), &change.operation), &rule)?;
     answer.because("custody_intent_permitted", ["key operation ", &change.operation].concat());
     Ok(rule)
 }

@@ -28,9 +28,9 @@ impl Unusable {
 
 /// What a document says of a name.
 pub(crate) enum Entry {
-    /// There is no such document: everything goes.
+    /// There is no such document.
     NoFile,
-    /// It has no such list: everything goes.
+    /// It has no such list.
     NoList,
     /// The list does not have the name.
     Unlisted,

@@ -7,7 +7,7 @@
 //! | the currency has limits, or the data lets others through | payments | `currency_not_permitted` |
 //! | the amount is between the limits of its currency | payments | `amount_below_minimum`, `amount_above_maximum` |
 //! | with what was admitted in the last hour and day it stays below the limits | admission | `velocity_exceeded` |
-//! | the chain, the asset's action, the key operation is listed, where there is a list | custody | `chain_not_permitted`, `action_not_permitted`, `key_operation_not_permitted` |
+//! | the chain, the asset's action, the key operation is listed | custody | `chain_not_permitted`, `action_not_permitted`, `key_operation_not_permitted` |
 //! | enough distinct people approved, in the roles asked for | admission, and previews that bring approvals | `quorum_not_reached` |
 //! | facts and data can be read | everything | `fact_unreadable`, `data_unreadable` |
 //!
@@ -15,9 +15,10 @@
 //! not deny: a missing quorum is the obligation `collect_approvals`, a limit that is used up for now `await_limit`. The
 //! codes are declared in the bundle's manifest.
 //!
-//! Four files under the bundle's `data/` make it stricter, and none has to be there: `recipients.json`, `limits.json`,
-//! `quorum.json`, `custody.json`. Their form is in `host/docs/policy-data.md`. A member that is not in that form denies:
-//! a limit with a spelling mistake must not be no limit.
+//! A kind of operation without a rule is denied. Payments have the deployment's permitted recipients, which are none until
+//! somebody names them; custody has `data/custody.json`, without which all of it is denied. Three more files make the policy
+//! stricter, and none has to be there: `recipients.json`, `limits.json`, `quorum.json`. Their form is in
+//! `host/docs/policy-data.md`. A member that is not in that form denies: a limit with a spelling mistake must not be no limit.
 
 mod custody;
 mod document;

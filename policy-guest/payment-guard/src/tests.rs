@@ -188,10 +188,15 @@ fn facts_that_cannot_be_read_deny() {
 }
 
 #[test]
-fn custody_intents_need_only_the_quorum() {
+fn custody_intents_that_are_listed_need_only_the_quorum() {
+    let listed = r#"{"chains":{"*":""},"assets":{"*":{"*":{}}},"key_operations":{"refresh":{}}}"#;
+    let judge = |request: &Request| judge_with(request, &[TWO], &[("custody.json", listed)]);
     for request in [asset_action(), key_change("refresh")] {
-        check(&request, &[TWO], Decision::Allow, &["custody_intent_permitted"], &["collect_approvals"]);
-        let two = approved(request, Moment::Admission, &["bob", "carol"]);
-        check(&two, &[TWO], Decision::Allow, &["custody_intent_permitted", "quorum_reached"], &[]);
+        let submitted = judge(&request);
+        assert_eq!(codes(&submitted.reasons), ["custody_intent_permitted"]);
+        assert_eq!(codes(&submitted.obligations), ["collect_approvals"]);
+        let admitted = judge(&approved(request, Moment::Admission, &["bob", "carol"]));
+        assert_eq!(admitted.decision, Decision::Allow);
+        assert_eq!(codes(&admitted.reasons), ["custody_intent_permitted", "quorum_reached"]);
     }
 }

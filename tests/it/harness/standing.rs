@@ -78,7 +78,7 @@ impl Standing {
 
     fn app(settings: &Settings, ports: Ports) -> App {
         let authenticator = compose::open_authenticator(settings).unwrap();
-        compose::app(settings, compose::rules(settings).unwrap(), authenticator, ports)
+        compose::app(settings, compose::rules(settings), authenticator, ports)
     }
 
     /// Moves the clock, also back.

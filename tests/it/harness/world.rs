@@ -163,7 +163,7 @@ impl World {
             nodes: Arc::new(FaultyNodes { faults, real }),
             clock,
         };
-        let rules = compose::rules(&settings).unwrap();
+        let rules = compose::rules(&settings);
         let authenticator = compose::open_authenticator(&settings).unwrap();
         let app = compose::app(&settings, rules, authenticator, ports);
         Self::of(app, store, (held_up, asked), settings, folder)

@@ -16,7 +16,10 @@ async fn probes_answer() {
     assert_eq!(ready["status"], "ready");
     let checks = ready["checks"].as_object().unwrap();
     let names: Vec<_> = checks.keys().collect();
-    assert_eq!(names, ["audit_append", "authentication", "authority", "nodes", "policy", "store"]);
+    assert_eq!(
+        names,
+        ["approvers", "audit_append", "authentication", "authority", "nodes", "policy", "store"]
+    );
     assert!(checks.values().all(|check| check["status"] == "ok"), "{ready}");
 }
 

@@ -1,23 +1,54 @@
 //! Another registry while the process runs: whoever is revoked approves nothing any more, anywhere.
 
 use crate::harness::approvers::Signers;
+use crate::harness::bundles::replace;
 use crate::harness::custody;
-use crate::harness::process::{Process, request};
+use crate::harness::process::{Process, request, text};
 use crate::harness::samples::payment;
 use gateway_domain::approval::testing::registry;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The log's line when a registry is none.
+const UNUSABLE: &str = "the registry of approvers cannot be used";
 
 struct Desk {
     process: Process,
     signers: Signers,
+    watch_ms: &'static str,
 }
 
 impl Desk {
+    /// Reads the registry again on SIGHUP, and not before.
     fn start() -> (tempfile::TempDir, Self) {
+        Self::watching("0")
+    }
+
+    fn watching(watch_ms: &'static str) -> (tempfile::TempDir, Self) {
         let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
-        let process = Process::start(folder.path(), None, &signers.given("required"));
-        (folder, Self { process, signers })
+        let process = Self::process(folder.path(), &signers, watch_ms);
+        (folder, Self { process, signers, watch_ms })
+    }
+
+    fn process(folder: &Path, signers: &Signers, watch_ms: &str) -> Process {
+        let given = [&signers.given("required")[..], &[("policy_watch_ms", watch_ms)]].concat();
+        Process::start(folder, None, &given)
+    }
+
+    /// After a death without a goodbye.
+    fn restart(&mut self, folder: &Path) {
+        self.process.kill();
+        self.process = Self::process(folder, &self.signers, self.watch_ms);
+    }
+
+    fn custody_key(&self) -> Value {
+        self.submitted("/v1/custody/keys", &custody::key("treasury-1"))
+    }
+
+    fn approve(&self, view: &Value, subject: &str) -> (u16, Value) {
+        self.call("POST", &custody::path(view, "/approve"), Some(&self.signers.body(view, subject)))
     }
 
     fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
@@ -53,7 +84,7 @@ impl Desk {
 #[test]
 fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes() {
     let (_folder, mut desk) = Desk::start();
-    let create = desk.submitted("/v1/custody/keys", &custody::key("treasury-1"));
+    let create = desk.custody_key();
     for subject in ["alice", "bob"] {
         let body = desk.signers.body(&create, subject);
         assert_eq!(desk.call("POST", &custody::path(&create, "/approve"), Some(&body)).0, 200);
@@ -75,10 +106,54 @@ fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes(
         "{status} {message}"
     );
 
-    // What is no registry leaves the one in force.
-    desk.read_again("{", "approvers could not be read again");
-    assert_eq!(desk.approves(&fresh, "tina"), (200, "pending_approval".to_owned()));
-    assert_eq!(desk.approves(&fresh, "alice").0, 403);
+    // What is no registry is no reason to go on with the one before it.
+    desk.read_again("{", UNUSABLE);
+    assert_eq!(desk.approves(&fresh, "tina").0, 503);
     desk.read_again(&everybody, "approvers were read again");
+    assert_eq!(desk.approves(&fresh, "tina"), (200, "pending_approval".to_owned()));
     assert_eq!(desk.approves(&fresh, "alice"), (200, "admitted".to_owned()));
+}
+
+/// Waits until the probe says this of the registry.
+#[track_caller]
+fn until(desk: &Desk, status: &str) -> (u16, Value) {
+    let begun = Instant::now();
+    loop {
+        let (code, ready) = desk.call("GET", "/readyz", None);
+        if ready["checks"]["approvers"]["status"] == status {
+            return (code, ready);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{ready:#}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn while_the_registry_cannot_be_read_no_approval_counts_and_it_recovers_by_itself() {
+    let (folder, mut desk) = Desk::watching("20");
+    let registry = fs::read_to_string(desk.signers.path()).unwrap();
+    let operation = desk.custody_key();
+    for damaged in [Some(""), Some("{"), Some(r#"{"format":"svc/approvers/v2","approvers":[]}"#), None] {
+        match damaged {
+            Some(text) => replace(desk.signers.path().as_ref(), text.as_bytes()),
+            None => fs::remove_file(desk.signers.path()).unwrap(),
+        }
+        let (code, ready) = until(&desk, "failed");
+        assert_eq!((code, &ready["status"]), (503, &json!("not_ready")), "{ready}");
+        let detail = ready["checks"]["approvers"]["detail"].as_str().unwrap();
+        assert!(detail.contains("no approval counts until it is right"), "{detail}");
+        assert!(text(&desk.process.address, "/metrics").contains("operation_gateway_approvers_verifiable 0"));
+        let (status, answer) = desk.approve(&operation, "alice");
+        assert_eq!((status, &answer["error"]), (503, &json!("policy_unavailable")), "{answer}");
+        let view = desk.call("GET", &custody::path(&operation, ""), None).1;
+        assert_eq!(view["approvals"], operation["approvals"], "nothing was stored");
+        // The same at a start in this state, which comes up to tell.
+        desk.restart(folder.path());
+        until(&desk, "failed");
+        assert_eq!(desk.approve(&operation, "alice").0, 503);
+        replace(desk.signers.path().as_ref(), registry.as_bytes());
+        assert_eq!(until(&desk, "ok").0, 200);
+    }
+    assert_eq!(desk.approve(&operation, "alice").0, 200);
+    assert_eq!(desk.approve(&operation, "bob").1["state"], "admitted");
 }

@@ -33,6 +33,8 @@ pub struct ReadinessChecks {
     pub audit_append: CheckView,
     /// A bundle judges.
     pub policy: PolicyCheckView,
+    /// Approvals can be verified, where the deployment verifies them.
+    pub approvers: CheckView,
     /// Admissions can be signed.
     pub authority: CheckView,
     /// Of the participants of every key that signs, at least its threshold answer.
@@ -108,6 +110,7 @@ impl ReadinessView {
                     detail: policy.fault,
                     refused: policy.refused.into_iter().map(Into::into).collect(),
                 },
+                approvers: readiness.approvers.into(),
                 authority: readiness.authority.into(),
                 nodes: NodesCheckView {
                     status: word(readiness.nodes.is_ok()),

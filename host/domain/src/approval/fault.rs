@@ -9,6 +9,9 @@ pub enum ApprovalFault {
     /// There is none, and this deployment asks for one.
     #[error("the approval must be signed by the approver")]
     NotSigned,
+    /// The registry cannot be read, or is none: no approval counts until it is right.
+    #[error("the registry of approvers cannot be read: no approval counts until it is right")]
+    NoRegistry,
     /// Nobody of this name may approve for this tenant.
     #[error("the registry has no such approver in this tenant")]
     UnknownApprover,
@@ -69,6 +72,7 @@ impl ApprovalFault {
         match self {
             Self::NotTaken => "not_taken",
             Self::NotSigned => "not_signed",
+            Self::NoRegistry => "no_registry",
             Self::UnknownApprover => "unknown_approver",
             Self::UnknownKey => "unknown_key",
             Self::KeyNotYetValid => "key_not_yet_valid",

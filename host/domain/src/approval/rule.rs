@@ -20,7 +20,8 @@ pub enum SigningRule {
 /// Whose signatures are believed, and how long. Clones have one registry: what is put in force is in force with all of them.
 #[derive(Clone, Debug)]
 pub struct Pinned {
-    approvers: Arc<RwLock<Arc<Approvers>>>,
+    /// None while the deployment's registry cannot be read: the change may be a revocation, so no approval counts.
+    approvers: Arc<RwLock<Option<Arc<Approvers>>>>,
     age_max_ms: u64,
 }
 
@@ -31,8 +32,18 @@ impl SigningRule {
         matches!(self, Self::Required(_))
     }
 
-    /// Puts another registry in force, where signatures are verified: from now on, and with every clone.
-    pub fn put_in_force(&self, approvers: Arc<Approvers>) {
+    /// Whether approvals can be verified, where they are: not while the registry cannot be read.
+    #[must_use]
+    pub fn can_verify(&self) -> bool {
+        match self {
+            Self::Off => true,
+            Self::Optional(pinned) | Self::Required(pinned) => pinned.in_force().is_ok(),
+        }
+    }
+
+    /// Puts another registry in force, where signatures are verified: from now on, and with every clone. With none, no
+    /// approval counts, signed or not.
+    pub fn put_in_force(&self, approvers: Option<Arc<Approvers>>) {
         if let Self::Optional(pinned) | Self::Required(pinned) = self {
             *pinned.approvers.write().unwrap_or_else(PoisonError::into_inner) = approvers;
         }
@@ -44,12 +55,16 @@ impl SigningRule {
     /// [`ApprovalFault`].
     pub fn check(&self, matter: &Matter<'_>, approval: &Approval, now: EpochMs) -> Result<(), ApprovalFault> {
         match (self, approval.signature.as_deref()) {
-            (Self::Off | Self::Optional(_), None) => Ok(()),
+            (Self::Off, None) => Ok(()),
             (Self::Off, Some(_)) => Err(ApprovalFault::NotTaken),
-            (Self::Required(_), None) => Err(ApprovalFault::NotSigned),
+            (Self::Optional(pinned), None) => pinned.in_force().map(|_| ()),
+            (Self::Required(pinned), None) => {
+                pinned.in_force()?;
+                Err(ApprovalFault::NotSigned)
+            }
             (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
                 let statement = matter.statement(approval);
-                pinned.in_force().verify(&statement, signature, now)?;
+                pinned.in_force()?.verify(&statement, signature, now)?;
                 pinned.check_age(statement.approved_at_ms, now)
             }
         }
@@ -60,12 +75,19 @@ impl Pinned {
     /// `age_max_ms`: the longest time from what an approver's clock said to now, as approvals are not kept in store.
     #[must_use]
     pub fn new(approvers: Arc<Approvers>, age_max_ms: u64) -> Self {
-        Self { approvers: Arc::new(RwLock::new(approvers)), age_max_ms }
+        Self { approvers: Arc::new(RwLock::new(Some(approvers))), age_max_ms }
+    }
+
+    /// As [`Self::new`], until a registry is put in force that could not be read yet.
+    #[must_use]
+    pub fn without_registry(age_max_ms: u64) -> Self {
+        Self { approvers: Arc::default(), age_max_ms }
     }
 
     /// One registry for all of a verification.
-    fn in_force(&self) -> Arc<Approvers> {
-        Arc::clone(&self.approvers.read().unwrap_or_else(PoisonError::into_inner))
+    fn in_force(&self) -> Result<Arc<Approvers>, ApprovalFault> {
+        let approvers = self.approvers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        approvers.ok_or(ApprovalFault::NoRegistry)
     }
 
     fn check_age(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {

@@ -237,6 +237,27 @@ fn a_rule_says_what_becomes_of_approvals_without_a_signature() {
 }
 
 #[test]
+fn without_a_registry_no_approval_counts_signed_or_not() {
+    let SigningRule::Required(pinned) = required() else { panic!() };
+    let sound = registry(&[entry("alice", &["default"], &["approver"], &key(1))]);
+    let rules = [SigningRule::Required(pinned.clone()), SigningRule::Optional(pinned)];
+    let signed = Given::by(&key(1));
+    let mut unsigned = Given::by(&key(1));
+    unsigned.approval.signature = None;
+    rules[0].put_in_force(None);
+    for rule in &rules {
+        assert_eq!([word(rule, &signed), word(rule, &unsigned)], ["no_registry"; 2], "{rule:?}");
+        assert!(!rule.can_verify());
+    }
+    rules[1].put_in_force(Some(std::sync::Arc::new(sound)));
+    assert!(rules.iter().all(|rule| rule.can_verify() && word(rule, &signed) == "ok"));
+    let never = SigningRule::Optional(Pinned::without_registry(60_000));
+    assert_eq!((word(&never, &unsigned), never.can_verify()), ("no_registry", false));
+    SigningRule::Off.put_in_force(None);
+    assert!(SigningRule::Off.can_verify());
+}
+
+#[test]
 fn an_approval_is_of_its_time() {
     let at = |claimed_at_ms: i64| {
         let mut given = Given::by(&key(1));

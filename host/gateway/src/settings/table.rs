@@ -165,7 +165,7 @@ pub const SETTINGS: &[Setting] = &[
         "policy_watch_ms",
         "2000",
         "MILLISECONDS",
-        "How often bundle, trust roots, record and candidate are looked at; 0 is only on SIGHUP",
+        "How often bundle, trust roots, record, candidate and approvers_file are looked at; 0 is only on SIGHUP",
     ),
     each(
         "auth_mode",
@@ -248,7 +248,7 @@ pub const SETTINGS: &[Setting] = &[
         "approvers_file",
         "",
         "FILE",
-        "Registry of the approvers' public keys; read at start and on SIGHUP, and empty while signed_approvals is off",
+        "Registry of the approvers' public keys; read again when it changes, and empty while signed_approvals is off",
     ),
     both(
         "production_exceptions",

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const AGE_MAX_MS: u64 = 500;
 
 /// Alice has a key, one revoked and one expired; Bob a key and a credential; Carol approves for another tenant.
-fn pinned() -> Pinned {
+fn approvers() -> Approvers {
     let with = |key: Value, name: &str, at: u64| {
         let mut key = key;
         key[name] = json!(at);
@@ -34,8 +34,11 @@ fn pinned() -> Pinned {
     let bob = entry("bob", &[key_entry(&key(2)), Authenticator::new(20).entry()]);
     let mut carol = entry("carol", &[key_entry(&key(3))]);
     carol["tenants"] = json!(["second"]);
-    let approvers = Approvers::parse(registry(&[alice, bob, carol]).as_bytes()).unwrap();
-    Pinned::new(Arc::new(approvers), AGE_MAX_MS)
+    Approvers::parse(registry(&[alice, bob, carol]).as_bytes()).unwrap()
+}
+
+fn pinned() -> Pinned {
+    Pinned::new(Arc::new(approvers()), AGE_MAX_MS)
 }
 
 fn owner(tenant: &str, key_ref: &str) -> Owner {
@@ -253,6 +256,25 @@ async fn where_signatures_are_optional_a_wrong_one_is_still_wrong() {
     let forged = resting_on(action(&group), vec![at("alice"), own]);
     assert_approval_refused(&group, &forged, "unknown_key").await;
     group.admit(&resting_on(action(&group), vec![at("alice"), at("dave")])).await;
+}
+
+/// An admission that cannot be judged now is not refused for good: the same one is admitted once the registry is right.
+#[tokio::test]
+async fn an_admission_waits_while_a_node_cannot_read_its_registry() {
+    for rule in [SigningRule::Required, SigningRule::Optional] {
+        let rule = rule(pinned());
+        let mut group = Group::with_key(3, 2, SUITES[0]).await;
+        group.set_signed_approvals(rule.clone()).await;
+        let case = approved(action(&group));
+        rule.put_in_force(None);
+        for node in &group.nodes {
+            let refused = node.admit(&case.request()).await.unwrap_err();
+            assert!(matches!(refused, NodeError::Unavailable { .. }), "{refused}");
+            assert!(refused.to_string().contains("registry of approvers"), "{refused}");
+        }
+        rule.put_in_force(Some(Arc::new(approvers())));
+        group.admit(&case).await;
+    }
 }
 
 /// A node cannot tell a key made on first use from another: where every approval is signed, there is none.

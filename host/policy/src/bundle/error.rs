@@ -64,8 +64,16 @@ pub enum BundleError {
     Signature { file: String, source: EnvelopeError },
     #[error("`manifest.json` is not what `{file}` signs")]
     ManifestChanged { file: String },
-    #[error("role `{role}` has {have} of {need} signatures by trusted keys{}", not_counted(.ignored))]
-    RoleUnmet { role: String, have: usize, need: usize, ignored: Vec<String> },
+    #[error(
+        "role `{role}` has {have} of {need} signatures by trusted keys{}{}",
+        unsatisfiable(*.need, *.n_unrevoked),
+        not_counted(.ignored)
+    )]
+    RoleUnmet { role: String, have: usize, need: usize, n_unrevoked: usize, ignored: Vec<String> },
+    #[error("no trust roots are in force: the file cannot be read, or has none")]
+    NoTrustRoots,
+    #[error("the activation record {sequence} that brought the bundle back is no longer confirmed")]
+    ActivationUnconfirmed { sequence: u64, source: Box<BundleError> },
     #[error("bundle `{0}` is not among the pinned ones")]
     NotPinned(Hex32),
     #[error("bundle is not valid before {not_before_ms} ms, it is {now_ms} ms")]
@@ -98,6 +106,14 @@ pub enum BundleError {
     Describe(crate::EvaluationFault),
     #[error("vector `{name}` of `{file}` gives {actual}, not {expected}")]
     Vector { file: String, name: String, expected: String, actual: String },
+}
+
+fn unsatisfiable(need: usize, n_unrevoked: usize) -> String {
+    if n_unrevoked < need {
+        format!("; {n_unrevoked} of its keys are not revoked, so no bundle can satisfy it")
+    } else {
+        String::new()
+    }
 }
 
 fn not_counted(files: &[String]) -> String {

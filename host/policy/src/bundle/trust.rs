@@ -34,12 +34,16 @@ pub struct Role {
 impl TrustPolicy {
     /// Reads a trust roots file.
     ///
+    /// A role whose keys are revoked down to fewer than its threshold is accepted: it is how the last key of a role is
+    /// revoked, and no bundle satisfies it.
+    ///
     /// # Errors
-    /// [`BundleError::TrustRoots`] for a policy that would let an unsigned bundle in, that nobody can satisfy, or in
-    /// which one key stands for two roles; otherwise as a manifest's JSON.
+    /// [`BundleError::TrustRoots`] for a policy that would let an unsigned bundle in, that has something else than a
+    /// public key, or in which one key stands for two roles; otherwise as a manifest's JSON.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let policy: Self = strict::parse("trust roots", bytes)?;
         policy.check_demands()?;
+        policy.unrevoked()?;
         Ok(policy)
     }
 
@@ -64,7 +68,11 @@ impl TrustPolicy {
         }
         let mut seen = BTreeSet::new();
         for role in &self.roles {
-            role.check(&self.revoked)?;
+            if role.threshold == 0 {
+                let text =
+                    format!("role `{}` has threshold 0, so nobody would have to sign in it", role.role);
+                return Err(BundleError::TrustRoots(text));
+            }
             if let Some(key) = role.keys.iter().find(|key| !seen.insert(**key)) {
                 return Err(BundleError::TrustRoots(format!("key `{key}` is in two roles")));
             }
@@ -80,9 +88,7 @@ impl TrustPolicy {
         signatures: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<Vec<String>, BundleError> {
         self.check_demands()?;
-        let believed =
-            self.roles.iter().flat_map(|role| role.believed(&self.revoked)).map(|key| *key.as_bytes());
-        let keys = KeySet::new(believed).map_err(|fault| BundleError::TrustRoots(fault.to_string()))?;
+        let keys = self.unrevoked()?;
         let (mut signers, mut ignored) = (BTreeSet::new(), Vec::new());
         for (file, bytes) in signatures {
             match signers_of(file, bytes, (payload_type, signed), &keys)? {
@@ -90,36 +96,39 @@ impl TrustPolicy {
                 None => ignored.push(file.to_owned()),
             }
         }
-        for role in &self.roles {
-            let have =
-                role.believed(&self.revoked).filter(|key| signers.contains(&key_id(key.as_bytes()))).count();
-            if have < role.threshold {
+        self.check_signers(&signers, ignored)?;
+        Ok(signers.into_iter().collect())
+    }
+
+    /// Whether every role reaches its threshold with signatures of these keys, given by their ids. `ignored` names the
+    /// files whose signatures were not counted.
+    pub(crate) fn check_signers(
+        &self,
+        signers: &BTreeSet<String>,
+        ignored: Vec<String>,
+    ) -> Result<(), BundleError> {
+        self.check_demands()?;
+        for Role { role, threshold, keys } in &self.roles {
+            let unrevoked: Vec<_> = keys.iter().filter(|key| !self.revoked.contains(key)).collect();
+            let have = unrevoked.iter().filter(|key| signers.contains(&key_id(key.as_bytes()))).count();
+            if have < *threshold {
                 return Err(BundleError::RoleUnmet {
-                    role: role.role.clone(),
+                    role: role.clone(),
                     have,
-                    need: role.threshold,
+                    need: *threshold,
+                    n_unrevoked: unrevoked.len(),
                     ignored,
                 });
             }
         }
-        Ok(signers.into_iter().collect())
-    }
-}
-
-impl Role {
-    fn believed<'a>(&'a self, revoked: &'a BTreeSet<Hex32>) -> impl Iterator<Item = &'a Hex32> {
-        self.keys.iter().filter(|key| !revoked.contains(*key))
-    }
-
-    fn check(&self, revoked: &BTreeSet<Hex32>) -> Result<(), BundleError> {
-        let believed = self.believed(revoked).count();
-        if self.threshold == 0 || self.threshold > believed {
-            let Self { role, threshold, .. } = self;
-            return Err(BundleError::TrustRoots(format!(
-                "role `{role}` has threshold {threshold} and {believed} keys that are not revoked"
-            )));
-        }
         Ok(())
+    }
+
+    /// The keys of all roles that are not revoked.
+    fn unrevoked(&self) -> Result<KeySet, BundleError> {
+        let keys = self.roles.iter().flat_map(|role| &role.keys).filter(|key| !self.revoked.contains(key));
+        KeySet::new(keys.map(|key| *key.as_bytes()))
+            .map_err(|fault| BundleError::TrustRoots(fault.to_string()))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::limits::SIGNED_FILE_BYTES_MAX;
 use gateway_domain::canonical;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,10 @@ pub(super) fn read_bundle(folder: &Path) -> Offer<BundleFiles> {
 
 pub(super) fn read_file(path: &Path, what: &str) -> Offer<Vec<u8>> {
     let read = || -> io::Result<Vec<u8>> {
+        // A pipe would keep every later look waiting, and what is in force in force.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
         let mut bytes = Vec::new();
         File::open(path)?.take(SIGNED_FILE_BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok(bytes)

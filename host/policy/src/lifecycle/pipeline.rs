@@ -1,7 +1,7 @@
 //! Verify, compile, test, record, swap: the one way for a bundle to become the active one.
 
 use super::refusals::{Offered, Refused};
-use super::{Lifecycle, Memory};
+use super::{InForce, Lifecycle, Memory};
 use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles};
 use crate::limits::SEQUENCE_MAX;
 use crate::{Evaluator, counters};
@@ -29,7 +29,7 @@ impl Lifecycle {
         {
             return Ok(());
         }
-        let signed = ActivationRecord::verify(bytes, &memory.trust, now)?;
+        let signed = ActivationRecord::verify(bytes, memory.trust()?, now)?;
         check_rises(record.sequence, mark.as_ref())?;
         let bundle = self.found(memory, record.bundle_hash, folder, now).await?;
         let activation = Activation {
@@ -87,12 +87,18 @@ impl Lifecycle {
     pub(super) async fn try_mark(
         &self,
         memory: &mut Memory,
-        hash: Hex32,
+        mark: Activation,
         now: EpochMs,
     ) -> Result<(), Refused> {
-        let bundle = self.found(memory, hash, None, now).await?;
+        if let Some(active) = &memory.active {
+            // Fewer records than there were: somebody took some out of the store.
+            check_rises(mark.sequence, Some(&active.activation))?;
+        }
+        let bundle = self.found(memory, mark.bundle_hash, None, now).await?;
         let evaluator = self.compiled(memory, &bundle).await?;
-        self.swap(memory, bundle, evaluator);
+        let active = InForce { bundle, activation: mark };
+        self.confirm(memory, &active)?;
+        self.swap(memory, active, evaluator);
         Ok(())
     }
 
@@ -120,21 +126,38 @@ impl Lifecycle {
     ) -> Result<(), Refused> {
         let evaluator = self.compiled(memory, &bundle).await?;
         let (sequence, kind) = (activation.sequence, activation.kind);
-        match self.store.activation_append(activation, kept(&bundle)).await? {
+        match self.store.activation_append(activation.clone(), kept(&bundle)).await? {
             Activated::Recorded => counters::activated(kind),
-            Activated::Standing => {}
+            Activated::Standing => return self.stand(memory, bundle, evaluator).await,
             Activated::Overtaken { reached } => {
                 return Err(BundleError::Rollback { offered: sequence, reached }.into());
             }
         }
         failpoint("policy-activation-recorded");
-        self.swap(memory, bundle, evaluator);
+        self.swap(memory, InForce { bundle, activation }, evaluator);
         Ok(())
     }
 
-    fn swap(&self, memory: &mut Memory, bundle: Arc<Bundle>, evaluator: Arc<Evaluator>) {
+    /// The bundle that the high-water mark names, offered again: it may have gained signatures. A record that it is in
+    /// force by has signatures of its own; while those do not count, the refusal is the active bundle's.
+    async fn stand(
+        &self,
+        memory: &mut Memory,
+        bundle: Arc<Bundle>,
+        evaluator: Arc<Evaluator>,
+    ) -> Result<(), Refused> {
+        let mark = self.mark().await?.filter(|mark| mark.bundle_hash == bundle.hash());
+        let Some(activation) = mark else { return Ok(()) };
+        let active = InForce { bundle, activation };
+        if self.confirm(memory, &active).is_ok() {
+            self.swap(memory, active, evaluator);
+        }
+        Ok(())
+    }
+
+    fn swap(&self, memory: &mut Memory, active: InForce, evaluator: Arc<Evaluator>) {
         self.host.activate(evaluator);
-        memory.active = Some(bundle);
+        memory.active = Some(active);
         memory.prepared = None;
         self.refusals.settle(Offered::Active);
     }
@@ -149,7 +172,7 @@ impl Lifecycle {
         files: BundleFiles,
         now: EpochMs,
     ) -> Result<Arc<Bundle>, BundleError> {
-        let (trust, pins) = (Arc::clone(&memory.trust), self.sources.pins.clone());
+        let (trust, pins) = (Arc::clone(memory.trust()?), self.sources.pins.clone());
         apart(move || Bundle::verify(files, &trust, &pins, now)).await.map(Arc::new)
     }
 

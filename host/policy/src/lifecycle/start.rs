@@ -25,13 +25,12 @@ pub enum StartError {
     Store(Unavailable),
 }
 
-/// Trust roots that hold, and what the bundle's folder gave.
+/// What the trust roots and the bundle's folder gave.
 #[derive(Debug)]
 pub struct Prepared {
     engine: PolicyEngine,
     sources: Sources,
-    trust: TrustPolicy,
-    first: Result<Arc<Evaluator>, BundleError>,
+    first: Result<Arc<Evaluator>, StartError>,
 }
 
 impl Sources {
@@ -48,17 +47,18 @@ impl Sources {
     /// Reads, verifies, compiles and tests what the folder has. Writes nothing.
     ///
     /// # Errors
-    /// [`StartError::TrustRoots`], [`StartError::Engine`]. A bundle that does not hold is not one yet: the store may
-    /// have a better one.
+    /// [`StartError::Engine`]. A bundle that does not hold, and trust roots that cannot be read, are no error yet: with a
+    /// store the gateway can answer reads, and judge once the files are right.
     pub fn prepare(self, now: EpochMs) -> Result<Prepared, StartError> {
-        let trust = read_file(&self.trust_roots, "trust roots").content;
-        let trust = trust.and_then(|bytes| self.trust(&bytes)).map_err(StartError::TrustRoots)?;
         let engine = PolicyEngine::new().map_err(StartError::Engine)?;
-        let first = read_bundle(&self.bundle)
-            .content
-            .and_then(|files| Bundle::verify(files, &trust, &self.pins, now))
-            .and_then(|bundle| Evaluator::load(&engine, &bundle));
-        Ok(Prepared { engine, sources: self, trust, first: first.map(Arc::new) })
+        let trust = read_file(&self.trust_roots, "trust roots").content;
+        let trust = trust.and_then(|bytes| self.trust(&bytes)).map_err(StartError::TrustRoots);
+        let first = trust.and_then(|trust| {
+            let files = read_bundle(&self.bundle).content;
+            let bundle = files.and_then(|files| Bundle::verify(files, &trust, &self.pins, now));
+            bundle.and_then(|bundle| Evaluator::load(&engine, &bundle)).map_err(StartError::Bundle)
+        });
+        Ok(Prepared { engine, sources: self, first: first.map(Arc::new) })
     }
 }
 
@@ -66,33 +66,34 @@ impl Prepared {
     /// The same, for a deployment that has no store yet, and so nothing else to start with.
     ///
     /// # Errors
-    /// [`StartError::Bundle`] when the folder's bundle does not hold.
+    /// [`StartError::TrustRoots`], [`StartError::Bundle`]: what does not hold.
     pub fn or_nothing(self) -> Result<Self, StartError> {
         match self.first {
             Ok(_) => Ok(self),
-            Err(why) => Err(StartError::Bundle(why)),
+            Err(why) => Err(why),
         }
     }
 
     /// Activates what holds: the folder's bundle, what an activation record names, or the last one that was active.
     ///
     /// # Errors
-    /// [`StartError::Bundle`] when no bundle was ever active and the folder's does not hold, [`StartError::Store`].
+    /// [`StartError::TrustRoots`] and [`StartError::Bundle`] when no bundle was ever active and they do not hold,
+    /// [`StartError::Store`].
     pub async fn open(
         self,
         store: Arc<dyn KeepPolicies>,
         clock: Arc<dyn TellTime>,
     ) -> Result<Arc<Lifecycle>, StartError> {
-        let Self { engine, sources, trust, first } = self;
+        let Self { engine, sources, first } = self;
         let (prepared, broken) = match first {
             Ok(evaluator) => (Some(evaluator), None),
             Err(why) => (None, Some(why)),
         };
         let never_lived = store.activations(1).await.map_err(StartError::Store)?.is_empty();
         if let (true, Some(why)) = (never_lived, broken) {
-            return Err(StartError::Bundle(why));
+            return Err(why);
         }
-        let memory = Memory { trust: Arc::new(trust), active: None, prepared, seen: Looks::default() };
+        let memory = Memory { trust: None, active: None, prepared, seen: Looks::default() };
         let lifecycle = Arc::new(Lifecycle {
             engine,
             host: Arc::new(PolicyHost::new()),

@@ -179,8 +179,6 @@ fn trust_roots_that_would_let_anything_in_are_refused() {
     for policy in [
         trust(vec![], &[]),
         trust(vec![role("author", 0, &[&key(1)])], &[]),
-        trust(vec![role("author", 2, &[&key(1)])], &[]),
-        trust(vec![role("author", 1, &[&key(1)])], &[&key(1)]),
         trust(vec![role("author", 1, &[&key(1)]), role("security", 1, &[&key(1)])], &[]),
     ] {
         assert!(matches!(parse(&policy), Err(BundleError::TrustRoots(_))), "{policy:?}");
@@ -188,6 +186,28 @@ fn trust_roots_that_would_let_anything_in_are_refused() {
         assert!(matches!(by_hand, Err(BundleError::TrustRoots(_))), "{policy:?}");
     }
     assert!(parse(&author()).is_ok() && !author().trusts_development());
+    // No point of the curve has y = 2.
+    let no_point = format!("02{}", "0".repeat(62)).parse().unwrap();
+    let mut no_key = author();
+    no_key.roles[0].keys.insert(no_point);
+    assert!(matches!(parse(&no_key), Err(BundleError::TrustRoots(_))));
+}
+
+#[test]
+fn trust_roots_with_a_role_nobody_can_satisfy_are_accepted_and_let_nothing_in() {
+    for (policy, n_left) in [
+        (trust(vec![role("author", 1, &[&key(1)])], &[&key(1)]), 0),
+        (trust(vec![role("author", 2, &[&key(1)])], &[]), 1),
+        (trust(vec![role("author", 2, &[&key(1), &key(2)])], &[&key(2)]), 1),
+        (trust(vec![role("author", 1, &[&key(1)]), role("security", 1, &[&key(2)])], &[&key(2)]), 0),
+        (trust(vec![role("author", 1, &[])], &[]), 0),
+    ] {
+        let parsed = TrustPolicy::parse(&serde_json::to_vec(&policy).unwrap()).unwrap();
+        let refused = verify(signed(&committed(), &[&key(1), &key(2)], |_| ()), &parsed).unwrap_err();
+        let BundleError::RoleUnmet { have, need, n_unrevoked, .. } = &refused else { panic!("{refused}") };
+        assert!(*n_unrevoked == n_left && have < need, "{refused}");
+        assert!(refused.to_string().contains("no bundle can satisfy it"), "{refused}");
+    }
 }
 
 #[test]

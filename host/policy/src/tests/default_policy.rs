@@ -1,7 +1,7 @@
 //! The committed bundle judges, and what the host records of it.
 
 use super::support::{committed, committed_trust, engine, facts, payment, verify};
-use crate::{BundleError, Evaluator, PolicyEngine};
+use crate::{Bundle, BundleError, Evaluator, PolicyEngine};
 use gateway_domain::policy::{Decision, Moment};
 
 fn load(engine: &PolicyEngine) -> Evaluator {
@@ -12,7 +12,7 @@ fn load(engine: &PolicyEngine) -> Evaluator {
 fn the_committed_bundle_loads_under_the_development_roots_and_describes_itself() {
     assert!(committed_trust().trusts_development());
     let evaluator = load(&engine());
-    assert_eq!(evaluator.describe().unwrap(), "payment-guard 2.0.0");
+    assert_eq!(evaluator.describe().unwrap(), "payment-guard 3.0.0");
     assert_eq!(evaluator.bundle_id(), "payment-guard");
     let component = committed();
     let component = component.get("policy.wasm").unwrap();
@@ -40,6 +40,39 @@ fn the_strict_bundle_is_the_same_component_with_data_and_loads_too() {
     assert_eq!(declared.collect::<std::collections::BTreeSet<_>>(), shown);
     assert_eq!(bundle.manifest().reasons, ours.manifest().reasons);
     assert_eq!(bundle.manifest().obligations, ours.manifest().obligations);
+}
+
+/// The component and manifest of production: development's without the file that permits every kind by name.
+fn without_custody_rules() -> Bundle {
+    use super::support::{author, key, signed, without};
+    let data = "data/custody.json";
+    let vectors = "tests/custody.json";
+    let files = without(&without(&committed(), data), vectors);
+    let files = signed(&files, &[&key(1)], |manifest| {
+        manifest.files.retain(|name, _| name != data && name != vectors);
+    });
+    verify(files, &author()).unwrap()
+}
+
+#[test]
+fn a_bundle_without_custody_rules_denies_every_kind_but_payments() {
+    let (permits, none) = (load(&engine()), Evaluator::load(&engine(), &without_custody_rules()).unwrap());
+    let vectors = verify(committed(), &committed_trust()).unwrap().vectors().unwrap();
+    let mut kinds = std::collections::BTreeSet::new();
+    for (file, vector) in vectors.iter().filter(|(file, _)| file == "tests/custody.json") {
+        let denied = none.answer(file, vector).unwrap();
+        assert_eq!(denied.decision, Decision::Deny, "{}", vector.name);
+        assert!(denied.reasons[0].ends_with("_not_permitted"), "{}: {:?}", vector.name, denied.reasons);
+        if permits.answer(file, vector).unwrap().decision == Decision::Allow {
+            let intent = serde_json::to_value(&vector.input.intent).unwrap();
+            kinds.insert(intent["kind"].as_str().unwrap().to_owned());
+        }
+    }
+    let all = ["asset_action", "key_create", "recover", "refresh", "reshare", "rotate"];
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), all);
+    let asked = payment("acct-2", &["bob", "carol"]);
+    let paid = none.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
+    assert_eq!(paid.decision, Decision::Allow, "payments have the deployment's recipients");
 }
 
 #[test]

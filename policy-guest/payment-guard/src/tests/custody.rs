@@ -1,7 +1,7 @@
 //! What custody may do by the bundle's data, and with whose approval.
 
-use super::{ALONE, TWO, check_unreadable, codes, details, judge_with};
-use gateway_policy_sdk::testing::{approved, asset_action, key_change};
+use super::{ALONE, RECIPIENTS, TWO, check_unreadable, codes, details, judge_with};
+use gateway_policy_sdk::testing::{approved, asset_action, key_change, payment};
 use gateway_policy_sdk::{Decision, Moment, Request, Verdict};
 
 const FILE: &str = "custody.json";
@@ -14,35 +14,96 @@ fn reasons(data: &str, request: &Request) -> String {
     codes(&judge(data, request).reasons).join(" ")
 }
 
+/// What the deployment of the development profile allows by name.
+const ANY: &str = r#"{"chains":{"*":""},"assets":{"*":{"*":{}}},
+    "key_operations":{"key_create":{},"refresh":{},"reshare":{},"rotate":{},"recover":{}}}"#;
+const KEY_OPERATIONS: [&str; 5] = ["key_create", "refresh", "reshare", "rotate", "recover"];
+
+#[test]
+fn a_kind_without_a_rule_is_denied() {
+    let refused = |files: &[(&str, &str)], request: &Request, expected: &[&str]| {
+        let verdict = judge_with(request, &[TWO, ALONE], files);
+        assert_eq!(
+            (verdict.decision, codes(&verdict.reasons)),
+            (Decision::Deny, expected.to_vec()),
+            "{files:?}"
+        );
+    };
+    let (chain, action) = ("chain_not_permitted", "action_not_permitted");
+    for files in [&[][..], &[(FILE, "{}")], &[(FILE, r#"{"key_operations":{"recover":{}}}"#)]] {
+        refused(files, &asset_action(), &[chain, action]);
+    }
+    for files in [&[][..], &[(FILE, "{}")], &[(FILE, r#"{"chains":{"*":""},"assets":{"*":{"*":{}}}}"#)]] {
+        for operation in KEY_OPERATIONS {
+            refused(files, &key_change(operation), &["key_operation_not_permitted"]);
+        }
+    }
+    refused(&[(FILE, r#"{"assets":{"asset-1":{"transfer":{}}}}"#)], &asset_action(), &[chain]);
+    refused(&[(FILE, r#"{"chains":{"eip155:1":""}}"#)], &asset_action(), &[action]);
+    // Approvals do not stand in for a rule.
+    let approved = approved(asset_action(), Moment::Admission, &["bob", "carol"]);
+    refused(&[], &approved, &[chain, action, "quorum_reached"]);
+    // Payments have the deployment's recipients, and none of custody's.
+    let pays = |facts: &[(&str, &str)]| judge_with(&payment("acct-1", "acct-2", 1), facts, &[(FILE, ANY)]);
+    assert_eq!(pays(&[RECIPIENTS, TWO, ALONE]).decision, Decision::Allow);
+    assert_eq!(pays(&[TWO, ALONE]).decision, Decision::Deny);
+}
+
 #[test]
 fn each_list_denies_what_it_does_not_have() {
     let action = asset_action();
     for data in [
-        "{}",
-        r#"{"chains":{"eip155:1":""}}"#,
-        r#"{"assets":{"asset-1":{"transfer":{}}}}"#,
-        r#"{"key_operations":{}}"#,
+        r#"{"chains":{"eip155:1":""},"assets":{"asset-1":{"transfer":{}}}}"#,
         r#"{"chains":{"eip155:1":""},"assets":{"asset-1":{"transfer":{},"burn":{}}},"key_operations":{}}"#,
     ] {
         assert_eq!(reasons(data, &action), "custody_intent_permitted", "{data}");
     }
-    for (data, expected, name) in [
-        (r#"{"chains":{}}"#, "chain_not_permitted", "chain `eip155:1`"),
+    for (chains, assets, expected, name) in [
+        ("{}", r#"{"asset-1":{"transfer":{}}}"#, "chain_not_permitted", "chain `eip155:1`"),
+        (r#"{"eip155:2":""}"#, r#"{"asset-1":{"transfer":{}}}"#, "chain_not_permitted", "chain `eip155:1`"),
+        (r#"{"eip155:1":""}"#, "{}", "action_not_permitted", "action `asset-1/transfer`"),
         (
-            r#"{"chains":{"eip155:2":""},"assets":{"asset-1":{"transfer":{}}}}"#,
-            "chain_not_permitted",
-            "chain `eip155:1`",
+            r#"{"eip155:1":""}"#,
+            r#"{"asset-2":{"transfer":{}}}"#,
+            "action_not_permitted",
+            "action `asset-1/transfer`",
         ),
-        (r#"{"assets":{}}"#, "action_not_permitted", "action `asset-1/transfer`"),
-        (r#"{"assets":{"asset-2":{"transfer":{}}}}"#, "action_not_permitted", "action `asset-1/transfer`"),
-        (r#"{"assets":{"asset-1":{"burn":{}}}}"#, "action_not_permitted", "action `asset-1/transfer`"),
+        (
+            r#"{"eip155:1":""}"#,
+            r#"{"asset-1":{"burn":{}}}"#,
+            "action_not_permitted",
+            "action `asset-1/transfer`",
+        ),
     ] {
-        let verdict = judge(data, &action);
+        let data = format!(r#"{{"chains":{chains},"assets":{assets}}}"#);
+        let verdict = judge(&data, &action);
         assert_eq!((verdict.decision, codes(&verdict.reasons)), (Decision::Deny, vec![expected]), "{data}");
         assert!(details(&verdict, expected)[0].starts_with(name), "{verdict:?}");
     }
     let both = reasons(r#"{"chains":{},"assets":{}}"#, &action);
     assert_eq!(both, "chain_not_permitted action_not_permitted");
+}
+
+#[test]
+fn a_star_is_for_what_is_not_listed_by_name() {
+    let allows = |data: &str, request: &Request| judge(data, request).decision == Decision::Allow;
+    assert!(allows(ANY, &asset_action()));
+    assert!(KEY_OPERATIONS.iter().all(|operation| allows(ANY, &key_change(operation))));
+    for (data, is_allowed) in [
+        (r#"{"chains":{"*":""},"assets":{"asset-1":{"*":{}}}}"#, true),
+        (r#"{"chains":{"*":""},"assets":{"*":{"transfer":{}}}}"#, true),
+        (r#"{"chains":{"*":""},"assets":{"*":{"burn":{}}}}"#, false),
+        // The asset's own entry is all there is for it.
+        (r#"{"chains":{"*":""},"assets":{"asset-1":{"burn":{}},"*":{"*":{}}}}"#, false),
+        (r#"{"chains":{"eip155:2":""},"assets":{"*":{"*":{}}}}"#, false),
+        (r#"{"chains":"*","assets":{"*":{"*":{}}}}"#, false),
+        (r#"{"chains":{"*":""},"assets":{"*":"*"}}"#, false),
+    ] {
+        assert_eq!(allows(data, &asset_action()), is_allowed, "{data}");
+    }
+    let data = r#"{"chains":{"*":""},"assets":{"asset-1":{"*":{"approvals":3},"transfer":{"approvals":5}}}}"#;
+    assert_eq!(judge(data, &asset_action()).quorum.required, 5, "the name goes first");
+    assert!(!allows(r#"{"key_operations":{"*":{}}}"#, &key_change("recover")), "key operations go by name");
 }
 
 #[test]
@@ -61,12 +122,11 @@ fn key_operations_are_listed_by_name() {
             )
         );
     }
-    assert_eq!(reasons(r#"{"chains":{},"assets":{}}"#, &key_change("recover")), "custody_intent_permitted");
 }
 
 #[test]
 fn an_action_and_a_key_operation_have_quorums_of_their_own() {
-    let data = r#"{"assets":{"asset-1":{"transfer":{"approvals":3,"roles":{"approver":2}}}},
+    let data = r#"{"chains":{"*":""},"assets":{"asset-1":{"transfer":{"approvals":3,"roles":{"approver":2}}}},
         "key_operations":{"recover":{"approvals":4},"refresh":{"approvals":1}}}"#;
     let required = |request: Request| judge(data, &request).quorum.required;
     assert_eq!(required(asset_action()), 3);
@@ -83,8 +143,11 @@ fn a_mistake_in_the_file_permits_nothing() {
         ("5", ""),
         (r#"{"chain":{}}"#, " /chain"),
         (r#"{"chains":["eip155:1"]}"#, " /chains"),
-        (r#"{"assets":{"asset-1":["transfer"]}}"#, " /assets/asset-1"),
-        (r#"{"assets":{"asset-1":{"transfer":{"approval":1}}}}"#, " /assets/asset-1/transfer/approval"),
+        (r#"{"chains":{"*":""},"assets":{"asset-1":["transfer"]}}"#, " /assets/asset-1"),
+        (
+            r#"{"chains":{"*":""},"assets":{"asset-1":{"transfer":{"approval":1}}}}"#,
+            " /assets/asset-1/transfer/approval",
+        ),
     ] {
         check_unreadable(&action, FILE, data, place);
     }

@@ -43,23 +43,25 @@ pub(in crate::tests) struct Deployment {
 }
 
 impl Deployment {
+    /// Its author is trusted.
     pub(in crate::tests) fn new() -> Self {
-        Self {
+        let deployment = Self {
             folder: tempfile::tempdir().unwrap(),
             clock: Arc::new(Clock(AtomicU64::new(NOW.0))),
             store: Arc::default(),
             database: Arc::new(tempfile::tempdir().unwrap()),
-        }
+        };
+        deployment.trust(&author());
+        deployment
     }
 
     /// The same store and clock, with a folder of its own.
     pub(in crate::tests) fn clone_parts(&self) -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-            clock: Arc::clone(&self.clock),
-            store: Arc::clone(&self.store),
-            database: Arc::clone(&self.database),
-        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(self.path("trust.json"), folder.path().join("trust.json")).unwrap();
+        let (clock, store, database) =
+            (Arc::clone(&self.clock), Arc::clone(&self.store), Arc::clone(&self.database));
+        Self { folder, clock, store, database }
     }
 
     pub(in crate::tests) fn path(&self, name: &str) -> std::path::PathBuf {
@@ -93,16 +95,13 @@ impl Deployment {
         fs::write(self.path("activation.json"), envelope).unwrap();
     }
 
-    /// The first start, with this bundle on offer and its author trusted.
+    /// The first start, with this bundle on offer.
     pub(in crate::tests) async fn start(&self, files: &BundleFiles) -> Arc<Lifecycle> {
         self.offer(files);
         self.open().await.unwrap()
     }
 
     pub(in crate::tests) async fn open(&self) -> Result<Arc<Lifecycle>, StartError> {
-        if !self.path("trust.json").exists() {
-            self.trust(&author());
-        }
         let prepared = self.sources().prepare(self.clock.now())?;
         let path = self.database.path().join("gateway.db");
         let open = || async { Arc::new(Store::open(path.to_str().unwrap()).await.unwrap()) };
@@ -124,16 +123,40 @@ impl Deployment {
     /// As a start without the folder, on a store that gives these files for whichever bundle it is asked.
     pub(in crate::tests) async fn open_on_a_lying_store(&self, files: &BundleFiles) -> Arc<Lifecycle> {
         let files = files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect();
-        let store = Lying { store: Arc::clone(self.store.get().unwrap()), files };
+        self.open_on(Arc::new(self.lying(Some(files)))).await
+    }
+
+    /// As [`Self::open`], on a store whose newest activations can be hidden.
+    pub(in crate::tests) async fn open_on_a_store_that_forgets(&self) -> (Arc<Lifecycle>, Arc<Lying>) {
+        let store = Arc::new(self.lying(None));
+        (self.open_on(Arc::clone(&store)).await, store)
+    }
+
+    fn lying(&self, files: Option<Files>) -> Lying {
+        Lying { store: Arc::clone(self.store.get().unwrap()), files, newest: AtomicU64::new(u64::MAX) }
+    }
+
+    async fn open_on(&self, store: Arc<Lying>) -> Arc<Lifecycle> {
         let prepared = self.sources().prepare(self.clock.now()).unwrap();
-        prepared.open(Arc::new(store), Arc::clone(&self.clock) as Arc<dyn TellTime>).await.unwrap()
+        prepared.open(store, Arc::clone(&self.clock) as Arc<dyn TellTime>).await.unwrap()
     }
 }
 
 /// Somebody wrote into the database.
-struct Lying {
+pub(in crate::tests) struct Lying {
     store: Arc<Store>,
-    files: Vec<(String, Vec<u8>)>,
+    /// Given for whichever bundle is asked for.
+    files: Option<Files>,
+    /// The highest sequence of an activation that is still told.
+    newest: AtomicU64,
+}
+
+type Files = Vec<(String, Vec<u8>)>;
+
+impl Lying {
+    pub(in crate::tests) fn forget_above(&self, sequence: u64) {
+        self.newest.store(sequence, Ordering::SeqCst);
+    }
 }
 
 #[async_trait]
@@ -143,11 +166,16 @@ impl KeepPolicies for Lying {
     }
 
     async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
-        self.store.activations(n_max).await
+        let newest = self.newest.load(Ordering::SeqCst);
+        let all = self.store.activations(u32::MAX).await?.into_iter().filter(|it| it.sequence <= newest);
+        Ok(all.take(usize::try_from(n_max).unwrap()).collect())
     }
 
     async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
-        Ok(Some(KeptBundle { bundle_hash, bundle_id: "lie".into(), files: self.files.clone() }))
+        match self.files.clone() {
+            Some(files) => Ok(Some(KeptBundle { bundle_hash, bundle_id: "lie".into(), files })),
+            None => self.store.bundle_load(bundle_hash).await,
+        }
     }
 
     async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {

@@ -98,3 +98,48 @@ async fn a_record_may_name_the_folders_own_bundle() {
     deployment::watch(&lifecycle).await;
     assert_eq!((deployment::active(&lifecycle), lifecycle.health().refused), (hash_of(&bundle(3)), vec![]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_brought_back_by_a_revoked_key_stops_until_somebody_trusted_says_which_it_is() {
+    let deployment = Deployment::new();
+    let both = vec![role("author", 1, &[&key(1), &key(2)])];
+    deployment.trust(&trust(both.clone(), &[]));
+    // The old bundle's author is honest; whoever stole key 2 brings it back.
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer(&bundle(2));
+    deployment::watch(&lifecycle).await;
+    deployment.record(3, &bundle(1), &[&key(2)]);
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    deployment.trust(&trust(both, &[&key(2)]));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
+    let refused = lifecycle.health().refused;
+    assert!(refused[0].why.contains("the activation record 3 "), "{refused:?}");
+    // The bundle in the folder does not make the record hold.
+    deployment.offer(&bundle(1));
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
+    let restarted = deployment.open().await.unwrap();
+    assert_eq!(restarted.health().fault, Some("no_active_bundle"));
+    // A record by a key that counts does, for the same bundle or another.
+    deployment.record(4, &bundle(1), &[&key(1)]);
+    for lifecycle in [&lifecycle, &restarted] {
+        deployment::watch(lifecycle).await;
+        assert_eq!((deployment::fault(lifecycle).await, lifecycle.health().refused), (None, vec![]));
+        assert_eq!(deployment::active(lifecycle), hash_of(&bundle(1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activation_taken_out_of_the_store_does_not_bring_the_one_before_it_back() {
+    let deployment = Deployment::new();
+    deployment.start(&bundle(1)).await;
+    deployment.offer(&bundle(2));
+    let (lifecycle, store) = deployment.open_on_a_store_that_forgets().await;
+    store.forget_above(1);
+    deployment.remove_bundle();
+    deployment::watch(&lifecycle).await;
+    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(2)));
+    assert!(lifecycle.health().refused.iter().any(|it| it.offer == "active"), "{:?}", lifecycle.health());
+}

@@ -1,8 +1,8 @@
 //! What takes the active bundle out: revoked keys and its own end.
 
-use super::super::support::{NOW, facts, key, payment, role, signed, trust};
+use super::super::support::{NOW, author, facts, key, payment, role, signed, trust};
 use super::deployment::{self, Deployment, bundle, hash_of};
-use crate::lifecycle::Cause;
+use crate::lifecycle::{Cause, StartError};
 use gateway_domain::policy::{Decision, Facts, Moment};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy};
@@ -54,19 +54,150 @@ async fn a_revocation_taken_back_lets_it_judge_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_trust_roots_leave_the_last_ones_in_force() {
+async fn revoking_the_only_key_of_a_role_stops_its_bundle_and_every_new_one() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
-    for damaged in ["", "{", r#"{"roles":[],"revoked":[]}"#] {
-        std::fs::write(deployment.path("trust.json"), damaged).unwrap();
-        lifecycle.reload(Cause::Asked).await;
-        assert_eq!(deployment::fault(&lifecycle).await, None);
-        assert_eq!(lifecycle.health().refused[0].offer, "trust_roots");
+    deployment.trust(&trust(vec![role("author", 1, &[&key(1)])], &[&key(1)]));
+    deployment.offer(&bundle(2));
+    deployment.offer_candidate(&bundle(3));
+    deployment.record(4, &bundle(1), &[&key(1)]);
+    for cause in [Cause::Watch, Cause::Asked] {
+        lifecycle.reload(cause).await;
+        assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+        assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
+        let status = lifecycle.status(10).await.unwrap();
+        assert_eq!((status.fault, status.history.len()), (Some("untrusted_bundle"), 1));
+        assert_eq!(status.candidate, None);
+        let refused: Vec<_> = status.refused.iter().map(|it| it.offer).collect();
+        assert_eq!(refused, ["active", "activation", "bundle", "candidate"]);
+        assert!(status.refused[0].why.contains("0 of its keys are not revoked"), "{:?}", status.refused);
     }
-    // They are the ones that a new bundle is held to.
+    // Nor does a start believe any of it; it waits for a bundle that holds, and takes it.
+    let restarted = deployment.open().await.unwrap();
+    assert_eq!(restarted.health().fault, Some("no_active_bundle"));
+    deployment.trust(&trust(vec![role("author", 1, &[&key(1), &key(2)])], &[&key(1)]));
     deployment.offer(&signed(&bundle(2), &[&key(2)], |_| ()));
+    for lifecycle in [&lifecycle, &restarted] {
+        deployment::watch(lifecycle).await;
+        assert_eq!(deployment::fault(lifecycle).await, None);
+        assert_eq!(deployment::active(lifecycle), hash_of(&bundle(2)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_role_has_to_confirm_the_active_bundle_by_its_threshold() {
+    let (author, security) = ([key(1), key(2)], [key(3)]);
+    let roles = || vec![role("author", 2, &[&author[0], &author[1]]), role("security", 1, &[&security[0]])];
+    let release = |sequence| signed(&bundle(sequence), &[&key(1), &key(2), &key(3)], |_| ());
+    for revoked in [&author[0], &security[0]] {
+        let deployment = Deployment::new();
+        deployment.trust(&trust(roles(), &[]));
+        let lifecycle = deployment.start(&release(1)).await;
+        assert_eq!(deployment::fault(&lifecycle).await, None);
+        deployment.trust(&trust(roles(), &[revoked]));
+        deployment.offer(&release(2));
+        deployment::watch(&lifecycle).await;
+        assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
+        assert_eq!(deployment::active(&lifecycle), hash_of(&release(1)));
+    }
+}
+
+/// Whatever may stand in the place of trust roots: nothing, half a file, something else.
+fn damage(deployment: &Deployment, damaged: Option<&str>) {
+    let path = deployment.path("trust.json");
+    match damaged {
+        Some("a folder") => {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::create_dir(&path).unwrap();
+        }
+        Some(text) => std::fs::write(&path, text).unwrap(),
+        None => std::fs::remove_file(&path).unwrap(),
+    }
+}
+
+fn repair(deployment: &Deployment) {
+    let path = deployment.path("trust.json");
+    if path.is_dir() {
+        std::fs::remove_dir(&path).unwrap();
+    }
+    deployment.trust(&author());
+}
+
+const DAMAGED: [Option<&str>; 5] =
+    [Some(""), Some("{"), Some(r#"{"roles":[],"revoked":[]}"#), Some("a folder"), None];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_trust_roots_cannot_be_read_nothing_is_allowed_and_nothing_activated() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.offer_candidate(&bundle(9));
     deployment::watch(&lifecycle).await;
-    assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
+    for (sequence, damaged) in (2..).zip(DAMAGED) {
+        damage(&deployment, damaged);
+        deployment.offer(&bundle(sequence));
+        deployment::watch(&lifecycle).await;
+        assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(sequence - 1)));
+        let asked = payment("acct-2", &[]);
+        let outcome = lifecycle.host().evaluate(asked.request(Moment::Submit), &facts("2")).await;
+        assert_eq!((outcome.decision, outcome.fault.as_deref()), (Decision::Deny, Some("no_trust_roots")));
+        assert_eq!(outcome.reasons[0].code, "policy_fault:no_trust_roots");
+        let status = lifecycle.status(10).await.unwrap();
+        assert_eq!((status.fault, status.candidate), (Some("no_trust_roots"), None), "{damaged:?}");
+        assert_eq!(status.refused[0].offer, "trust_roots");
+        assert_eq!(status.history.len() as u64, sequence - 1, "what was active stays kept");
+
+        // A start in this state gives no verdict either, and comes up to tell.
+        let restarted = deployment.open().await.unwrap();
+        assert_eq!(deployment::fault(&restarted).await, Some("no_active_bundle"), "{damaged:?}");
+        assert_eq!(restarted.health().refused[0].offer, "trust_roots");
+
+        // The very bytes of before are right again, for both.
+        repair(&deployment);
+        for lifecycle in [&restarted, &lifecycle] {
+            deployment::watch(lifecycle).await;
+            assert_eq!((deployment::fault(lifecycle).await, lifecycle.health().refused), (None, vec![]));
+            assert_eq!(deployment::active(lifecycle), hash_of(&bundle(sequence)));
+            assert!(lifecycle.status(1).await.unwrap().candidate.is_some());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_good_bundle_survives_trust_roots_that_were_gone_for_a_moment() {
+    for damaged in DAMAGED {
+        let deployment = Deployment::new();
+        let lifecycle = deployment.start(&bundle(1)).await;
+        deployment.remove_bundle();
+        damage(&deployment, damaged);
+        deployment::watch(&lifecycle).await;
+        let restarted = deployment.open().await.unwrap();
+        repair(&deployment);
+        for lifecycle in [&lifecycle, &restarted] {
+            deployment::watch(lifecycle).await;
+            assert_eq!(deployment::fault(lifecycle).await, None, "{damaged:?}");
+            assert_eq!(deployment::active(lifecycle), hash_of(&bundle(1)));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_start_without_trust_roots_is_none() {
+    for damaged in DAMAGED {
+        let deployment = Deployment::new();
+        damage(&deployment, damaged);
+        deployment.offer(&bundle(1));
+        let refused = deployment.open().await.unwrap_err();
+        assert!(matches!(refused, StartError::TrustRoots(_)), "{refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trust_roots_written_again_with_the_same_bytes_change_nothing() {
+    let deployment = Deployment::new();
+    let lifecycle = deployment.start(&bundle(1)).await;
+    deployment.trust(&author());
+    deployment::watch(&lifecycle).await;
+    assert_eq!((deployment::fault(&lifecycle).await, lifecycle.health().refused), (None, vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,6 +241,24 @@ async fn a_bundle_that_expires_while_active_gives_no_verdict_any_more() {
     deployment.offer(&bundle(2));
     deployment::watch(&lifecycle).await;
     assert_eq!(lifecycle.health().fault, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_goes_back_before_the_bundles_first_instant_gives_no_verdict() {
+    let deployment = Deployment::new();
+    let from_now = signed(&bundle(1), &[&key(1)], |manifest| manifest.not_before_ms = Some(NOW.0));
+    let lifecycle = deployment.start(&from_now).await;
+    assert_eq!(lifecycle.health().fault, None);
+    deployment.clock.set(EpochMs(NOW.0 - 1));
+    assert_eq!(lifecycle.health().fault, Some("expired_bundle"));
+    let asked = payment("acct-2", &[]);
+    for (now, fault) in
+        [(Some(NOW.0 - 1), Some("expired_bundle")), (None, Some("expired_bundle")), (Some(NOW.0), None)]
+    {
+        let facts = Facts::from_pairs(now.map(|now| ("time.now_ms", now.to_string())));
+        let outcome = lifecycle.host().evaluate(asked.request(Moment::Admission), &facts).await;
+        assert_eq!(outcome.fault.as_deref(), fault, "{now:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
