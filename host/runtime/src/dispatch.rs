@@ -21,7 +21,8 @@ impl DriveNodes for EmbeddedFleet {
     /// one.
     ///
     /// # Errors
-    /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered to say anything; the detail names participants.
+    /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered to say anything, the detail names participants; or
+    /// when too many effects of the operation wait for their turn.
     async fn perform(
         &self,
         effect: &Effect,
@@ -29,7 +30,7 @@ impl DriveNodes for EmbeddedFleet {
         key: Option<&CustodyKey>,
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
-        let _turn = self.turns.lock(operation.id).await;
+        let _turn = self.turns.lock(operation.id).await?;
         let calls = Calls::new(operation)?;
         let plan = operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
         match &effect.action {
