@@ -23,6 +23,7 @@ mod keys;
 mod ledger;
 mod limits;
 mod moments;
+mod nodes;
 mod policies;
 mod providers;
 mod race;

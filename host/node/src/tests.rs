@@ -1,6 +1,7 @@
 //! What no call can reach while everything else holds: the last line of the nonce rule, and the end of a share's life.
 
 use crate::error::{Code, NodeError, Stop};
+use crate::node::MIGRATIONS;
 use crate::row::{self, Stage, View};
 use crate::sealing::{Found, Rewrap, Sealing};
 use crate::signing::Consume;
@@ -21,7 +22,9 @@ const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 
 async fn empty() -> SqliteConnection {
     let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    sqlx::raw_sql(include_str!("../migrations/0001_node.sql")).execute(&mut conn).await.unwrap();
+    for migration in MIGRATIONS {
+        sqlx::raw_sql(migration.sql).execute(&mut conn).await.unwrap();
+    }
     Found(sealing()).run(&mut conn).await.unwrap();
     conn
 }

@@ -23,6 +23,9 @@ const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE op
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
+/// Every id is longer than none.
+const KEYS_AFTER: &str = "SELECT key_id, format, revision, body FROM custody_keys
+    WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
 const KEY: &str = "SELECT format, revision, body FROM custody_keys WHERE key_id = ?1";
 /// What the index `custody_keys_quorum` is on, in the same words: spelled otherwise it would not be used.
 macro_rules! key_quorum {
@@ -139,6 +142,21 @@ impl Sqlite {
         let key = row.map(|row| decode::key(id, row)).transpose()?;
         self.keys.found(began, id, key.clone());
         Ok(key)
+    }
+
+    pub(crate) async fn keys_after(
+        &self,
+        after: Option<KeyId>,
+        n_max: u32,
+    ) -> Result<Vec<CustodyKey>, Unavailable> {
+        let after = after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default();
+        let query = sqlx::query_as::<_, (Vec<u8>, i64, i64, String)>(KEYS_AFTER).bind(after).bind(n_max);
+        let rows = query.fetch_all(self.database.reader()).await;
+        let rows = rows.map_err(|error| failed("keys could not be read", &error))?;
+        let key = |(id, format, revision, body): (Vec<u8>, i64, i64, String)| {
+            decode::key(decode::key_id(&id)?, (format, revision, body))
+        };
+        rows.into_iter().map(key).collect()
     }
 
     pub(crate) async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
