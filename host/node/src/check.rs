@@ -96,6 +96,16 @@ impl Node {
     }
 }
 
+/// [`Node::check_shares`], of a database that no node has open.
+#[cfg(test)]
+pub(crate) async fn shares_on(
+    conn: &mut SqliteConnection,
+    sealing: &Sealing,
+    me: ParticipantIndex,
+) -> Result<Vec<Damage>, NodeError> {
+    Checker { conn, sealing, me, found: Vec::new() }.shares().await
+}
+
 /// A check on its way, on a connection that saw nothing before.
 pub(crate) struct Checker<'a> {
     conn: &'a mut SqliteConnection,
