@@ -1,11 +1,11 @@
 //! `ledger fsck`: a sound store is found sound, and whatever is altered in one is found and named.
 
 mod bundles;
-mod history;
+pub(crate) mod history;
 mod schema;
 mod sound;
 mod strays;
-mod tampered;
+pub(crate) mod tampered;
 mod unreadable;
 
 use gateway_store::{Checked, Finding, Fsck, OpenError};

@@ -24,6 +24,7 @@ mod keys;
 mod ledger;
 mod limits;
 mod moments;
+mod nodes;
 mod origin;
 mod policies;
 mod providers;

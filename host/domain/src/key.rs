@@ -140,6 +140,12 @@ pub fn epoch_root(key_id: KeyId, epoch: &EpochName, package_hex: &str) -> Result
 }
 
 impl CustodyKey {
+    /// Whether every participant must hold exactly this epoch: the key signs, and no operation is making another.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.state.can_sign() && self.busy_with.is_none()
+    }
+
     /// The contract's `public_key_artifact_ref`: `<profile>:<public key hex>`, empty until generation.
     #[must_use]
     pub fn public_key_artifact_ref(&self) -> String {

@@ -2,6 +2,7 @@
 
 use crate::backoff::Backoff;
 use crate::error::EngineError;
+use crate::holders::Holders;
 use crate::locks::OperationLocks;
 use crate::ports::{
     CommitOperations, DescribePolicies, DriveNodes, EvaluatePolicy, ReadLog, ReadOperations, SignAdmission,
@@ -98,6 +99,8 @@ pub(crate) struct Inner {
     pub(crate) ceremonies: Semaphore,
     pub(crate) backoff: Backoff,
     pub(crate) last_probes: LastProbes,
+    /// What nodes do not hold that they must.
+    pub(crate) holders: Holders,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -116,6 +119,7 @@ impl Engine {
             ceremonies: Semaphore::new(PROVISIONING_MAX),
             backoff: Backoff::default(),
             last_probes: LastProbes::default(),
+            holders: Holders::default(),
             tasks: TaskTracker::new(),
         }))
     }

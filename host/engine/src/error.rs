@@ -12,7 +12,8 @@ use gateway_domain::policy;
 pub struct Unavailable {
     /// What did not answer.
     pub dependency: Dependency,
-    /// For operators and callers: no address, path or secret.
+    /// For operators and callers: no address, path or secret. What readiness alone asks for may name a path, since whoever
+    /// has to make room there needs it.
     pub detail: String,
 }
 

@@ -6,7 +6,8 @@
 //! Use cases: [`Engine::submit`], [`Engine::submit_on_key`], [`Engine::approve`], [`Engine::execute`],
 //! [`Engine::publish`], [`Engine::recover`], [`Engine::export`], [`Engine::operation`], [`Engine::history`],
 //! [`Engine::key`], [`Engine::key_operations`], [`Engine::preview`], [`Engine::policies`], [`Engine::checkpoint`],
-//! [`Engine::inclusion_evidence`], [`Engine::readiness`], [`Engine::reconcile`]. Start reading at `drive`.
+//! [`Engine::inclusion_evidence`], [`Engine::readiness`], [`Engine::reconcile`],
+//! [`Engine::check_nodes`]. Start reading at `drive`.
 
 mod approve;
 mod backoff;
@@ -18,6 +19,7 @@ mod execute;
 mod export;
 pub mod failpoint;
 mod fit;
+mod holders;
 mod judge;
 mod key;
 mod locks;

@@ -12,12 +12,12 @@ use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Bip32, Payment};
-use gateway_domain::key::CustodyKey;
+use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
 use gateway_domain::policy::{self, Facts, Spent};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
@@ -237,6 +237,9 @@ pub trait ReadOperations: Send + Sync {
     /// The key.
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError>;
 
+    /// Keys by id, those after `after`, at most `n_max`: as their rows have them, which is no basis for acting on them.
+    async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable>;
+
     /// What keys that sign need of their nodes: each combination once, however many keys have it, at most `n_max`.
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable>;
 
@@ -292,10 +295,38 @@ pub trait SignAdmission: Send + Sync {
 /// The nodes there are to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answering {
-    /// Those that answer.
+    /// Those that answer, and can be relied on for all keys but those that their fault names.
     pub open: BTreeSet<ParticipantIndex>,
     /// How many hold something.
     pub n_known: usize,
+    /// What is wrong with nodes.
+    pub faults: BTreeMap<ParticipantIndex, NodeFault>,
+}
+
+/// What is wrong with a node, for operators.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFault {
+    /// What was found, in order: the first of them, no secret among them.
+    pub findings: Vec<String>,
+    /// How much was found in all.
+    pub n_findings: usize,
+    /// Keys that the node does not hold as it must.
+    pub keys: BTreeSet<KeyId>,
+}
+
+impl Answering {
+    /// Every node with a fault, by its number; empty when there is none.
+    #[must_use]
+    pub fn faults_text(&self) -> String {
+        let text = |(node, fault): (&ParticipantIndex, &NodeFault)| {
+            let first = fault.findings.first().map_or("", String::as_str);
+            match fault.n_findings {
+                0 | 1 => format!("node {node}: {first}"),
+                n_findings => format!("node {node}: {first}, and {} more", n_findings - 1),
+            }
+        };
+        self.faults.iter().map(text).collect::<Vec<_>>().join("; ")
+    }
 }
 
 /// Drives the runtime nodes.
@@ -310,8 +341,19 @@ pub trait DriveNodes: Send + Sync {
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable>;
 
-    /// Which nodes answer.
+    /// Which nodes answer, and what is wrong with what they hold.
     async fn answering(&self) -> Result<Answering, Unavailable>;
+
+    /// Goes on with the check of what each node holds, some rows at a time.
+    async fn check(&self);
+
+    /// Of these generations, which a node must have in force, those that it has not, and what it has instead. Nothing
+    /// when the node can not be read: [`Self::answering`] says that.
+    async fn lacking(
+        &self,
+        participant: ParticipantIndex,
+        keys: &[(KeyId, Epoch)],
+    ) -> BTreeMap<KeyId, String>;
 
     /// The child key of a path. `Err` says, for people, why this key has none.
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;

@@ -2,10 +2,13 @@
 
 use crate::engine::Engine;
 use crate::error::{Dependency, Unavailable};
-use crate::ports::{Answering, Damage, KeyQuorum, PolicyHealth};
+use crate::ports::{Answering, Damage, KeyQuorum, PolicyHealth, ReadError};
 use gateway_domain::approval::ApprovalFault;
-use gateway_domain::roster::THRESHOLD_MIN;
+use gateway_domain::ids::KeyId;
+use gateway_domain::key::CustodyKey;
+use gateway_domain::roster::{ParticipantIndex, THRESHOLD_MIN};
 use gateway_domain::time::EpochMs;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -15,6 +18,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// How long one answer of a probe serves that costs more than a glance, such as a sync of the disk: probes come from
 /// anybody.
 const PROBE_EVERY_MS: u64 = 1_000;
+
+/// Keys with a share that is damaged or missing that are looked at one by one. A node that lacks more than so many is not
+/// counted at all.
+const DAMAGED_KEYS_MAX: usize = 1024;
 
 /// Combinations of participants and threshold that are looked at: a deployment has a few, and a lookup each takes a
 /// few microseconds.
@@ -72,13 +79,18 @@ impl Engine {
             within(Dependency::Store, ports.reads.ping()),
             self.once_a_second(&last.write, ports.commits.probe_write(now)),
             within(Dependency::Authority, ports.authority.check()),
-            within(Dependency::Runtime, ports.nodes.answering()),
+            within(Dependency::Runtime, self.nodes()),
             self.once_a_second(&last.key_quorums, ports.reads.key_quorums(KEY_QUORUMS_MAX)),
         );
         let policy = ports.policies.health();
         // A store that does not say which keys there are has its own check.
         let key_quorums = key_quorums.unwrap_or_default();
-        let nodes = nodes.and_then(|nodes| enough(nodes, &key_quorums));
+        let nodes = match nodes {
+            Ok(nodes) => within(Dependency::Store, self.damaged_keys(&nodes))
+                .await
+                .and_then(|damaged| enough(nodes, &key_quorums, &damaged)),
+            Err(why) => Err(why),
+        };
         let records = ports.reads.damage();
         let approvers = if self.can_verify_approvals() {
             Ok(())
@@ -92,6 +104,25 @@ impl Engine {
     #[must_use]
     pub fn can_verify_approvals(&self) -> bool {
         self.0.rules.signed_approvals.can_verify()
+    }
+
+    /// Keys that sign and that some node does not hold as it must, with what they need.
+    async fn damaged_keys(&self, nodes: &Answering) -> Result<Vec<(KeyId, KeyQuorum)>, Unavailable> {
+        let ids: BTreeSet<_> =
+            nodes.faults.values().flat_map(|fault| &fault.keys).copied().take(DAMAGED_KEYS_MAX).collect();
+        let mut damaged = Vec::new();
+        for id in ids {
+            let key = match self.0.ports.reads.key_load(id).await {
+                Ok(key) => key.filter(|key| key.state.can_sign()),
+                Err(ReadError::Unavailable(why)) => return Err(why),
+                // It signs nothing, and has a check of its own.
+                Err(ReadError::Damaged(_)) => None,
+            };
+            damaged.extend(key.map(|CustodyKey { participants, threshold, .. }| {
+                (id, KeyQuorum { participants, threshold })
+            }));
+        }
+        Ok(damaged)
     }
 
     async fn once_a_second<T: Clone>(
@@ -115,9 +146,17 @@ impl Engine {
 
 /// Whether every key that signs still can. Nodes that hold no share of such a key are not missed; where no key is known,
 /// two of those that hold something are enough, since no key takes fewer.
-fn enough(nodes: Answering, keys: &[KeyQuorum]) -> Result<Answering, Unavailable> {
+fn enough(
+    nodes: Answering,
+    keys: &[KeyQuorum],
+    damaged: &[(KeyId, KeyQuorum)],
+) -> Result<Answering, Unavailable> {
     let n_open = nodes.open.len();
-    let not_enough = |detail: String| Err(Unavailable::new(Dependency::Runtime, detail));
+    let not_enough = |detail: String| {
+        let faults = nodes.faults_text();
+        let detail = if faults.is_empty() { detail } else { format!("{detail}; {faults}") };
+        Err(Unavailable::new(Dependency::Runtime, detail))
+    };
     if n_open < usize::from(THRESHOLD_MIN).min(nodes.n_known) {
         return not_enough(format!("{n_open} of {} nodes can be opened", nodes.n_known));
     }
@@ -129,6 +168,16 @@ fn enough(nodes: Answering, keys: &[KeyQuorum]) -> Result<Answering, Unavailable
             return not_enough(format!(
                 "{n_open} of the nodes {all} can be opened, and their keys need {needed}"
             ));
+        }
+    }
+    for (key_id, KeyQuorum { participants, threshold }) in damaged {
+        let holds = |node: &&ParticipantIndex| {
+            nodes.faults.get(node).is_none_or(|fault| !fault.keys.contains(key_id))
+        };
+        let n_sound = participants.as_set().intersection(&nodes.open).filter(holds).count();
+        if n_sound < threshold.count() {
+            let needed = threshold.count();
+            return not_enough(format!("{n_sound} nodes hold key `{key_id}`, which needs {needed}"));
         }
     }
     Ok(nodes)
@@ -145,10 +194,14 @@ async fn within<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_domain::roster::{ParticipantIndex, Roster};
+    use crate::ports::NodeFault;
+    use gateway_domain::ids::Hex32;
+    use gateway_domain::roster::Roster;
+    use std::collections::BTreeMap;
 
     fn answering(open: &[u16], n_known: usize) -> Answering {
-        Answering { open: open.iter().copied().map(ParticipantIndex).collect(), n_known }
+        let open = open.iter().copied().map(ParticipantIndex).collect();
+        Answering { open, n_known, faults: BTreeMap::new() }
     }
 
     fn key(participants: &[u16], threshold: u16) -> KeyQuorum {
@@ -162,7 +215,11 @@ mod tests {
             [(0, 0, true), (1, 1, true), (2, 16, true), (16, 16, true), (1, 2, false), (0, 3, false)]
         {
             let open: Vec<u16> = (0..n_open).collect();
-            assert_eq!(enough(answering(&open, n_known), &[]).is_ok(), is_enough, "{n_open} of {n_known}");
+            assert_eq!(
+                enough(answering(&open, n_known), &[], &[]).is_ok(),
+                is_enough,
+                "{n_open} of {n_known}"
+            );
         }
     }
 
@@ -176,8 +233,33 @@ mod tests {
             (&[2, 3, 4, 5, 6], Some("1 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
             (&[7, 8], Some("0 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
         ] {
-            let missing = enough(answering(open, 9), &keys).err().map(|why| why.detail);
+            let missing = enough(answering(open, 9), &keys, &[]).err().map(|why| why.detail);
             assert_eq!(missing.as_deref(), missed, "{open:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_counts_for_the_keys_it_holds_and_for_no_other() {
+        let of = |byte| KeyId(Hex32::new([byte; 32]));
+        let fault = |findings: &[&str], keys: &[u8]| NodeFault {
+            findings: findings.iter().copied().map(str::to_owned).collect(),
+            n_findings: findings.len(),
+            keys: keys.iter().map(|byte| of(*byte)).collect(),
+        };
+        let damaged = [(of(1), key(&[0, 1, 2], 2)), (of(2), key(&[0, 1, 2], 2))];
+        for (faults, missed) in [
+            (vec![(0, fault(&["broken"], &[1]))], None),
+            (vec![(0, fault(&["broken"], &[1])), (1, fault(&["broken"], &[2]))], None),
+            (
+                vec![(0, fault(&["broken"], &[1])), (2, fault(&["gone", "gone too"], &[1, 2]))],
+                Some("1 nodes hold key `KEY`, which needs 2; node 0: broken; node 2: gone, and 1 more"),
+            ),
+        ] {
+            let faults = faults.into_iter().map(|(node, fault)| (ParticipantIndex(node), fault)).collect();
+            let nodes = Answering { faults, ..answering(&[0, 1, 2], 3) };
+            let missing = enough(nodes, &[key(&[0, 1, 2], 2)], &damaged).err().map(|why| why.detail);
+            let missed = missed.map(|missed| missed.replace("KEY", &of(1).to_string()));
+            assert_eq!(missing, missed);
         }
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod bundle;
 pub(crate) mod evidence;
 pub(crate) mod keys;
 pub(crate) mod ledger;
+pub(crate) mod nodes;
 
 use crate::records::{self, Records};
 use crate::settings::{Resolved, SETTINGS, resolve};
@@ -32,6 +33,8 @@ pub(crate) enum Invocation {
     Approvers(approvers::Approvers),
     /// Check the store.
     Fsck(ledger::Fsck, Resolved),
+    /// Check what the nodes hold.
+    Nodes(nodes::NodesCheck, Resolved),
 }
 
 /// Why nothing can be done with the command line; each line for a person.
@@ -81,6 +84,9 @@ pub(crate) fn invocation(
     if let Some(fsck) = ledger::parsed(&matches) {
         return Ok(Invocation::Fsck(fsck, resolved));
     }
+    if let Some(check) = nodes::parsed(&matches) {
+        return Ok(Invocation::Nodes(check, resolved));
+    }
     Ok(if prints { Invocation::PrintSettings(resolved) } else { Invocation::Serve(resolved) })
 }
 
@@ -118,6 +124,7 @@ fn command() -> Command {
         .subcommand(evidence::command(with_settings))
         .subcommand(keys::command(with_settings))
         .subcommand(ledger::command(with_settings))
+        .subcommand(nodes::command(with_settings))
         .subcommand(approvers::command())
         .subcommand(bundle::command())
 }

@@ -1,6 +1,6 @@
 //! Counters of the whole process, as Prometheus reads them.
 
-use metrics::{describe_counter, set_global_recorder};
+use metrics::{describe_counter, describe_gauge, set_global_recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::sync::OnceLock;
 
@@ -17,6 +17,9 @@ pub(crate) fn start() {
         let described = described.chain(crate::transport::DESCRIPTIONS);
         for (name, text) in described {
             describe_counter!(*name, *text);
+        }
+        for (name, text) in crate::nodes::DESCRIPTIONS {
+            describe_gauge!(*name, *text);
         }
         handle
     });

@@ -13,6 +13,7 @@ mod file_limit;
 mod keys;
 mod ledger;
 mod node_key;
+mod nodes;
 mod records;
 pub mod serve;
 pub mod settings;
@@ -52,6 +53,9 @@ pub fn main() -> ExitCode {
         Ok(Invocation::Approvers(command)) => approvers::main(&command),
         Ok(Invocation::Fsck(asked, resolved)) => {
             with_settings(&resolved, |settings| ledger::main(asked, settings))
+        }
+        Ok(Invocation::Nodes(asked, resolved)) => {
+            with_settings(&resolved, |settings| nodes::main(asked, settings))
         }
         Err(CliError::Clap(error)) => error.exit(),
         Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),

@@ -3,6 +3,7 @@
 use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
 use crate::file_limit;
+use crate::nodes::{self, Told};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::transport::{Server, Tls};
@@ -41,6 +42,11 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         None => None,
     };
     let mut gateway = compose::open(settings, policy).await?;
+    let engine = gateway.app.engine().clone();
+    let keys = engine.check_every_holder().await;
+    keys.map_err(|error| StartError::new("nodes", error))?;
+    let mut told = Told::default();
+    told.report(&engine).await;
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
         signals.stop.told().await;
@@ -60,6 +66,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         Looks::new(settings.policy_watch, signals.files),
         stopping.clone(),
     ));
+    let nodes = tokio::spawn(nodes::watch(engine, told, stopping.clone()));
     let log_key = gateway.app.engine().log_key();
     let is_tls = tls.is_some();
     let limits = settings.transport.limits;
@@ -85,7 +92,7 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         tokio::join!(server.run(stopping.clone()), admin);
     };
     within(settings.shutdown_within, stopping.clone(), serving).await;
-    let tasks = async { tokio::join!(reconciler, watcher, files) };
+    let tasks = async { tokio::join!(reconciler, watcher, files, nodes) };
     let _cut_short = tokio::time::timeout(settings.shutdown_within, tasks).await;
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");

@@ -11,6 +11,7 @@ use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
 use crate::node::Node;
 use crate::part::{Part, target};
 use crate::row::{self, Stage, Statement, View};
+use crate::row_hash;
 use crate::sealing::Sealing;
 use crate::sessions::superseded;
 use crate::vault::{self, Fresh};
@@ -271,12 +272,14 @@ impl Begin {
             Some(latest) if latest == self.attempt => return Err(GONE.into()),
             Some(_) | None => {}
         }
+        let id = self.id.to_string();
         sqlx::query(
-            "INSERT INTO ceremony (operation_id, attempt) VALUES (?1, ?2) \
-             ON CONFLICT (operation_id) DO UPDATE SET attempt = excluded.attempt",
+            "INSERT INTO ceremony (operation_id, attempt, row_hash) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (operation_id) DO UPDATE SET attempt = excluded.attempt, row_hash = excluded.row_hash",
         )
-        .bind(self.id.to_string())
+        .bind(&id)
         .bind(self.attempt)
+        .bind(row_hash::ceremony(&id, self.attempt)?.to_string())
         .execute(conn)
         .await?;
         Ok(())

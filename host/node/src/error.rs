@@ -149,6 +149,13 @@ impl NodeError {
         matches!(source.downcast_ref(), Some(AtRestError::OtherKek { .. }))
     }
 
+    /// Whether others than their owner can read or write the node's files.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        let Self::Unavailable { source: Some(source), .. } = self else { return false };
+        matches!(source.downcast_ref(), Some(OpenError::Exposed { .. } | OpenError::ExposedFolder { .. }))
+    }
+
     /// What is stored does not read as what was written.
     pub(crate) fn damaged(source: impl Error + Send + Sync + 'static) -> Self {
         Self::Unavailable { detail: "the node's store is damaged", source: Some(Box::new(source)) }

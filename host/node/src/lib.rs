@@ -10,7 +10,7 @@
 //! approvals must be), `gate` (what a call must
 //! be), [`Chain`](gateway_domain::receipt::Chain) (the order of steps), `receipt`
 //! (the node's signed word), `signing` and `sessions` (the nonce rule), `ceremony` and `part` (making shares),
-//! `mail` (messages between nodes), `vault` and `sealing` (secrets at rest).
+//! `mail` (messages between nodes), `vault` and `sealing` (secrets at rest), `check` (whether all of it is as it was).
 //!
 //! | step | what it checks | durable |
 //! |---|---|---|
@@ -31,6 +31,7 @@ mod admit;
 mod approvals;
 mod call;
 mod ceremony;
+mod check;
 mod error;
 mod gate;
 mod generations;
@@ -44,6 +45,7 @@ mod part;
 mod peers;
 mod receipt;
 mod row;
+mod row_hash;
 mod sealing;
 mod sessions;
 mod signing;
@@ -58,6 +60,7 @@ pub use call::{
     AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, Owner, Publication, Published,
 };
 pub use ceremony::CeremonyAnswer;
+pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;

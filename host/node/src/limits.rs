@@ -19,3 +19,6 @@ pub(crate) const GENERATIONS_DECODED_MAX: usize = 256;
 
 /// Connections to read with. Nodes of one process share its two or four cores, and reads are short.
 pub(crate) const READERS: u32 = 2;
+
+/// Rows checked at one time: of shares some ten milliseconds of a core, and signing waits for no more of them than one.
+pub const CHECKED_ROWS: u32 = 64;

@@ -15,14 +15,15 @@ use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
 use gateway_sqlite::{ApplicationId, Database, Migration, Options};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) const APPLICATION: ApplicationId = ApplicationId::new(*b"SVCn");
 
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "node", sql: include_str!("../migrations/0001_node.sql") },
-    Migration { version: 2, name: "key_use", sql: include_str!("../migrations/0002_key_use.sql") },
+    Migration { version: 2, name: "row_hashes", sql: include_str!("../migrations/0002_row_hashes.sql") },
+    Migration { version: 3, name: "key_use", sql: include_str!("../migrations/0003_key_use.sql") },
 ];
 
 /// Tells a node the time.
@@ -135,6 +136,14 @@ impl Node {
         // The log goes with the database, and with it what was wrapped under the old key.
         self.close().await;
         Ok(())
+    }
+
+    /// The node's database, when its disk is full. After a write that failed so, each call tries another first.
+    pub async fn full_disk(&self) -> Option<PathBuf> {
+        self.database.full_disk()?;
+        // It says itself whether it changed anything.
+        let _failed_again = self.database.probe().await;
+        self.database.full_disk().map(Path::to_owned)
     }
 
     /// How often it wrote durably.

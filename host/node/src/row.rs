@@ -5,6 +5,7 @@
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::row_hash;
 use crate::vault::{self, Held};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
@@ -30,6 +31,10 @@ pub(crate) enum Stage {
 impl Stage {
     const ALL: [Self; 6] =
         [Self::Admitted, Self::Receipted, Self::Executed, Self::Committed, Self::Published, Self::Discarded];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
+    }
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -131,12 +136,11 @@ impl Row {
         let Some(admission_hash) = found.try_get::<Option<&str>, _>("admission_hash")? else {
             return Ok(None);
         };
-        let stage: &str = found.try_get("stage")?;
-        let known = Stage::ALL.into_iter().find(|known| known.as_str() == stage);
+        let stage = Stage::named(found.try_get("stage")?);
         let statement: Option<&str> = found.try_get("statement")?;
         Ok(Some(Self {
             admission_hash: parse(admission_hash)?,
-            stage: known.ok_or(NodeError::unavailable("the node's store is damaged"))?,
+            stage: stage.ok_or(NodeError::unavailable("the node's store is damaged"))?,
             head: parse(found.try_get("head")?)?,
             statement: statement.map(serde_json::from_str).transpose().map_err(NodeError::damaged)?,
         }))
@@ -170,7 +174,8 @@ pub(crate) async fn insert(
     head: Hex32,
     known: Option<(KeyId, &str)>,
 ) -> Result<(), Stop> {
-    let sql = "INSERT INTO statement (body) SELECT ?6 WHERE ?6 IS NOT NULL;\n\
+    let row_hash = known.map(|(_, statement)| row_hash::statement(statement)).transpose()?;
+    let sql = "INSERT INTO statement (body, row_hash) SELECT ?6, ?7 WHERE ?6 IS NOT NULL;\n\
                INSERT INTO operation (operation_id, admission_hash, key_id, stage, head, statement_index) \
                VALUES (?1, ?2, ?3, ?4, ?5, iif(?6 IS NULL, NULL, last_insert_rowid()))";
     sqlx::query(sql)
@@ -180,6 +185,7 @@ pub(crate) async fn insert(
         .bind(stage.as_str())
         .bind(head.to_string())
         .bind(known.map(|(_, statement)| statement))
+        .bind(row_hash.map(|hash| hash.to_string()))
         .execute(conn)
         .await?;
     Ok(())
@@ -210,13 +216,16 @@ pub(crate) async fn advance_by(
     head: Hex32,
 ) -> Result<(), Stop> {
     let sql = "UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1;\n\
-               INSERT INTO effect (effect_id, content, transition_hash) VALUES (?4, ?5, ?3)";
+               INSERT INTO effect (effect_id, content, transition_hash, row_hash) VALUES (?4, ?5, ?3, ?6)";
+    let (effect_id, said, transition) = (effect.to_string(), said.to_string(), head.to_string());
+    let row_hash = row_hash::effect(&effect_id, &said, &transition)?;
     sqlx::query(sql)
         .bind(effect.operation.to_string())
         .bind(stage.as_str())
-        .bind(head.to_string())
-        .bind(effect.to_string())
-        .bind(said.to_string())
+        .bind(transition)
+        .bind(effect_id)
+        .bind(said)
+        .bind(row_hash.to_string())
         .execute(conn)
         .await?;
     Ok(())

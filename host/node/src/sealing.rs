@@ -116,7 +116,15 @@ pub(crate) async fn settle(database: &Database<()>, sealing: &Sealing) -> Result
 
 /// Who the node of a store is that somebody else may have open.
 pub(crate) async fn kept_identity(reader: &SqlitePool, sealing: &Sealing) -> Result<NodeIdentity, NodeError> {
-    let kept = Kept::load(&mut *reader.acquire().await?).await?.ok_or(NOT_FOUNDED)?;
+    kept_identity_on(&mut *reader.acquire().await?, sealing).await
+}
+
+/// As [`kept_identity`], on a connection that is there.
+pub(crate) async fn kept_identity_on(
+    conn: &mut SqliteConnection,
+    sealing: &Sealing,
+) -> Result<NodeIdentity, NodeError> {
+    let kept = Kept::load(conn).await?.ok_or(NOT_FOUNDED)?;
     Ok(sealing.identity(&kept)?.identity().clone())
 }
 

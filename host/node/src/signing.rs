@@ -11,6 +11,7 @@ use crate::judge::epoch_conflict;
 use crate::node::Node;
 use crate::package;
 use crate::row::{Stage, Statement, View, parse};
+use crate::row_hash;
 use crate::sessions::{Session, Signer, Terms, superseded};
 use crate::vault;
 use gateway_domain::admission::AdmissionDecision;
@@ -341,18 +342,32 @@ pub(crate) struct Consume {
 impl Consume {
     pub(crate) async fn run(&self, conn: &mut SqliteConnection) -> Result<Vec<u8>, Stop> {
         self.check(conn).await?;
-        let sql = "INSERT INTO consumed (operation_id, attempt, commitment_hash, package_hash, package, share) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6);\n\
+        let sql = "INSERT INTO consumed \
+                   (operation_id, attempt, commitment_hash, package_hash, package, share, row_hash) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?9);\n\
                    UPDATE operation SET stage = ?7, head = ?8 WHERE operation_id = ?1";
+        let operation_id = self.chain.operation_id.to_string();
+        let (commitment_hash, package_hash) =
+            (self.commitment_hash.to_string(), self.package_hash.to_string());
+        let row = row_hash::Consumed {
+            operation_id: &operation_id,
+            attempt: self.attempt,
+            commitment_hash: &commitment_hash,
+            package_hash: &package_hash,
+            package: &self.package,
+            share: &hex::encode(&self.share),
+        };
+        let row_hash = row.hash()?.to_string();
         sqlx::query(sql)
-            .bind(self.chain.operation_id.to_string())
+            .bind(&operation_id)
             .bind(self.attempt)
-            .bind(self.commitment_hash.to_string())
-            .bind(self.package_hash.to_string())
+            .bind(&commitment_hash)
+            .bind(&package_hash)
             .bind(&self.package)
             .bind(self.share.as_slice())
             .bind(Stage::Executed.as_str())
             .bind(self.chain.after_execute(self.attempt)?.to_string())
+            .bind(row_hash)
             .execute(conn)
             .await?;
         Ok(self.share.clone())

@@ -1,6 +1,7 @@
 //! What no call can reach while everything else holds: the last line of the nonce rule, and the end of a share's life.
 
 use crate::error::{Code, NodeError, Stop};
+use crate::node::MIGRATIONS;
 use crate::row::{self, Stage, View};
 use crate::sealing::{Found, Rewrap, Sealing};
 use crate::signing::Consume;
@@ -21,7 +22,7 @@ const KEY: KeyId = KeyId(Hex32::new([42; 32]));
 
 async fn empty() -> SqliteConnection {
     let mut conn = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    for migration in crate::node::MIGRATIONS {
+    for migration in MIGRATIONS {
         sqlx::raw_sql(migration.sql).execute(&mut conn).await.unwrap();
     }
     Found(sealing()).run(&mut conn).await.unwrap();
@@ -261,4 +262,45 @@ fn own((epoch, state, secret): (&str, &str, bool)) -> (String, String, bool) {
 async fn states(conn: &mut SqliteConnection) -> Vec<(String, String, bool)> {
     let sql = "SELECT epoch, state, secret IS NOT NULL FROM share ORDER BY epoch";
     sqlx::query_as(sql).fetch_all(conn).await.unwrap()
+}
+
+async fn found(conn: &mut SqliteConnection) -> Vec<String> {
+    let checked = crate::check::shares_on(conn, &sealing(), ParticipantIndex(0)).await.unwrap();
+    checked.into_iter().map(|damage| damage.what).collect()
+}
+
+/// A seal shows that nobody altered the share, not that it is the right one.
+#[tokio::test]
+async fn a_share_that_opens_and_is_of_another_key_or_generation_is_found() {
+    let mut conn = empty().await;
+    let (mine, other) = (fresh("1", 9), fresh("1", 10));
+    let mixed = Fresh { secret: other.secret, ..mine };
+    vault::stage(&mut conn, &sealing(), &mixed).await.unwrap();
+    assert_eq!(found(&mut conn).await, ["`secret` opens, and is not the share of `public_keys`"]);
+    let mut conn = empty().await;
+    let garbled = Fresh { secret: zeroize::Zeroizing::new(vec![7; 70]), ..fresh("1", 9) };
+    vault::stage(&mut conn, &sealing(), &garbled).await.unwrap();
+    assert_eq!(found(&mut conn).await, ["`secret` opens, and is no share"]);
+}
+
+#[tokio::test]
+async fn a_share_follows_from_the_operation_that_made_it() {
+    let mut conn = empty().await;
+    vault::stage(&mut conn, &sealing(), &fresh("1", 9)).await.unwrap();
+    assert_eq!(found(&mut conn).await, ["the operation that made it is missing"]);
+    put(&mut conn, 9).await;
+    for (stage, state, what) in [
+        (Stage::Receipted, "staged", Some("the operation that made it made none")),
+        (Stage::Executed, "staged", None),
+        (Stage::Committed, "staged", Some("`state` does not follow from the operation that made it")),
+        (Stage::Committed, "active", None),
+        (Stage::Published, "active", None),
+        (Stage::Executed, "active", Some("`state` does not follow from the operation that made it")),
+        (Stage::Discarded, "active", Some("the operation that made it made none")),
+    ] {
+        sqlx::query("UPDATE operation SET stage = ?1").bind(stage.as_str()).execute(&mut conn).await.unwrap();
+        let sql = "UPDATE share SET state = ?1, row_hash = NULL";
+        sqlx::query(sql).bind(state).execute(&mut conn).await.unwrap();
+        assert_eq!(found(&mut conn).await, what.into_iter().collect::<Vec<_>>(), "{stage:?}, {state}");
+    }
 }

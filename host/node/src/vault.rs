@@ -6,6 +6,7 @@
 
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::row::parse;
+use crate::row_hash;
 use crate::sealing::{Sealing, Slot};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
@@ -146,17 +147,28 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh:
         .bind(epoch)
         .execute(&mut *conn)
         .await?;
+    let (operation_id, root) = (fresh.operation_id.to_string(), fresh.root.to_string());
+    let row = row_hash::Share {
+        key_id: &key_id,
+        epoch,
+        state: "staged",
+        operation_id: &operation_id,
+        attempt: fresh.attempt,
+        epoch_root: &root,
+    };
     sqlx::query(
-        "INSERT INTO share (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret) \
-         VALUES (?1, ?2, 'staged', ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO share \
+         (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret, row_hash) \
+         VALUES (?1, ?2, 'staged', ?3, ?4, ?5, ?6, ?7, ?8)",
     )
     .bind(&key_id)
     .bind(epoch)
-    .bind(fresh.operation_id.to_string())
+    .bind(&operation_id)
     .bind(fresh.attempt)
-    .bind(fresh.root.to_string())
+    .bind(&root)
     .bind(fresh.public_keys.as_slice())
     .bind(sealed)
+    .bind(row.hash()?.to_string())
     .execute(conn)
     .await?;
     Ok(())
@@ -168,23 +180,46 @@ pub(crate) async fn promote(
     key_id: KeyId,
     epoch: &EpochName,
 ) -> Result<(), Stop> {
-    sqlx::query("UPDATE share SET state = 'retired' WHERE key_id = ?1 AND state = 'active'")
-        .bind(key_id.to_string())
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query("UPDATE share SET state = 'active' WHERE key_id = ?1 AND epoch = ?2 AND state = 'staged'")
-        .bind(key_id.to_string())
-        .bind(&epoch.0)
-        .execute(conn)
-        .await?;
+    change(conn, key_id, ("active", "retired"), |_, _| true).await?;
+    change(conn, key_id, ("staged", "active"), |name, _| name == epoch.0).await
+}
+
+/// Moves generations of a key from one state to another, those that `is_meant` takes by name and root. What is erased
+/// loses its secret.
+async fn change(
+    conn: &mut SqliteConnection,
+    key_id: KeyId,
+    (from, to): (&str, &str),
+    is_meant: impl Fn(&str, &str) -> bool,
+) -> Result<(), Stop> {
+    let key_id = key_id.to_string();
+    let sql = "SELECT epoch, operation_id, attempt, epoch_root FROM share WHERE key_id = ?1 AND state = ?2";
+    let rows: Vec<(String, String, u32, String)> =
+        sqlx::query_as(sql).bind(&key_id).bind(from).fetch_all(&mut *conn).await?;
+    for (epoch, operation_id, attempt, epoch_root) in rows {
+        if !is_meant(&epoch, &epoch_root) {
+            continue;
+        }
+        let row = row_hash::Share {
+            key_id: &key_id,
+            epoch: &epoch,
+            state: to,
+            operation_id: &operation_id,
+            attempt,
+            epoch_root: &epoch_root,
+        };
+        let sql = "UPDATE share SET state = ?3, row_hash = ?4, secret = iif(?3 = 'erased', NULL, secret) \
+                   WHERE key_id = ?1 AND epoch = ?2";
+        let query = sqlx::query(sql).bind(&key_id).bind(&epoch).bind(to);
+        query.bind(row.hash()?.to_string()).execute(&mut *conn).await?;
+    }
     Ok(())
 }
 
 /// This generation signs no more. One that took its place is left alone: whoever asks may be late.
 pub(crate) async fn retire(conn: &mut SqliteConnection, key_id: KeyId, root: Hex32) -> Result<(), Stop> {
-    let sql = "UPDATE share SET state = 'retired' WHERE key_id = ?1 AND epoch_root = ?2 AND state = 'active'";
-    sqlx::query(sql).bind(key_id.to_string()).bind(root.to_string()).execute(conn).await?;
-    Ok(())
+    let root = root.to_string();
+    change(conn, key_id, ("active", "retired"), |_, found| found == root).await
 }
 
 /// Forgets the secret of this generation once it is retired; that there was one is kept.
@@ -193,10 +228,8 @@ pub(crate) async fn erase_retired(
     key_id: KeyId,
     root: Hex32,
 ) -> Result<(), Stop> {
-    let sql = "UPDATE share SET state = 'erased', secret = NULL \
-               WHERE key_id = ?1 AND epoch_root = ?2 AND state = 'retired'";
-    sqlx::query(sql).bind(key_id.to_string()).bind(root.to_string()).execute(conn).await?;
-    Ok(())
+    let root = root.to_string();
+    change(conn, key_id, ("retired", "erased"), |_, found| found == root).await
 }
 
 /// Forgets what an operation staged.
@@ -223,8 +256,11 @@ pub(crate) async fn keep_use(
     serves: Option<KeyUse>,
 ) -> Result<(), Stop> {
     let Some(serves) = serves else { return Ok(()) };
-    let sql = "INSERT INTO key_use (key_id, serves) VALUES (?1, ?2) ON CONFLICT (key_id) DO NOTHING";
-    sqlx::query(sql).bind(key_id.to_string()).bind(serves.as_str()).execute(conn).await?;
+    let (key_id, serves) = (key_id.to_string(), serves.as_str());
+    let row_hash = row_hash::key_use(&key_id, serves)?.to_string();
+    let sql =
+        "INSERT INTO key_use (key_id, serves, row_hash) VALUES (?1, ?2, ?3) ON CONFLICT (key_id) DO NOTHING";
+    sqlx::query(sql).bind(key_id).bind(serves).bind(row_hash).execute(conn).await?;
     Ok(())
 }
 

@@ -4,15 +4,17 @@ use crate::calls::{Calls, unavailable};
 use crate::fleet::EmbeddedFleet;
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::{Bip32, OperationType};
-use gateway_domain::key::{CustodyKey, epoch_root};
+use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
+use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Answering, DriveNodes};
 use gateway_engine::secret::Secrets;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::derive::derive;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[async_trait]
@@ -21,7 +23,8 @@ impl DriveNodes for EmbeddedFleet {
     /// one.
     ///
     /// # Errors
-    /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered to say anything; the detail names participants.
+    /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered to say anything, the detail names participants; or
+    /// when too many effects of the operation wait for their turn.
     async fn perform(
         &self,
         effect: &Effect,
@@ -29,7 +32,7 @@ impl DriveNodes for EmbeddedFleet {
         key: Option<&CustodyKey>,
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
-        let _turn = self.turns.lock(operation.id).await;
+        let _turn = self.turns.lock(operation.id).await?;
         let calls = Calls::new(operation)?;
         let plan = operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
         match &effect.action {
@@ -52,6 +55,18 @@ impl DriveNodes for EmbeddedFleet {
 
     async fn answering(&self) -> Result<Answering, Unavailable> {
         Ok(self.open().await)
+    }
+
+    async fn check(&self) {
+        self.check_some().await;
+    }
+
+    async fn lacking(
+        &self,
+        participant: ParticipantIndex,
+        keys: &[(KeyId, Epoch)],
+    ) -> BTreeMap<KeyId, String> {
+        self.not_held(participant, keys).await
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {

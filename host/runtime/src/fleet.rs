@@ -1,11 +1,11 @@
 //! Nodes in this process, each opened when it is first needed.
 
 use crate::config::FleetConfig;
+use crate::health::{Health, unreadable};
 use crate::suspects::Suspects;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::OperationLocks;
-use gateway_engine::ports::Answering;
 use gateway_node::{Generations, Node, NodeError, Peers};
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,7 @@ pub struct EmbeddedFleet {
     pub(crate) turns: OperationLocks,
     pub(crate) suspects: Suspects,
     pub(crate) generations: Generations,
+    pub(crate) health: Health,
     /// Whoever opens the nodes vouches for them.
     peers: Arc<Peers>,
 }
@@ -42,6 +43,7 @@ impl EmbeddedFleet {
             turns: OperationLocks::default(),
             suspects: Suspects::default(),
             generations: Generations::default(),
+            health: Health::default(),
             peers: Arc::default(),
         }
     }
@@ -58,19 +60,23 @@ impl EmbeddedFleet {
         }
         let node = Arc::new(Node::open(self.config.node(participant, Arc::clone(&self.peers))).await?);
         self.peers.pin(node.identity()).map_err(NodeError::from)?;
+        // Before it answers for any key.
+        let found = node.check_shares().await.unwrap_or_else(|error| vec![unreadable(&error)]);
+        self.health.opened(participant, found);
         *open = Some(Arc::clone(&node));
         Ok(node)
     }
 
-    /// Opens every node that has a database: a wrong key is known before anything is served. A node that can not be
-    /// opened for another reason is tried again when it is needed; the others may be enough.
+    /// Opens every node that has a database: a wrong key, or files that others can read, are known before anything is
+    /// served. A node that can not be opened for another reason is tried again when it is needed; the others may be enough.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when a node's store is sealed under another key.
+    /// [`NodeError::Unavailable`] when a node's store is sealed under another key, or open to others
+    /// ([`NodeError::is_exposed`]).
     pub async fn open_existing(&self) -> Result<(), NodeError> {
         for participant in existing(&self.config.folder) {
             match self.node(participant).await {
-                Err(error) if error.is_sealed_otherwise() => return Err(error),
+                Err(error) if error.is_sealed_otherwise() || error.is_exposed() => return Err(error),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(%participant, error, "a node can not be opened");
@@ -81,16 +87,9 @@ impl EmbeddedFleet {
         Ok(())
     }
 
-    /// Which of the nodes that have a database are open, or can be opened now.
-    pub(crate) async fn open(&self) -> Answering {
-        let known = existing(&self.config.folder);
-        let mut open = BTreeSet::new();
-        for participant in &known {
-            if self.node(*participant).await.is_ok() {
-                open.insert(*participant);
-            }
-        }
-        Answering { open, n_known: known.len() }
+    /// The nodes that have a database.
+    pub(crate) fn known(&self) -> BTreeSet<ParticipantIndex> {
+        existing(&self.config.folder)
     }
 
     /// What its nodes make of approvers' signatures: the rule they all hold to.
@@ -110,6 +109,7 @@ impl EmbeddedFleet {
     /// Finishes what nodes are writing and lets their databases go. Nodes are opened again when they are needed again.
     pub async fn close(&self) {
         let nodes = std::mem::take(&mut *self.lock());
+        self.health.forget();
         for slot in nodes.into_values() {
             if let Some(node) = slot.lock().await.as_ref() {
                 node.close().await;

@@ -7,6 +7,7 @@ use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
+use crate::disk;
 use crate::error::OpenError;
 use crate::limits::{
     CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, READER_WAIT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB,
@@ -45,6 +46,11 @@ impl Link {
             .pragma("journal_size_limit", LOG_BYTES_KEPT_MAX.to_string())
             .connect()
             .await
+    }
+
+    /// A connection that can only read and has nothing in memory yet: what it reads is what the files have now.
+    pub(crate) async fn fresh_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
+        self.plain().read_only(true).connect().await
     }
 
     /// The pool of connections that can only read.
@@ -103,6 +109,9 @@ fn failed(path: &Path, source: sqlx::Error) -> OpenError {
     const READONLY: i32 = 8;
     const CANTOPEN: i32 = 14;
     const NOTADB: i32 = 26;
+    if disk::is_full(&source, path) {
+        return OpenError::DiskFull { path: path.to_owned() };
+    }
     let path = path.to_owned();
     match primary_code(&source) {
         Some(NOTADB) => OpenError::ForeignBytes { path },
@@ -111,7 +120,7 @@ fn failed(path: &Path, source: sqlx::Error) -> OpenError {
     }
 }
 
-fn primary_code(error: &sqlx::Error) -> Option<i32> {
+pub(crate) fn primary_code(error: &sqlx::Error) -> Option<i32> {
     let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(extended & 0xff)
 }

@@ -1,6 +1,6 @@
 //! What the writer has done so far.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Totals since the database was opened. Syncs of the disk are not counted, because SQLite does not tell: under
 /// these settings it makes one for each commit that wrote something, one when the log starts over, and two for
@@ -21,6 +21,7 @@ pub(crate) struct Tally {
     jobs: AtomicU64,
     commits: AtomicU64,
     rollbacks: AtomicU64,
+    disk_is_full: AtomicBool,
 }
 
 impl Tally {
@@ -31,6 +32,15 @@ impl Tally {
 
     pub(crate) fn rolled_back(&self) {
         self.rollbacks.fetch_add(1, Relaxed);
+    }
+
+    /// How the last transaction found the disk; whether that is news.
+    pub(crate) fn disk(&self, is_full: bool) -> bool {
+        self.disk_is_full.swap(is_full, Relaxed) != is_full
+    }
+
+    pub(crate) fn disk_is_full(&self) -> bool {
+        self.disk_is_full.load(Relaxed)
     }
 
     pub(crate) fn read(&self) -> Counters {

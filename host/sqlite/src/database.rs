@@ -1,9 +1,11 @@
 //! The open database: a pool to read with and a queue to write with.
 
 use std::fmt;
+use std::marker::PhantomData;
+use std::path::Path;
 use std::sync::Arc;
 
-use sqlx::SqlitePool;
+use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connect::{Link, check_durable};
@@ -25,6 +27,7 @@ pub struct Database<S: State> {
     readers: SqlitePool,
     queue: mpsc::Sender<Message<S>>,
     tally: Arc<Tally>,
+    link: Link,
 }
 
 impl<S: State> Database<S> {
@@ -38,6 +41,7 @@ impl<S: State> Database<S> {
         let path = files::prepare(&options.path, options.create)?;
         let lock = files::lock(&path)?;
         files::check_header(&path)?;
+        files::check_private(&path)?;
         let link = Link::new(path, &options);
         let tally = Arc::new(Tally::default());
         let session = start(&link, &options, Arc::clone(&tally)).await?;
@@ -46,7 +50,7 @@ impl<S: State> Database<S> {
         // A task of the caller's runtime and not a thread of its own: measured at 32 clients, a worker that looks
         // for more work before it sleeps gets SQLite's answers sooner than a thread that parks at once.
         tokio::spawn(serve(session, taken, lock));
-        Ok(Self { readers, queue, tally })
+        Ok(Self { readers, queue, tally, link })
     }
 
     /// The read-only connections. A read that starts after a write was answered sees that write.
@@ -81,6 +85,30 @@ impl<S: State> Database<S> {
         answer.await.unwrap_or(Err(WriteError::Lost))
     }
 
+    /// The database's file, when the last write failed because its disk is full: until a write succeeds.
+    pub fn full_disk(&self) -> Option<&Path> {
+        self.tally.disk_is_full().then_some(self.link.path.as_path())
+    }
+
+    /// Commits a change of no meaning, to see whether the database can be written.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`].
+    pub async fn probe(&self) -> Result<(), WriteError> {
+        self.write(Probe(PhantomData)).await
+    }
+
+    /// A connection of its own that can only read. It has nothing in memory: what it reads is what the files have now,
+    /// where [`reader`](Self::reader) may remember what was right. It is the caller's to close.
+    ///
+    /// # Errors
+    ///
+    /// [`sqlx::Error`] when SQLite can not open the file.
+    pub async fn fresh_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
+        self.link.fresh_reader().await
+    }
+
     /// What the writer has done since the database was opened.
     pub fn counters(&self) -> Counters {
         self.tally.read()
@@ -101,6 +129,18 @@ impl<S: State> fmt::Debug for Database<S> {
     /// Leaves the state out: it may be what nobody should read in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database").field("counters", &self.counters()).finish_non_exhaustive()
+    }
+}
+
+/// Writes the first page as it is: `user_version` is nobody's, and stays 0.
+struct Probe<S>(PhantomData<fn() -> S>);
+
+impl<S: State> Job for Probe<S> {
+    type State = S;
+    type Output = ();
+
+    async fn apply(&self, conn: &mut SqliteConnection, _state: &mut S) -> Result<(), sqlx::Error> {
+        sqlx::query("PRAGMA user_version = 0").execute(conn).await.map(|_| ())
     }
 }
 

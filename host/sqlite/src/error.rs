@@ -27,6 +27,28 @@ pub enum OpenError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// Others than the owner may read or write a file of the database: one that was restored with other permissions.
+    #[error("the database file `{0}` has mode {mode:04o}; it must be 0600 or 0400: run `chmod 600 {0}`", path.display())]
+    Exposed {
+        /// The database, its log, or its lock.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Everybody may put files beside the database.
+    #[error("everybody can write the database's folder `{0}` (mode {mode:04o}): run `chmod o-w {0}`", path.display())]
+    ExposedFolder {
+        /// The folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// There is no room to open it: SQLite makes files beside it.
+    #[error("the disk with the database `{}` is full", path.display())]
+    DiskFull {
+        /// The database.
+        path: PathBuf,
+    },
     /// Another process, or another [`Database`](crate::Database) of this one, has it open for writing.
     #[error("the database `{}` is already open in another process", path.display())]
     InUse {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::OpenError;
@@ -10,12 +10,19 @@ use crate::error::OpenError;
 /// First bytes of every SQLite database that is not empty (SQLite file format, section 1.3.1).
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
+/// What stands behind a database's name: SQLite's own files beside it, and this crate's lock. What is in the database
+/// is in its log too.
+const SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-journal", ".lock"];
+
 /// Makes sure that the file exists and can be written, and returns its path without symbolic links: two names
 /// of one database must find the same lock.
 pub(crate) fn prepare(path: &Path, create: bool) -> Result<PathBuf, OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let (true, Some(folder)) = (create, folder) {
         create_folder(folder).map_err(|source| unwritable(folder, source))?;
+        if !path.exists() {
+            check_folder(folder)?;
+        }
     }
     let opened = OpenOptions::new().read(true).write(true).create(create).mode(0o600).open(path);
     match opened.and_then(|_| fs::canonicalize(path)) {
@@ -33,6 +40,35 @@ pub(crate) fn existing(path: &Path) -> Result<PathBuf, OpenError> {
         io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
         _ => OpenError::Failed { path: path.to_owned(), source: sqlx::Error::Io(error) },
     })
+}
+
+/// Refuses files that others than their owner can read or write, by the rule for key files: mode 0600 or 0400. Refuses
+/// a folder that everybody can write too: anybody could put another log beside the database. A group may write the
+/// folder, since volumes are mounted so. Files are not opened: closing one would give up SQLite's locks on it.
+pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {
+    for suffix in SUFFIXES {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let path = PathBuf::from(name);
+        let mode = match fs::metadata(&path) {
+            Ok(metadata) => metadata.mode() & 0o7777,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(unwritable(&path, source)),
+        };
+        if !matches!(mode, 0o600 | 0o400) {
+            return Err(OpenError::Exposed { path, mode });
+        }
+    }
+    path.parent().map_or(Ok(()), check_folder)
+}
+
+fn check_folder(folder: &Path) -> Result<(), OpenError> {
+    let metadata = fs::metadata(folder).map_err(|source| unwritable(folder, source))?;
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o002 == 0 {
+        return Ok(());
+    }
+    Err(OpenError::ExposedFolder { path: folder.to_owned(), mode })
 }
 
 /// Takes the lock that says "this process writes `path`", held until the file is dropped. The side file stays

@@ -45,6 +45,7 @@
 mod connect;
 mod counters;
 mod database;
+mod disk;
 mod error;
 mod files;
 mod identity;
@@ -54,6 +55,7 @@ mod migrate;
 mod options;
 mod queue;
 mod reader;
+pub mod schema;
 mod session;
 mod writer;
 

@@ -84,7 +84,8 @@ impl Options {
         self.path.exists()
     }
 
-    /// Makes the folder (mode 0700) and the file (mode 0600) where they are missing. What exists keeps its mode.
+    /// Makes the folder (mode 0700) and the file (mode 0600) where they are missing. What exists keeps its mode,
+    /// and is refused if others may read or write it.
     #[must_use]
     pub fn create(mut self) -> Self {
         self.create = true;

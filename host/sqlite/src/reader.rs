@@ -26,11 +26,12 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: `Missing`, `ForeignBytes`, `ForeignApplication`, `OldSchema`, `ForeignSchema`,
+    /// [`OpenError`]: `Missing`, `Exposed`, `ExposedFolder`, `ForeignBytes`, `ForeignApplication`, `OldSchema`, `ForeignSchema`,
     /// `EditedMigration`, or that it can not be read.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let path = files::existing(&options.path)?;
         files::check_header(&path)?;
+        files::check_private(&path)?;
         let link = Link::new(path, &options);
         let pool = link.readers(1).await.map_err(|error| link.failed(error))?;
         let mut conn = pool.acquire().await.map_err(|error| link.failed(error))?;

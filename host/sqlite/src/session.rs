@@ -8,6 +8,7 @@ use sqlx::{Row, SqliteConnection};
 
 use crate::connect::{Link, disconnect};
 use crate::counters::Tally;
+use crate::disk;
 use crate::job::State;
 use crate::queue::{Failure, Queued, caught};
 
@@ -81,6 +82,29 @@ impl<S: State> Session<S> {
                 self.undo(conn, saved).await;
                 Outcome::InDoubt(error)
             }
+        }
+    }
+
+    /// Keeps whether the disk had room for the transaction, and logs it when that changes. A transaction that failed for
+    /// another reason says nothing about the disk.
+    pub(crate) fn note_disk(&self, outcome: &Outcome) {
+        let error = match outcome {
+            Outcome::Committed => None,
+            Outcome::Poisoned(Failure::Error(error))
+            | Outcome::Unavailable(error)
+            | Outcome::InDoubt(error) => Some(error),
+            Outcome::Poisoned(Failure::Panicked) => return,
+        };
+        let path = self.link.path.display();
+        match error {
+            None if self.tally.disk(false) => tracing::info!("the disk with `{path}` has room again"),
+            Some(error) if disk::is_full(error, &self.link.path) && self.tally.disk(true) => {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "the disk with `{path}` is full: nothing is written until it has room"
+                );
+            }
+            None | Some(_) => {}
         }
     }
 

@@ -85,12 +85,14 @@ async fn commit<S: State>(session: &mut Session<S>, intake: &mut Intake<S>, mut 
         return;
     }
     let outcome = session.transaction(&mut batch, |batch| intake.fill(batch)).await;
+    session.note_disk(&outcome);
     if batch.len() == 1 || !matches!(outcome, Outcome::Poisoned(_)) {
         return settle(batch, outcome);
     }
     for job in batch {
         let mut alone = vec![job];
         let outcome = session.transaction(&mut alone, |_| {}).await;
+        session.note_disk(&outcome);
         settle(alone, outcome);
     }
 }

@@ -20,7 +20,8 @@ mod tree;
 
 use crate::error::OpenError;
 use crate::sqlite::snapshot::Snapshot;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::KeptBundle;
 use std::fmt;
@@ -91,15 +92,6 @@ impl From<Unavailable> for Stop {
     }
 }
 
-/// A table, an index or a trigger.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Object {
-    pub(crate) kind: String,
-    pub(crate) name: String,
-    pub(crate) table: String,
-    pub(crate) sql: Option<String>,
-}
-
 /// A store that is checked. It is only read, as it was at the first read.
 #[derive(Debug)]
 pub struct Fsck {
@@ -164,6 +156,26 @@ impl Fsck {
     /// As [`Self::check`].
     pub async fn bundle(&mut self, bundle_hash: Hex32) -> Result<KeptBundle, Unavailable> {
         unless_damaged(policies::kept(&mut self.snapshot, bundle_hash).await)
+    }
+
+    /// Some keys by id, those after `after`, and the last of them unless it is the last of all. A row that can not be read
+    /// is left out, and found by [`Self::check`].
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub async fn keys_after(
+        &mut self,
+        after: Option<KeyId>,
+    ) -> Result<(Vec<CustodyKey>, Option<KeyId>), Unavailable> {
+        unless_damaged(keys::stored(&mut self.snapshot, after).await)
+    }
+
+    /// A key, as [`Self::keys_after`] has it.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub async fn key(&mut self, id: KeyId) -> Result<Option<CustodyKey>, Unavailable> {
+        unless_damaged(keys::stored_one(&mut self.snapshot, id).await)
     }
 
     /// Lets the database go.

@@ -16,7 +16,7 @@ mod spending;
 mod tests;
 
 use crate::encode;
-use crate::error::failed;
+use crate::error::unwritten;
 use crate::recent::Recent;
 use crate::store::Counters;
 use checked::Damaged;
@@ -148,7 +148,8 @@ impl Sqlite {
         writing: impl Future<Output = Result<Charged<Hex32>, WriteError>>,
     ) -> Result<Charged<Box<Record>>, Unavailable> {
         let Commit { operation, keys, .. } = commit;
-        let lost = |error| failed(format_args!("operation `{}` could not be written", operation.id), &error);
+        let what = format!("operation `{}` could not be written", operation.id);
+        let lost = |error| unwritten(&self.database, what, &error);
         match writing.await.map_err(lost) {
             Ok(Charged::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
@@ -175,7 +176,7 @@ impl Sqlite {
     pub(crate) async fn decision_record(&self, record: &DecisionRecord) -> Result<(), Unavailable> {
         let job =
             DecisionJob { row: encode::decision(record)?, n_statements: Arc::clone(&self.n_statements) };
-        let lost = |error| failed("a policy decision could not be written", &error);
+        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
         self.database.write(job).await.map_err(lost)
     }
 
@@ -187,7 +188,7 @@ impl Sqlite {
         let (row, n_statements) = (encode::decision(record)?, Arc::clone(&self.n_statements));
         let decision = DecisionJob { row, n_statements };
         let job = ChargedDecisionJob { decision, charge: encode::charge(charge) };
-        let lost = |error| failed("a policy decision could not be written", &error);
+        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
         self.database.write(job).await.map_err(lost)
     }
 

@@ -215,6 +215,12 @@ impl ReadOperations for Store {
         }
     }
 
+    async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.keys_after(after, n_max).await,
+        }
+    }
+
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.key_quorums(n_max).await,

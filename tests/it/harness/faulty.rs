@@ -2,14 +2,15 @@
 
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
+use gateway_domain::ids::KeyId;
 use gateway_domain::intent::Bip32;
-use gateway_domain::key::CustodyKey;
+use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::{Answering, DriveNodes};
 use gateway_engine::secret::Secrets;
 use gateway_engine::{Dependency, Unavailable};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -53,6 +54,18 @@ impl DriveNodes for FaultyNodes {
         let mut answering = self.real.answering().await?;
         answering.open.retain(|node| !self.faults.silent.lock().unwrap().contains(node));
         Ok(answering)
+    }
+
+    async fn check(&self) {
+        self.real.check().await;
+    }
+
+    async fn lacking(
+        &self,
+        participant: ParticipantIndex,
+        keys: &[(KeyId, Epoch)],
+    ) -> BTreeMap<KeyId, String> {
+        self.real.lacking(participant, keys).await
     }
 
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String> {

@@ -36,6 +36,10 @@ impl ReadOperations for Overtaken {
         key
     }
 
+    async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
+        self.store.keys_after(after, n_max).await
+    }
+
     async fn operation_find(
         &self,
         id: OperationId,

@@ -45,6 +45,12 @@ impl Process {
         if let Some(failpoint) = failpoint {
             command.env("SVC_FAILPOINT", failpoint);
         }
+        Self::listening(command)
+    }
+
+    /// As [`Self::start`], of a command of the caller's.
+    pub(crate) fn listening(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Self::spawn(command);
         let listens = process.wait_for_line("operation-gateway listens");
         let line: Value = serde_json::from_str(&listens).unwrap();

@@ -22,14 +22,14 @@ const RULES: [(&str, &str); 4] = [
     ("admission_burst", "1000"),
 ];
 
-pub(super) struct History {
-    pub(super) world: World,
+pub(crate) struct History {
+    pub(crate) world: World,
 }
 
 impl History {
     /// Payments published, failed, waiting and replayed; keys made, refreshed, rotated; a rotation that failed; refusals,
     /// previews, activations, a write probe.
-    pub(super) async fn lived() -> Self {
+    pub(crate) async fn lived() -> Self {
         let faults = Arc::new(Faults::default());
         let world = World::with_faults(faults.clone(), &RULES).await;
         payments(&world, &faults).await;
@@ -50,7 +50,7 @@ impl History {
 }
 
 /// A connection that nothing stops: no reference, no constraint but uniqueness.
-pub(super) async fn open(path: &Path) -> SqliteConnection {
+pub(crate) async fn open(path: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(path).foreign_keys(false).disable_statement_logging();
     let mut conn = options.connect().await.unwrap();
     let free = "PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF";

@@ -7,6 +7,7 @@ use gateway_store::Finding;
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,17 +28,17 @@ const N_WORKERS: usize = 4;
 
 /// A table as the schema has it.
 #[derive(Debug)]
-struct Table {
-    name: String,
-    columns: Vec<Column>,
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
     /// What names a row.
-    key: Vec<String>,
+    pub(crate) key: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Column {
-    name: String,
-    kind: String,
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
     nullable: bool,
 }
 
@@ -56,7 +57,7 @@ async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
     sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(conn).await.unwrap()
 }
 
-async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
+pub(crate) async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
     let names = texts(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").await;
     let mut tables = Vec::new();
     for name in names {
@@ -80,12 +81,12 @@ async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
 }
 
 /// A row: SQL literals of its columns, and of what names it.
-struct Literals {
-    columns: BTreeMap<String, String>,
-    wher: String,
+pub(crate) struct Literals {
+    pub(crate) columns: BTreeMap<String, String>,
+    pub(crate) wher: String,
 }
 
-async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Literals> {
+pub(crate) async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Literals> {
     let names: Vec<_> =
         table.columns.iter().map(|column| column.name.clone()).chain(table.key.clone()).collect();
     let quoted: Vec<_> = names.iter().map(|name| format!("quote({name})")).collect();
@@ -104,7 +105,7 @@ async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Literals> {
 }
 
 /// A literal with one bit of it turned, or one more.
-fn turned(literal: &str, kind: &str) -> String {
+pub(crate) fn turned(literal: &str, kind: &str) -> String {
     match kind {
         "INTEGER" | "BIGINT" | "BOOLEAN" => format!("{literal} + 1"),
         "BLOB" => {
@@ -129,7 +130,7 @@ fn turned(literal: &str, kind: &str) -> String {
 }
 
 /// As findings name a value.
-fn shown(literal: &str) -> String {
+pub(crate) fn shown(literal: &str) -> String {
     match literal.strip_prefix("X'") {
         Some(digits) => digits.trim_end_matches('\'').to_lowercase(),
         None => literal.trim_matches('\'').to_owned(),
@@ -277,6 +278,7 @@ async fn findings(
     tampering: &Tampering,
 ) -> Option<Result<Vec<Finding>, String>> {
     fs::write(path, pristine).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     let mut conn = open(path).await;
     let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
     let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;

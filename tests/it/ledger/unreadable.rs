@@ -4,6 +4,7 @@ use super::history::History;
 use crate::harness::process::tool;
 use sqlx::{Connection, SqliteConnection};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn unreadable(folder: &Path) -> String {
@@ -32,6 +33,7 @@ async fn what_is_no_store_is_one_line() {
         .await
         .unwrap();
     conn.close().await.unwrap();
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(unreadable(folder).contains("belongs to another program"));
 }
 

@@ -71,6 +71,7 @@ impl Story {
             post(&process, "/v1/custody/keys", &credited(key(key_ref)), 200)["operation"].clone()
         };
         made(&process, &create("treasury-1"));
+        made(&process, &create("vault-1"));
         let late = create("late-1");
         // The recipient is permitted when it is submitted; it waits for the key, and then no longer is.
         let denied = post(&process, "/v1/operations/sign", &payment_on("late-1", "late"), 200);
@@ -81,7 +82,7 @@ impl Story {
         approved(&process, &path(&paid["operation"], "/approve"), 200);
         post(&process, &path(&paid["operation"], "/execute"), &json!({}), 200);
         post(&process, &path(&paid["operation"], "/publish"), &publication(), 200);
-        let signed = post(&process, &on_key("treasury-1", "/sign"), &credited(custody::sign("sign")), 200);
+        let signed = post(&process, &on_key("vault-1", "/sign"), &credited(custody::sign("sign")), 200);
         approved(&process, &custody::path(&signed["operation"], "/approve"), 200);
         let refused = with(payment_on("treasury-1", "refused"), "/payment/to_account", json!("acct-else"));
         post(&process, "/v1/operations/sign", &refused, 403);

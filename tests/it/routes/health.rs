@@ -18,7 +18,7 @@ async fn probes_answer() {
     let names: Vec<_> = checks.keys().collect();
     assert_eq!(
         names,
-        ["approvers", "audit_append", "authentication", "authority", "nodes", "policy", "store"]
+        ["approvers", "audit_append", "authentication", "authority", "nodes", "policy", "records", "store"]
     );
     assert!(checks.values().all(|check| check["status"] == "ok"), "{ready}");
 }

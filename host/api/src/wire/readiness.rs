@@ -2,7 +2,7 @@
 
 use super::bundles::RefusedOfferView;
 use gateway_domain::ids::Hex32;
-use gateway_engine::ports::Damage;
+use gateway_engine::ports::{Answering, Damage};
 use gateway_engine::{Readiness, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -37,7 +37,7 @@ pub struct ReadinessChecks {
     pub approvers: CheckView,
     /// Admissions can be signed.
     pub authority: CheckView,
-    /// Of the participants of every key that signs, at least its threshold answer.
+    /// Of the participants of every key that signs, at least its threshold answer and hold their shares undamaged.
     pub nodes: NodesCheckView,
     /// Callers can be authenticated: where an identity provider is needed for it, that it answers, or that its keys are
     /// known.
@@ -74,7 +74,7 @@ pub struct PolicyCheckView {
 pub struct NodesCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// What is wrong.
+    /// What is wrong. While enough others are left, the status is `ok` and this names the nodes that are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Nodes that answer.
@@ -97,6 +97,7 @@ impl ReadinessView {
         let status = if is_ready { "ready" } else { "not_ready" };
         let policy = readiness.policy;
         let nodes = readiness.nodes.as_ref().ok();
+        let faults = nodes.map(Answering::faults_text).filter(|text| !text.is_empty());
         let (answering, known) = (nodes.map(|nodes| nodes.open.len()), nodes.map(|nodes| nodes.n_known));
         Self {
             status,
@@ -114,7 +115,7 @@ impl ReadinessView {
                 authority: readiness.authority.into(),
                 nodes: NodesCheckView {
                     status: word(readiness.nodes.is_ok()),
-                    detail: readiness.nodes.err().map(|why| why.detail),
+                    detail: readiness.nodes.err().map(|why| why.detail).or(faults),
                     answering,
                     known,
                 },

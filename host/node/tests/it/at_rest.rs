@@ -197,7 +197,8 @@ async fn a_store_that_changed_its_key_signs_under_the_new_one_only() {
 async fn a_secret_that_does_not_open_keeps_all_under_the_old_key() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let moved = hex::encode(sealed_share(&group, 1).await);
-    let sql = "INSERT INTO share SELECT key_id, '2', 'staged', operation_id, 2, epoch_root, public_keys, ";
+    let sql = "INSERT INTO share (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret) \
+               SELECT key_id, '2', 'staged', operation_id, 2, epoch_root, public_keys, ";
     change(&group.path(0), &format!("{sql} x'{moved}' FROM share")).await;
     assert_eq!(unavailable(group.nodes[0].rewrap(Arc::new(kek(2))).await), ALTERED);
     let case = group.case(1, asset_action(&[0, 1, 2], 7));

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options};
+use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options, Reader};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
@@ -27,6 +27,58 @@ async fn elsewhere(path: &Path, sql: &str) {
     let mut conn = options.connect().await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
+    chmod(path, 0o600);
+}
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn files_that_others_may_read_or_write_are_refused_by_name() {
+    let (folder, path) = fresh();
+    open(&path).await.close().await;
+    for suffix in ["", "-wal", "-shm", "-journal", ".lock"] {
+        let file = folder.path().join(format!("test.db{suffix}"));
+        let exists = file.exists();
+        if !exists {
+            fs::write(&file, b"").unwrap();
+        }
+        for mode in [0o644, 0o640, 0o604, 0o660, 0o620, 0o602, 0o700] {
+            chmod(&file, mode);
+            let expected = format!(
+                "the database file `DB` has mode {mode:04o}; it must be 0600 or 0400: run `chmod 600 DB`"
+            );
+            assert_eq!(line(&refusal(options(&path)).await, &file), expected);
+            let read = Reader::open(options(&path)).await.unwrap_err();
+            assert_eq!(line(&read, &file), expected, "beside a gateway too");
+        }
+        chmod(&file, 0o600);
+        if !exists {
+            fs::remove_file(&file).unwrap();
+        }
+    }
+    open(&path).await.close().await;
+    chmod(&path, 0o400);
+    Reader::open(options(&path)).await.unwrap().close().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_everybody_can_write_is_refused_and_nothing_is_made_in_it() {
+    let (folder, path) = fresh();
+    for mode in [0o777, 0o1777, 0o702] {
+        chmod(folder.path(), mode);
+        let expected =
+            format!("everybody can write the database's folder `DB` (mode {mode:04o}): run `chmod o-w DB`");
+        assert_eq!(line(&refusal(options(&path)).await, folder.path()), expected);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+    chmod(folder.path(), 0o770);
+    open(&path).await.close().await;
+    chmod(folder.path(), 0o777);
+    for error in [refusal(options(&path)).await, Reader::open(options(&path)).await.unwrap_err()] {
+        assert!(matches!(error, OpenError::ExposedFolder { mode: 0o777, .. }), "{error:?}");
+    }
 }
 
 #[tokio::test]
@@ -70,6 +122,7 @@ async fn other_bytes_are_refused_and_left_alone() {
     }
     // The right first bytes and nothing behind them.
     fs::write(&path, b"SQLite format 3\0 and then something else").unwrap();
+    chmod(&path, 0o600);
     assert!(matches!(refusal(options(&path)).await, OpenError::ForeignBytes { .. }));
 }
 

@@ -1,6 +1,7 @@
 //! Reading beside a writer, or without one.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use gateway_sqlite::{ApplicationId, Migration, OpenError, Options, Reader};
@@ -56,6 +57,7 @@ async fn what_is_not_exactly_ours_is_refused() {
     assert_eq!(refusal(&path, OURS, MIGRATIONS).await, "the database `DB` does not exist");
     assert!(!path.exists());
     fs::write(&path, b"").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let unborn =
         "the database `DB` has schema version 0 of 1: start the gateway once, which brings it up to date";
     assert_eq!(refusal(&path, OURS, MIGRATIONS).await, unborn);

@@ -1,11 +1,12 @@
 //! Group commit: right answers, few commits, and one bad job harms nobody else.
 
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_sqlite::{Database, WriteError};
-use sqlx::ConnectOptions;
+use gateway_sqlite::{Database, Job, WriteError};
 use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
 use tokio::task::JoinSet;
 
 use crate::support::{Add, Run, Spoil, Total, fresh, open, options, totals};
@@ -168,4 +169,54 @@ async fn readers_can_not_write() {
     let database = open(&path).await;
     let refused = sqlx::query("INSERT INTO entry (id) VALUES (1)").execute(database.reader()).await;
     assert!(refused.unwrap_err().to_string().contains("readonly"));
+}
+
+/// Lets the database have as many pages as it has and a few more, or as many as it likes: as on a disk of that size,
+/// SQLite answers `SQLITE_FULL` to the transaction that needs another.
+struct Room(i64);
+
+impl Job for Room {
+    type State = Total;
+    type Output = ();
+
+    async fn apply(&self, conn: &mut SqliteConnection, _total: &mut Total) -> Result<(), sqlx::Error> {
+        let n_pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *conn).await?;
+        let sql = format!("PRAGMA max_page_count = {}", n_pages + self.0);
+        sqlx::query(AssertSqlSafe(sql)).execute(conn).await.map(|_| ())
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_named_until_a_write_succeeds() {
+    let (_folder, path) = fresh();
+    let database = open(&path).await;
+    assert_eq!(database.full_disk(), None);
+    database.write(Room(1)).await.unwrap();
+    let mut n_written = 0;
+    let error = loop {
+        match database.write(Add(n_written)).await {
+            Ok(_) => n_written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(n_written > 0, "{error:?}");
+    assert_eq!(database.full_disk(), Some(fs::canonicalize(&path).unwrap().as_path()));
+    assert!(matches!(database.write(Spoil::Error).await, Err(WriteError::Job(_))));
+    assert!(database.full_disk().is_some(), "an error of another kind says nothing about the disk");
+    assert_eq!(totals(&database).await, (n_written, n_written), "what was answered is there");
+    database.write(Room(1_000)).await.unwrap();
+    database.probe().await.unwrap();
+    assert_eq!(database.full_disk(), None);
+    assert_eq!(database.write(Add(n_written)).await.unwrap(), n_written + 1);
+}
+
+#[tokio::test]
+async fn a_probe_commits_a_change() {
+    let (_folder, path) = fresh();
+    let database = open(&path).await;
+    database.checkpoint().await.unwrap();
+    let log = path.with_extension("db-wal");
+    assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+    database.probe().await.unwrap();
+    assert!(fs::metadata(&log).unwrap().len() > 0, "a probe that writes nothing shows nothing");
 }

@@ -142,6 +142,11 @@ pub(crate) async fn what_keys_that_sign_need_is_found_once(deployment: &impl Dep
     }
     assert_eq!(store.key_quorums(9).await.unwrap(), [three.clone(), five]);
     assert_eq!(store.key_quorums(1).await.unwrap(), [three]);
+    for (after, n_max, expected) in [(None, 3, &[1, 2, 3][..]), (Some(3), 3, &[4]), (Some(4), 3, &[])] {
+        let keys = store.keys_after(after.map(|byte| KeyId(hex32(byte))), n_max).await.unwrap();
+        let ids: Vec<_> = keys.into_iter().map(|key| key.key_id).collect();
+        assert_eq!(ids, expected.iter().map(|byte| KeyId(hex32(*byte))).collect::<Vec<_>>());
+    }
 }
 
 pub(crate) async fn of_two_operations_that_saw_the_key_free_one_executes(deployment: &impl Deployment) {

@@ -1,8 +1,8 @@
 //! The file itself, its schema, and the references that SQLite can follow by itself.
 
-use super::{Cell, Check, Object, Stop};
+use super::{Cell, Check, Stop};
 use crate::sqlite::snapshot::{migrations, schema_expected};
-use std::collections::BTreeMap;
+use gateway_sqlite::schema::differences;
 
 const STRAY_COUNTERS: &str = "SELECT rowid, name FROM sqlite_sequence AS counter
     WHERE name IS NULL OR name NOT IN ('policy_decisions', 'policy_previews', 'policy_activations')
@@ -43,22 +43,9 @@ impl Check<'_> {
     /// Tables, indexes and triggers are those that the migrations make: without one, other programs may write what the
     /// gateway never would.
     async fn schema(&mut self) -> Result<(), Stop> {
-        let by_name = |objects: Vec<Object>| -> BTreeMap<String, Object> {
-            objects.into_iter().map(|object| (object.name.clone(), object)).collect()
-        };
-        let mut stored = by_name(self.snapshot.schema().await?);
-        for (name, expected) in by_name(schema_expected().await?) {
-            let row = format!("{} {name}", expected.kind);
-            match stored.remove(&name) {
-                None => self.finding("sqlite_schema", row, "missing"),
-                Some(found) if found != expected => {
-                    self.finding("sqlite_schema", row, "not as the migrations make it");
-                }
-                Some(_) => {}
-            }
-        }
-        for (name, object) in stored {
-            self.finding("sqlite_schema", format!("{} {name}", object.kind), "no migration makes it");
+        let stored = self.snapshot.schema().await?;
+        for (object, what) in differences(stored, schema_expected().await?) {
+            self.finding("sqlite_schema", object, what);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::{Check, Stop};
 use crate::encode::{FORMAT, KeyRow, key_row};
 use crate::history::KeyFold;
 use crate::row::{Cell, Expected, Row, is};
+use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Change, Event, Operation, replay};
@@ -16,6 +17,7 @@ const EVENTS: &str = "SELECT operation_id, body FROM events
     WHERE ledger_index IN (SELECT value FROM json_each(?1)) ORDER BY ledger_index";
 const FIRST: &str = "SELECT body FROM events WHERE operation_id = ?1 AND seq = 1";
 const KEYS: &str = "SELECT * FROM custody_keys WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
+const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = ?1";
 const PLACES_PER_READ: usize = 256;
 
 impl Check<'_> {
@@ -86,6 +88,28 @@ impl Check<'_> {
             Err(error) => self.finding("custody_keys", row.named(&["key_id"]), error.detail),
         }
     }
+}
+
+/// A page of keys as their rows have them.
+pub(super) async fn stored(
+    snapshot: &mut Snapshot,
+    after: Option<KeyId>,
+) -> Result<(Vec<CustodyKey>, Option<KeyId>), Stop> {
+    let after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
+    let rows = snapshot.rows(KEYS, &[after, super::PAGE.into()]).await?;
+    let last = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(super::PAGE));
+    let last = last.and_then(|row| row.hash("key_id")).map(KeyId);
+    Ok((rows.iter().filter_map(key).collect(), last))
+}
+
+pub(super) async fn stored_one(snapshot: &mut Snapshot, id: KeyId) -> Result<Option<CustodyKey>, Stop> {
+    let rows = snapshot.rows(KEY, &[id.0.into()]).await?;
+    Ok(rows.first().and_then(key))
+}
+
+/// The key as its row has it, when that can be read.
+pub(crate) fn key(row: &Row) -> Option<CustodyKey> {
+    row.text("body").and_then(|body| serde_json::from_str(body).ok())
 }
 
 fn event(row: &Row) -> Option<Event> {

@@ -71,11 +71,11 @@ impl Check<'_> {
         for leaf in leaves {
             let index = leaf.integer("ledger_index").unwrap_or_default();
             if index < log.n_leaves && index >= 0 {
-                self.finding(table(leaf), leaf.named(&["ledger_index"]), "another entry has this place too");
+                self.finding(table(leaf), named(leaf), "another entry has its place too");
                 continue;
             }
             if index < 0 {
-                self.finding(table(leaf), leaf.named(&["ledger_index"]), "places begin at 0");
+                self.finding(table(leaf), named(leaf), "places begin at 0");
                 continue;
             }
             if !self.gap(log, index) {
@@ -192,4 +192,10 @@ impl Check<'_> {
 /// The table that a leaf is in.
 fn table(leaf: &Row) -> &'static str {
     if *leaf.cell("sequence") == Cell::Null { "events" } else { "policy_activations" }
+}
+
+fn named(leaf: &Row) -> String {
+    let key: &[&str] =
+        if *leaf.cell("sequence") == Cell::Null { &["ledger_index"] } else { &["sequence", "ledger_index"] };
+    leaf.named(key)
 }

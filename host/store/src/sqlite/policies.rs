@@ -3,7 +3,7 @@
 
 use crate::decode::{self, StoredActivation};
 use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
-use crate::error::failed;
+use crate::error::{failed, unavailable, unwritten};
 use crate::ledger::append;
 use crate::sqlite::Sqlite;
 use crate::sqlite::right_edge::RightEdge;
@@ -138,7 +138,7 @@ impl Sqlite {
     ) -> Result<Activated, Unavailable> {
         let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
         let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
-        let lost = |error| failed("a policy activation could not be written", &error);
+        let lost = |error| unwritten(&self.database, "a policy activation could not be written", &error);
         self.database.write(job).await.map_err(lost)
     }
 
@@ -166,8 +166,12 @@ impl Sqlite {
     }
 
     pub(crate) async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        let written = self.database.write(ProbeJob(at)).await;
-        written.map_err(|error| failed("the database can not be written", &error))
+        let Err(error) = self.database.write(ProbeJob(at)).await else { return Ok(()) };
+        // Readiness is for operators, and where room is needed is all they want to know.
+        Err(match self.database.full_disk() {
+            Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
+            None => failed("the database can not be written", &error),
+        })
     }
 }
 

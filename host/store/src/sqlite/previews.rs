@@ -4,7 +4,7 @@
 //! wait, and go together in the next: one text of SQL for all of them.
 
 use crate::encode::{AskedRow, FORMAT, row_hash};
-use crate::error::{failed, unavailable};
+use crate::error::{unavailable, unwritten};
 use crate::sqlite::next_index;
 use crate::sqlite::right_edge::RightEdge;
 use gateway_engine::Unavailable;
@@ -65,7 +65,7 @@ impl Previews {
 
     async fn write_all(&self, database: &Database<RightEdge>, n_statements: &Arc<AtomicU64>) {
         while let Some((job, answers)) = self.next(n_statements) {
-            let lost = |error| failed("a preview could not be written", &error);
+            let lost = |error| unwritten(database, "a preview could not be written", &error);
             let written = database.write(job).await.map_err(lost);
             for answer in answers {
                 let _caller_gone = answer.send(written.clone());

@@ -4,7 +4,10 @@
 use crate::decode::{self, StoredEvent};
 use crate::encode::instant;
 use crate::error::failed;
+use crate::fsck::keys;
+use crate::row::Cell;
 use crate::sqlite::Sqlite;
+use crate::sqlite::snapshot::rows;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
@@ -17,6 +20,9 @@ const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE op
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
+/// Every id is longer than none.
+const KEYS_AFTER: &str = "SELECT body FROM custody_keys
+    WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
 /// What the index `custody_keys_quorum` is on, in the same words: spelled otherwise it would not be used.
 macro_rules! key_quorum {
     () => {
@@ -120,6 +126,21 @@ impl Sqlite {
         let key = self.key_checked(id).await?;
         self.keys.found(began, id, key.clone());
         Ok(key)
+    }
+
+    /// As their rows have them; one that cannot be read is left out.
+    pub(crate) async fn keys_after(
+        &self,
+        after: Option<KeyId>,
+        n_max: u32,
+    ) -> Result<Vec<CustodyKey>, Unavailable> {
+        let after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
+        let read = async {
+            let mut conn = self.database.reader().acquire().await?;
+            rows(&mut conn, KEYS_AFTER, &[after, i64::from(n_max).into()]).await
+        };
+        let found = read.await.map_err(|error| failed("keys could not be read", &error))?;
+        Ok(found.iter().filter_map(keys::key).collect())
     }
 
     pub(crate) async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {

@@ -2,20 +2,17 @@
 
 use super::{MIGRATIONS, OURS};
 use crate::error::failed;
-use crate::fsck::{Object, Stop};
+use crate::fsck::Stop;
 use crate::row::{Cell, Row};
+use gateway_sqlite::schema::{self, Object};
 use gateway_sqlite::{OpenError, Options, Reader};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteRow, SqliteValueRef};
-use sqlx::{
-    AssertSqlSafe, Column, Connection, Decode, Row as _, Sqlite, SqliteConnection, TypeInfo, ValueRef,
-};
+use sqlx::{AssertSqlSafe, Column, Decode, Row as _, Sqlite, SqliteConnection, TypeInfo, ValueRef};
 use std::sync::Arc;
 
 /// What SQLite's primary result code says of a file whose pages make no sense (sqlite.org/rescode.html).
 const CORRUPT: i32 = 11;
-
-const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
 
 /// A read transaction: whatever is written meanwhile is not in it.
 #[derive(Debug)]
@@ -46,7 +43,7 @@ impl Snapshot {
 
     /// What the schema has, by name, but for what SQLite and the migrator have of their own.
     pub(crate) async fn schema(&mut self) -> Result<Vec<Object>, Stop> {
-        objects(&mut self.conn).await.map_err(stop)
+        schema::objects(&mut self.conn).await.map_err(stop)
     }
 
     pub(crate) async fn close(self) {
@@ -82,26 +79,12 @@ pub(crate) async fn rows(
 
 /// As [`Snapshot::schema`], of a database that nobody touched.
 pub(crate) async fn schema_expected() -> Result<Vec<Object>, Stop> {
-    let made = async {
-        let mut conn = SqliteConnection::connect("sqlite::memory:").await?;
-        for migration in MIGRATIONS {
-            sqlx::raw_sql(migration.sql).execute(&mut conn).await?;
-        }
-        objects(&mut conn).await
-    };
-    made.await.map_err(stop)
+    schema::expected(MIGRATIONS).await.map_err(stop)
 }
 
 /// Names of the migrations, in order.
 pub(crate) fn migrations() -> impl Iterator<Item = &'static str> {
     MIGRATIONS.iter().map(|migration| migration.name)
-}
-
-async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::Error> {
-    let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(SCHEMA).fetch_all(conn).await?;
-    let is_ours = |name: &str| !name.starts_with("sqlite_") && name != "_sqlx_migrations";
-    let ours = rows.into_iter().filter(|(_, name, table, _)| is_ours(name) && is_ours(table));
-    Ok(ours.map(|(kind, name, table, sql)| Object { kind, name, table, sql }).collect())
 }
 
 fn cells(row: &SqliteRow) -> Result<Vec<Cell>, sqlx::Error> {

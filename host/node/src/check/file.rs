@@ -1,0 +1,104 @@
+//! All of a node's database, read beside the process that may be serving with it.
+
+use super::{Checker, Damage, Scope};
+use crate::error::NodeError;
+use crate::node::{APPLICATION, MIGRATIONS};
+use crate::sealing::Sealing;
+use gateway_domain::ids::KeyId;
+use gateway_domain::key::Epoch;
+use gateway_domain::roster::ParticipantIndex;
+use gateway_seal::at_rest::Kek;
+use gateway_sqlite::{Options, Reader, schema};
+use sqlx::Row as _;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A node's database, opened to be read.
+pub struct NodeFile {
+    reader: Reader,
+    sealing: Sealing,
+    me: ParticipantIndex,
+}
+
+impl NodeFile {
+    /// Opens it; nothing is begun.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when there is no such database, or it can not be read.
+    pub async fn open(
+        database: &Path,
+        participant: ParticipantIndex,
+        kek: Arc<Kek>,
+    ) -> Result<Self, NodeError> {
+        let reader = Reader::open(Options::at_path(database, APPLICATION, MIGRATIONS)).await?;
+        Ok(Self { reader, sealing: Sealing::new(kek, participant), me: participant })
+    }
+
+    /// Checks everything, as it is at one moment: the file, the schema, every row.
+    ///
+    /// # Errors
+    /// [`NodeError::Unavailable`] when the database can not be read for another reason than what is in it.
+    pub async fn check(&self) -> Result<Vec<Damage>, NodeError> {
+        let mut conn = self.reader.pool().acquire().await?;
+        sqlx::query("BEGIN").execute(&mut *conn).await?;
+        let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
+        checker.file().await?;
+        checker.everything().await?;
+        let found = std::mem::take(&mut checker.found);
+        sqlx::query("ROLLBACK").execute(&mut *conn).await?;
+        Ok(found)
+    }
+
+    /// See [`Node::check_holds`](crate::Node::check_holds).
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub async fn check_holds(&self, keys: &[(KeyId, Epoch)]) -> Result<Vec<(KeyId, String)>, NodeError> {
+        let mut conn = self.reader.pool().acquire().await?;
+        let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
+        checker.lacking(keys).await
+    }
+
+    /// Lets the database go.
+    pub async fn close(self) {
+        self.reader.close().await;
+    }
+}
+
+impl fmt::Debug for NodeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeFile").field("participant", &self.me).finish_non_exhaustive()
+    }
+}
+
+impl Checker<'_> {
+    /// SQLite's own checks, the schema, and the migrator's notes. Checksums were compared when the file was opened.
+    async fn file(&mut self) -> Result<(), NodeError> {
+        let rows = sqlx::query("PRAGMA integrity_check").fetch_all(&mut *self.conn).await?;
+        for row in rows {
+            let problem: String = row.try_get(0)?;
+            if problem != "ok" {
+                self.at("database", String::new(), format!("SQLite's integrity check: {problem}"));
+            }
+        }
+        let expected = schema::expected(MIGRATIONS).await?;
+        for (object, what) in schema::differences(schema::objects(self.conn).await?, expected) {
+            self.at("sqlite_schema", object, what.to_owned());
+        }
+        let sql =
+            "SELECT version, description, CAST(success AS INTEGER) FROM _sqlx_migrations ORDER BY version";
+        let notes: Vec<(i64, String, i64)> = sqlx::query_as(sql).fetch_all(&mut *self.conn).await?;
+        for ((version, description, success), migration) in notes.into_iter().zip(MIGRATIONS) {
+            if description != migration.name || success != 1 {
+                let what = "it is not what the migrator writes".to_owned();
+                self.at("_sqlx_migrations", format!("version {version}"), what);
+            }
+        }
+        Ok(())
+    }
+
+    fn at(&mut self, table: &'static str, row: String, what: String) {
+        self.found.push(Damage { table, row, what, scope: Scope::Node });
+    }
+}

@@ -1,0 +1,212 @@
+//! Rows a page at a time, whatever is in them.
+
+use super::{Checker, Scope};
+use crate::error::NodeError;
+use gateway_domain::ids::Hex32;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row as _};
+
+/// The node's tables, in the order of a round: shares first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Table {
+    #[default]
+    Node,
+    Share,
+    Operation,
+    Statement,
+    Effect,
+    Consumed,
+    Ceremony,
+    KeyUse,
+}
+
+impl Table {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Share => "share",
+            Self::Operation => "operation",
+            Self::Statement => "statement",
+            Self::Effect => "effect",
+            Self::Consumed => "consumed",
+            Self::Ceremony => "ceremony",
+            Self::KeyUse => "key_use",
+        }
+    }
+
+    /// The columns that name a row.
+    const fn key(self) -> &'static [&'static str] {
+        match self {
+            Self::Node => &["one"],
+            Self::Share => &["key_id", "epoch"],
+            Self::Operation | Self::Ceremony => &["operation_id"],
+            Self::Statement => &["statement_index"],
+            Self::Effect => &["effect_id"],
+            Self::Consumed => &["operation_id", "attempt"],
+            Self::KeyUse => &["key_id"],
+        }
+    }
+
+    const fn next(self) -> Option<Self> {
+        match self {
+            Self::Node => Some(Self::Share),
+            Self::Share => Some(Self::Operation),
+            Self::Operation => Some(Self::Statement),
+            Self::Statement => Some(Self::Effect),
+            Self::Effect => Some(Self::Consumed),
+            Self::Consumed => Some(Self::Ceremony),
+            Self::Ceremony => Some(Self::KeyUse),
+            Self::KeyUse => None,
+        }
+    }
+
+    /// Columns of a key that are numbers.
+    fn is_number(column: &str) -> bool {
+        matches!(column, "one" | "statement_index" | "attempt")
+    }
+}
+
+/// Where a round goes on. It begins at the default.
+#[derive(Clone, Debug, Default)]
+pub struct Cursor {
+    table: Table,
+    /// The key of the last row that was checked; none before the first.
+    after: Option<Vec<Key>>,
+}
+
+impl Cursor {
+    /// Whether what comes next is a share, or the node's own row before them.
+    pub(super) fn is_of_shares(&self) -> bool {
+        matches!(self.table, Table::Node | Table::Share)
+    }
+}
+
+/// A part of a row's key. Text may be no text.
+#[derive(Clone, Debug)]
+enum Key {
+    Number(i64),
+    Text(Vec<u8>),
+}
+
+/// A row as it is stored.
+pub(super) struct Raw(SqliteRow);
+
+impl Raw {
+    pub(super) const fn new(row: SqliteRow) -> Self {
+        Self(row)
+    }
+
+    pub(super) fn bytes(&self, column: &str) -> Option<Vec<u8>> {
+        self.0.try_get_unchecked::<Option<Vec<u8>>, _>(column).ok().flatten()
+    }
+
+    pub(super) fn text(&self, column: &str) -> Option<String> {
+        self.bytes(column).and_then(|bytes| String::from_utf8(bytes).ok())
+    }
+
+    pub(super) fn number(&self, column: &str) -> Option<i64> {
+        self.0.try_get_unchecked::<Option<i64>, _>(column).ok().flatten()
+    }
+
+    /// Counted from 1.
+    pub(super) fn attempt(&self) -> Option<u32> {
+        self.number("attempt").and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
+    }
+
+    pub(super) fn hash(&self, column: &str) -> Option<Hex32> {
+        self.text(column).and_then(|text| text.parse().ok())
+    }
+
+    /// `column value` of the table's key: how a person finds the row.
+    pub(super) fn named(&self, table: Table) -> String {
+        let shown = |column: &&str| {
+            if Table::is_number(column) {
+                return format!("{column} {}", self.number(column).unwrap_or_default());
+            }
+            let bytes = self.bytes(column).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes);
+            if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+                format!("{column} {text}")
+            } else {
+                format!("{column} {text:?}")
+            }
+        };
+        table.key().iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
+
+    fn key(&self, table: Table) -> Vec<Key> {
+        let part = |column: &&str| {
+            if Table::is_number(column) {
+                Key::Number(self.number(column).unwrap_or_default())
+            } else {
+                Key::Text(self.bytes(column).unwrap_or_default())
+            }
+        };
+        table.key().iter().map(part).collect()
+    }
+}
+
+impl Checker<'_> {
+    /// Up to `n_max` rows of one table: how many there were, and where to go on.
+    pub(super) async fn page(
+        &mut self,
+        cursor: &Cursor,
+        n_max: u32,
+    ) -> Result<(u32, Option<Cursor>), NodeError> {
+        let Cursor { table, after } = cursor;
+        let next_table = table.next().map(|table| Cursor { table, after: None });
+        let rows = match self.select(cursor, n_max).await {
+            Ok(rows) => rows,
+            Err(error) if is_corrupt(&error) => {
+                let scope = if cursor.is_of_shares() { Scope::Node } else { Scope::Records };
+                self.find(*table, String::new(), "can not be read to its end: the file is damaged", scope);
+                return Ok((0, next_table));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if rows.is_empty() && after.is_none() && *table == Table::Node {
+            self.find(*table, String::new(), "the row that says who the node is is missing", Scope::Node);
+        }
+        for row in &rows {
+            self.row(*table, row).await?;
+        }
+        let n_rows = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let next = match rows.last() {
+            Some(last) if n_rows >= n_max => Some(Cursor { table: *table, after: Some(last.key(*table)) }),
+            Some(_) | None => next_table,
+        };
+        Ok((n_rows, next))
+    }
+
+    async fn select(&mut self, cursor: &Cursor, n_max: u32) -> Result<Vec<Raw>, sqlx::Error> {
+        let Cursor { table, after } = cursor;
+        let columns = table.key().join(", ");
+        let bound = |(place, key): (usize, &Key)| match key {
+            Key::Number(_) => format!("?{place}"),
+            // Bytes that are no text can not be bound as one.
+            Key::Text(_) => format!("CAST(?{place} AS TEXT)"),
+        };
+        let beyond = after.as_ref().map(|after| {
+            let bound: Vec<_> = (1..).zip(after).map(bound).collect();
+            format!("WHERE ({columns}) > ({})", bound.join(", "))
+        });
+        let (name, beyond) = (table.name(), beyond.unwrap_or_default());
+        let sql = format!("SELECT * FROM {name} {beyond} ORDER BY {columns} LIMIT {n_max}");
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for key in after.iter().flatten() {
+            query = match key {
+                Key::Number(number) => query.bind(*number),
+                Key::Text(bytes) => query.bind(bytes.as_slice()),
+            };
+        }
+        Ok(query.fetch_all(&mut *self.conn).await?.into_iter().map(Raw).collect())
+    }
+}
+
+/// Whether SQLite can make no sense of a page (sqlite.org/rescode.html).
+pub(super) fn is_corrupt(error: &sqlx::Error) -> bool {
+    const CORRUPT: i32 = 11;
+    const NOTADB: i32 = 26;
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    matches!(code.map(|code| code & 0xff), Some(CORRUPT | NOTADB))
+}

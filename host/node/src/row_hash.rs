@@ -1,0 +1,66 @@
+//! Hashes of rows, for what a check could not tell otherwise: `SHA-256("svc/node-row/v1" || JCS([table, column, …]))`.
+//!
+//! They have no key: they tell damage and careless hands, not a forger. An operation's row has none, since its head is a
+//! hash of everything else in it.
+
+use gateway_domain::canonical::{self, CanonicalError};
+use gateway_domain::ids::Hex32;
+use serde::Serialize;
+
+const TAG: &str = "svc/node-row/v1";
+
+fn hash<T: Serialize>(row: &T) -> Result<Hex32, CanonicalError> {
+    canonical::digest(TAG, row)
+}
+
+pub(crate) fn statement(body: &str) -> Result<Hex32, CanonicalError> {
+    hash(&("statement", body))
+}
+
+pub(crate) fn effect(effect_id: &str, content: &str, transition_hash: &str) -> Result<Hex32, CanonicalError> {
+    hash(&("effect", effect_id, content, transition_hash))
+}
+
+/// All columns of `consumed`.
+#[derive(Serialize)]
+pub(crate) struct Consumed<'a> {
+    pub(crate) operation_id: &'a str,
+    pub(crate) attempt: u32,
+    pub(crate) commitment_hash: &'a str,
+    pub(crate) package_hash: &'a str,
+    pub(crate) package: &'a str,
+    /// Hexadecimal.
+    pub(crate) share: &'a str,
+}
+
+impl Consumed<'_> {
+    pub(crate) fn hash(&self) -> Result<Hex32, CanonicalError> {
+        hash(&("consumed", self))
+    }
+}
+
+pub(crate) fn ceremony(operation_id: &str, attempt: u32) -> Result<Hex32, CanonicalError> {
+    hash(&("ceremony", operation_id, attempt))
+}
+
+pub(crate) fn key_use(key_id: &str, serves: &str) -> Result<Hex32, CanonicalError> {
+    hash(&("key_use", key_id, serves))
+}
+
+/// A row of `share` but for its keys: the root is a hash of the public ones, and the seal of the secret notices every
+/// change.
+#[derive(Serialize)]
+pub(crate) struct Share<'a> {
+    pub(crate) key_id: &'a str,
+    pub(crate) epoch: &'a str,
+    pub(crate) state: &'a str,
+    pub(crate) operation_id: &'a str,
+    pub(crate) attempt: u32,
+    pub(crate) epoch_root: &'a str,
+}
+
+impl Share<'_> {
+    pub(crate) fn hash(&self) -> Result<Hex32, CanonicalError> {
+        hash(&("share", self))
+    }
+}

@@ -1,0 +1,94 @@
+//! The real process over a node whose share is damaged, missing, or of an older epoch.
+
+use super::{change, executed, ready};
+use crate::harness::custody::{key, on_key, refresh};
+use crate::harness::process::{Process, request, text, tool};
+use crate::harness::samples::payment;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+const DAMAGE: &str = "UPDATE share SET secret = CAST(substr(secret, 1, 99) || \
+    x'00' || substr(secret, 101) AS BLOB) WHERE substr(secret, 100, 1) <> x'00'";
+
+fn gauge(participant: u16, n_findings: u32) -> String {
+    format!("operation_gateway_node_damaged{{participant=\"{participant}\"}} {n_findings}\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_share_is_named_and_the_others_sign() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = |participant: u16| folder.path().join(format!("nodes/node-{participant}.db"));
+    let process = Process::start(folder.path(), None, &[]);
+    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
+    assert_eq!(ready(&process).1["checks"]["nodes"]["detail"], json!(null));
+    process.terminate();
+    let whole = fs::read(node(1)).unwrap();
+    change(&node(1), DAMAGE).await;
+    let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!((code, lines[0], lines[2], lines.len()), (1, "node 0: ok", "node 2: ok", 3), "{out}");
+    assert!(lines[1].starts_with("node 1: share, key_id ") && lines[1].contains(", epoch 1: "), "{out}");
+
+    let mut process = Process::start(folder.path(), None, &[]);
+    let (status, view) = ready(&process);
+    let detail = view["checks"]["nodes"]["detail"].as_str().unwrap();
+    assert_eq!((status, &view["checks"]["nodes"]["status"]), (200, &json!("ok")), "{view}");
+    assert!(detail.starts_with("node 1: share, key_id "), "{view}");
+    let metrics = text(&process.address, "/metrics");
+    assert!(metrics.contains(&gauge(1, 1)) && metrics.contains(&gauge(0, 0)), "{metrics}");
+    let paid = executed(&process, "/v1/operations", "/v1/operations/sign", &payment("after"));
+    let path = format!("/v1/operations/{}", paid["operation_id"].as_str().unwrap());
+    let (_, paid) = request(&process.address, "GET", &path, None).unwrap();
+    assert_eq!(paid["result"]["signers"], json!([0, 2]), "{paid}");
+
+    // While it serves: one node more is one too many.
+    change(&node(2), "CREATE TABLE kept AS SELECT secret FROM share").await;
+    change(&node(2), DAMAGE).await;
+    assert!(process.wait_for_line("a node is damaged").contains("\"participant\":\"2\""));
+    let (status, view) = ready(&process);
+    let detail = view["checks"]["nodes"]["detail"].as_str().unwrap();
+    assert_eq!((status, view["status"].as_str()), (503, Some("not_ready")), "{view}");
+    assert!(detail.contains("node 1: share") && detail.contains("node 2: share"), "{view}");
+    change(&node(2), "UPDATE share SET secret = (SELECT secret FROM kept); DROP TABLE kept").await;
+    process.wait_for_line("a node is sound again");
+    assert_eq!(ready(&process).0, 200);
+
+    process.terminate();
+    fs::write(node(1), whole).unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    assert_eq!(ready(&process).1["checks"]["nodes"]["detail"], json!(null));
+    let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
+    assert_eq!((code, out.as_str()), (0, "node 0: ok\nnode 1: ok\nnode 2: ok\n"), "beside a gateway");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_or_missing_database_of_a_node_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nodes/node-1.db");
+    let process = Process::start(folder.path(), None, &[]);
+    executed(&process, "/v1/custody/operations", "/v1/custody/keys", &key("vault"));
+    process.terminate();
+    let older = fs::read(&path).unwrap();
+    let process = Process::start(folder.path(), None, &[]);
+    executed(&process, "/v1/custody/operations", &on_key("vault", "/refresh"), &refresh("2"));
+    process.terminate();
+    let newer = fs::read(&path).unwrap();
+    fs::write(&path, older).unwrap();
+    let said = |what: &str| {
+        let process = Process::start(folder.path(), None, &[]);
+        let (status, view) = ready(&process);
+        let detail = view["checks"]["nodes"]["detail"].as_str().unwrap_or_default();
+        assert!(status == 200 && detail.starts_with("node 1: key_id ") && detail.ends_with(what), "{view}");
+        let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
+        let line = out.lines().find(|line| line.starts_with("node 1: share, key_id ")).unwrap();
+        assert!(code == 1 && line.ends_with(what), "{out}");
+        process.terminate();
+    };
+    said("it holds epoch `1`, and epoch `2` is in force");
+    fs::remove_file(&path).unwrap();
+    said("it has no database");
+    fs::write(&path, newer).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(tool(folder.path(), &[], &["nodes", "check"]).0, 0);
+}

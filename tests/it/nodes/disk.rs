@@ -1,0 +1,122 @@
+//! A disk that is really full: a small file system of its own, mounted where the tests may mount one.
+
+use super::{executed, ready, sent};
+use crate::harness::process::{Process, request, tool};
+use crate::harness::samples::{approval, payment};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A file system of eight mebibytes.
+struct Disk {
+    folder: tempfile::TempDir,
+}
+
+impl Disk {
+    /// None where nobody lets us mount: `a_full_disk_is_named_until_a_write_succeeds` runs everywhere.
+    fn mounted() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs"]).arg(folder.path());
+        let is_mounted = mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        is_mounted.then_some(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn fill(&self) {
+        let mut ballast = File::create(self.path("ballast")).unwrap();
+        for size in [1 << 16, 1 << 10, 1] {
+            while ballast.write_all(&vec![7; size]).is_ok() {}
+        }
+    }
+
+    fn empty(&self) {
+        fs::remove_file(self.path("ballast")).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _busy = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
+    }
+}
+
+/// Probes until the gateway is ready: it looks once a second.
+fn until_ready(process: &Process) {
+    while ready(process).0 != 200 {}
+}
+
+fn detail<'a>(view: &'a Value, check: &str) -> &'a str {
+    view["checks"][check]["detail"].as_str().unwrap_or_default()
+}
+
+#[track_caller]
+fn refused(process: &Process, path: &str, body: &Value, code: &str, folder: &Path) -> String {
+    let (status, view) = request(&process.address, "POST", path, Some(body)).unwrap();
+    assert_eq!((status, view["error"].as_str()), (503, Some(code)), "{view}");
+    let message = view["message"].as_str().unwrap().to_owned();
+    assert!(!message.contains(folder.to_str().unwrap()), "{message}");
+    message
+}
+
+#[test]
+fn a_full_disk_is_named_and_the_gateway_goes_on_when_there_is_room() {
+    let Some(disk) = Disk::mounted() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let database = disk.path("gateway.db");
+    let url = format!("sqlite://{}", database.display());
+    let given = [("database_url", url.as_str())];
+    let mut process = Process::start(folder.path(), None, &given);
+    let before = executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
+    disk.fill();
+    let message =
+        refused(&process, "/v1/operations/sign", &payment("full"), "store_unavailable", disk.folder.path());
+    assert!(message.contains("the disk is full"), "{message}");
+    let named = format!("the disk with `{}` is full", database.display());
+    process.wait_for_line(&named);
+    let (status, view) = ready(&process);
+    assert_eq!((status, detail(&view, "audit_append")), (503, named.as_str()), "{view}");
+    disk.empty();
+    until_ready(&process);
+    process.wait_for_line("has room again");
+    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("full"));
+    let path = format!("/v1/operations/{}", before["operation_id"].as_str().unwrap());
+    let (_, view) = request(&process.address, "GET", &path, None).unwrap();
+    assert_eq!(view["state"], "published", "what was answered is there: {view}");
+    assert_eq!(tool(folder.path(), &given, &["ledger", "fsck"]).0, 0);
+}
+
+#[test]
+fn a_full_disk_of_the_nodes_is_named_and_they_go_on_when_there_is_room() {
+    let Some(disk) = Disk::mounted() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = disk.path("nodes");
+    let given = [("node_directory", nodes.to_str().unwrap())];
+    let mut process = Process::start(folder.path(), None, &given);
+    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
+    let waiting = sent(&process, "/v1/operations/sign", Some(&payment("full")));
+    let path = format!("/v1/operations/{}", waiting["operation"]["operation_id"].as_str().unwrap());
+    sent(&process, &format!("{path}/approve"), Some(&approval("alice")));
+    disk.fill();
+    let approve = format!("{path}/approve");
+    refused(&process, &approve, &approval("bob"), "runtime_unavailable", disk.folder.path());
+    process.wait_for_line(&format!("the disk with `{}` is full", nodes.join("node-0.db").display()));
+    let (status, view) = ready(&process);
+    let named = |node: u16| {
+        let path = nodes.join(format!("node-{node}.db"));
+        format!("node {node}: the disk with `{}` is full", path.display())
+    };
+    let detail = detail(&view, "nodes");
+    assert!(status == 503 && [0, 1, 2].iter().all(|node| detail.contains(&named(*node))), "{view}");
+    disk.empty();
+    until_ready(&process);
+    sent(&process, &approve, Some(&approval("bob")));
+    let paid = sent(&process, &format!("{path}/execute"), None);
+    assert_eq!(paid["state"], "executed", "{paid}");
+    assert_eq!(tool(folder.path(), &given, &["nodes", "check"]).0, 0);
+}
