@@ -5,7 +5,7 @@
 
 use crate::engine::{Engine, Inner};
 use crate::error::Unavailable;
-use crate::ports::Answering;
+use crate::ports::{Answering, ReadError};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::roster::ParticipantIndex;
@@ -117,7 +117,12 @@ impl Inner {
         let suspected: BTreeSet<_> = lacking.keys().map(|(id, _)| *id).collect();
         let mut moved = BTreeSet::new();
         for key in keys.iter().filter(|key| suspected.contains(&key.key_id)) {
-            let now = self.ports.reads.key_load(key.key_id).await?;
+            let now = match self.ports.reads.key_load(key.key_id).await {
+                Ok(now) => now,
+                Err(ReadError::Unavailable(why)) => return Err(why),
+                // Its row is wrong, and not the nodes: that has a check of its own.
+                Err(ReadError::Damaged(_)) => None,
+            };
             if now.is_none_or(|now| now.revision != key.revision) {
                 moved.insert(key.key_id);
             }
