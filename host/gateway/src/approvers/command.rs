@@ -123,7 +123,7 @@ fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
 
 /// As it is, and on every terminal: whoever submits writes texts into it, and a sign that moves the cursor, or turns the
 /// direction of reading around, could show another amount than is signed.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let moves = |sign: char| {
         sign.is_control() && sign != '\n'
             || matches!(sign, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
