@@ -7,6 +7,9 @@
 //! any phase before Executed that has not decided an epoch → [Discarding] → Failed
 //! ```
 //!
+//! A signing operation with a decision fails by way of Discarding: it becomes Failed when so many nodes have signed a discard
+//! receipt that fewer than the threshold are left.
+//!
 //! Three pure functions move it: [`decide`] says what a command makes happen, [`evolve`] what an event makes of
 //! the operation, [`next`] what the operation owes. Effects follow from *state*, never from a command, so the
 //! first try, a retry and recovery after a crash are one path.
@@ -53,7 +56,7 @@ use crate::approval::limits::CLOCK_SKEW_MS;
 use crate::approval::{Approval, ApprovalFault, Matter, claimed_between};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
-use crate::intent::Intent;
+use crate::intent::{Intent, OperationType};
 use crate::policy;
 use crate::roster::ParticipantIndex;
 use crate::time::EpochMs;
@@ -123,10 +126,14 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The view's `state`.
+    /// The view's `state`. A signing operation in `Discarding` is still `executing`: a signature may exist.
     #[must_use]
     pub const fn state(&self) -> State {
-        self.phase.state()
+        if self.is_being_given_up() { State::Executing } else { self.phase.state() }
+    }
+
+    const fn is_being_given_up(&self) -> bool {
+        matches!((&self.phase, self.intent.operation_type()), (Phase::Discarding, OperationType::Sign))
     }
 
     /// The endpoints that advance it. What a custody signature moves is on its way until its rail has settled it.
@@ -135,6 +142,7 @@ impl Operation {
         let is_settled = self.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
         match (&self.intent, &self.phase) {
             (Intent::AssetAction(_), Phase::Published) if !is_settled => &[NextAction::ExternalExport],
+            _ if self.is_being_given_up() => &[NextAction::Execute],
             (_, phase) => phase.next_actions(self.intent.publication_mode()),
         }
     }
@@ -190,11 +198,14 @@ pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
     stamp(at, changes)
 }
 
-/// What a command makes happen. No events means that it is so already: a repeat is an answer, not an error.
+/// What a command makes happen. No events means that it is so already: a repeat is an answer, not an error. No event is of
+/// an earlier time than the one before it.
 ///
 /// # Errors
 /// [`Refusal`] when the caller may not.
 pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Refusal> {
+    // The clock may be put back; the times of an operation's events never go back.
+    let at = command.at.max(operation.updated_at_ms);
     let changes = match &command.ask {
         Ask::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
         Ask::WaiveApprovals { policy } => Ok(approve::waive(operation, policy)),
@@ -205,7 +216,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Ask::BeginCeremony => Ok(execute::begin_ceremony(operation)),
         Ask::Settle { effect, outcome, result_root } => {
             return Ok(settled(
-                command.at,
+                at,
                 *effect,
                 *result_root,
                 settle::decide(operation, *effect, outcome, *result_root),
@@ -220,7 +231,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
         Ask::Export { publication_receipt, export } => export::decide(operation, publication_receipt, export),
         Ask::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
     }?;
-    Ok(stamp(command.at, changes))
+    Ok(stamp(at, changes))
 }
 
 /// Each other body is noted once, and only so many of them.

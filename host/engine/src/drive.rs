@@ -7,7 +7,7 @@ use crate::failpoint::failpoint;
 use crate::perform::Performed;
 use crate::secret::Secrets;
 use gateway_domain::key::Keys;
-use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Refusal, Step, next};
+use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Phase, Refusal, Step, next};
 
 impl Inner {
     /// Drives an operation to rest. The caller holds its lock. What was decided before is committed first: nothing
@@ -80,7 +80,10 @@ fn missing(operation: &Operation, outcome: &Outcome) -> String {
     let silent =
         plan.nodes.iter().filter(|node| !receipts.iter().any(|receipt| receipt.participant == **node));
     let silent = silent.map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let needed = if plan.stages_epoch() {
+    let needed = if operation.phase == Phase::Discarding && !plan.stages_epoch() {
+        let n_needed = plan.holders.len().saturating_sub(plan.n_holders_required).saturating_add(1);
+        format!("discard receipts of {n_needed} that released no share are needed")
+    } else if plan.stages_epoch() {
         "everyone who gets a share is needed".to_owned()
     } else {
         format!("{} are needed", plan.n_holders_required)

@@ -5,6 +5,7 @@ use crate::error::EngineError;
 use crate::ports::{LogConsistency, LogHead, LogInclusion};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
+use gateway_domain::time::EpochMs;
 use serde_json::Value;
 
 /// That an event of an operation is in the log, for somebody who was never here.
@@ -28,6 +29,12 @@ impl Engine {
     pub async fn checkpoint(&self) -> Result<SignedCheckpoint, EngineError> {
         let head = self.0.ports.log.log_head().await?;
         Ok(self.0.ports.checkpoints.sign_checkpoint(head).await?)
+    }
+
+    /// The time by the gateway's clock.
+    #[must_use]
+    pub fn now(&self) -> EpochMs {
+        self.0.ports.clock.now()
     }
 
     /// A statement signed with the log's key.

@@ -3,10 +3,11 @@
 use crate::summary::{identity, summary};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::evidence::ChainedEvent;
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::json::{self, Floats, NotJson};
 use gateway_domain::operation::{Event, Operation, Phase};
 use gateway_domain::redaction::{Disclosure, Visibility};
+use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -24,13 +25,21 @@ impl Kind {
     #[must_use]
     pub const fn format(self) -> &'static str {
         match self {
-            Self::Evidence => "svc/evidence/v1",
+            Self::Evidence => "svc/evidence/v2",
             Self::Audit => "svc/audit-log/v1",
         }
     }
 
     pub(crate) fn of(format: &str) -> Option<Self> {
         [Self::Evidence, Self::Audit].into_iter().find(|kind| kind.format() == format)
+    }
+
+    /// The names of all members except `events`.
+    pub(crate) const fn members(self) -> &'static [&'static str] {
+        match self {
+            Self::Evidence => &EVIDENCE,
+            Self::Audit => &AUDIT,
+        }
     }
 
     fn sees(self, visibility: Visibility, is_published: bool) -> bool {
@@ -41,6 +50,52 @@ impl Kind {
         }
     }
 }
+
+const AUDIT: [&str; 11] = [
+    "family",
+    "format",
+    "ledger_root",
+    "log",
+    "next_after_seq",
+    "operation_id",
+    "previous_hash",
+    "record_root",
+    "state",
+    "total_events",
+    "truncated",
+];
+
+const EVIDENCE: [&str; 29] = [
+    "approvals",
+    "decision",
+    "effects",
+    "external_export",
+    "family",
+    "format",
+    "intent",
+    "intent_hash",
+    "key",
+    "key_id",
+    "key_note",
+    "key_ref",
+    "key_stated_at_ms",
+    "ledger_root",
+    "log",
+    "next_after_seq",
+    "operation_id",
+    "policy",
+    "previous_hash",
+    "publication_receipt",
+    "receipts",
+    "record_root",
+    "result",
+    "result_ref",
+    "state",
+    "submitter",
+    "tenant",
+    "total_events",
+    "truncated",
+];
 
 /// Which events a document has.
 #[derive(Clone, Copy, Debug)]
@@ -71,8 +126,25 @@ pub struct Source<'a> {
 pub struct StatedKey<'a> {
     /// As it is now; null while there is none.
     pub key: &'a Value,
-    /// The same, stated: see [`KEY_STATE`].
+    /// The signed [`KeyStatement`]; its subject is [`KEY_STATE`].
     pub note: &'a str,
+    /// The time of the statement.
+    pub at_ms: EpochMs,
+}
+
+/// The statement about a key that the log's key signs. It is bound to one document, so that it cannot be pasted into another.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct KeyStatement<'a> {
+    /// The operation whose evidence this is.
+    pub operation_id: OperationId,
+    /// The hash of its last event.
+    pub record_root: Hex32,
+    /// The size of the log in the document's signed checkpoint.
+    pub log_size: u64,
+    /// The time of the statement.
+    pub stated_at_ms: EpochMs,
+    /// The key, read after the checkpoint; null while there is none.
+    pub key: &'a Value,
 }
 
 /// An event in a document.
@@ -89,7 +161,7 @@ pub struct Entry {
     pub disclosures: Vec<Disclosure>,
 }
 
-/// What the statement on a key is about (see [`gateway_domain::log::statement`]).
+/// The subject of a signed [`KeyStatement`] (see [`gateway_domain::log::statement`]).
 pub const KEY_STATE: &str = "key-state";
 
 /// Bytes kept free for what is only known when the events are chosen.
@@ -134,8 +206,9 @@ fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
             summary(source.operation, &events)
         }
     };
-    if let Some(StatedKey { key, note }) = source.key {
+    if let Some(StatedKey { key, note, at_ms }) = source.key {
         members.insert("key".to_owned(), key.clone());
+        members.insert("key_stated_at_ms".to_owned(), json!(at_ms));
         members.insert("key_note".to_owned(), json!(note));
     }
     let record_root = source.events.last().map_or(Hex32::ZERO, |last| last.hash);

@@ -15,6 +15,6 @@ pub mod signature;
 pub mod summary;
 pub mod verify;
 
-pub use document::{KEY_STATE, Kind, Page, Source, StatedKey, parse, write};
+pub use document::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey, parse, write};
 pub use roots::{Roots, RootsError};
-pub use verify::{Finding, Report, Rerun, verify};
+pub use verify::{Finding, Reader, Report, Rerun, Verdict, verify};

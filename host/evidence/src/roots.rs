@@ -8,13 +8,14 @@
 //!   "logs": ["<origin>+<key id>+<key>: a verifier key as C2SP's signed-note has it"],
 //!   "keys": { "<key_id>": "<profile>:<public key>" },
 //!   "bundles": ["<bundle_hash>"],
+//!   "facts": { "<name of a policy's fact>": ["<a value that it may have had>"] },
 //!   "approvers": { "format": "svc/approvers/v1", … },
 //!   "signed_approvals": "required"
 //! }
 //! ```
 //!
-//! `keys`, `bundles`, `approvers` and `signed_approvals` may be left out: then a document's own word for a public key is believed as far as the nodes' and the
-//! log's signatures vouch for it, any bundle that the authority named, and the gateway's word for who approved.
+//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` may be left out: then a document's own word for a public key is believed as far as the nodes'
+//! and the log's signatures vouch for it, and any bundle that the authority named. Facts and approvers are then not checked.
 
 use gateway_domain::approval::{Approvers, ApproversFile, RegistryError};
 use gateway_domain::dsse::{EnvelopeError, KeySet};
@@ -47,6 +48,9 @@ pub struct RootsFile {
     /// The policy bundles that may decide; any when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub bundles: Vec<Hex32>,
+    /// The policy facts that the reader knows: by name, each value that the fact may have had.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub facts: BTreeMap<String, Vec<String>>,
     /// The registry of the approvers, who sign their approvals.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approvers: Option<ApproversFile>,
@@ -73,6 +77,7 @@ pub struct Roots {
     pub(crate) logs: Vec<VerifierKey>,
     pub(crate) keys: BTreeMap<KeyId, String>,
     pub(crate) bundles: Vec<Hex32>,
+    pub(crate) facts: BTreeMap<String, Vec<String>>,
     pub(crate) approvers: Option<Approvers>,
     pub(crate) requires_signatures: bool,
 }
@@ -130,6 +135,7 @@ impl Roots {
             logs: file.logs.iter().map(|key| key.parse()).collect::<Result<_, _>>()?,
             keys: file.keys,
             bundles: file.bundles,
+            facts: file.facts,
             approvers: file.approvers.map(Approvers::new).transpose()?,
             requires_signatures,
         })

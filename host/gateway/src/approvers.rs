@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-mod command;
+pub(crate) mod command;
 
 pub(crate) use command::main;
 

@@ -9,7 +9,7 @@ use crate::row_hash;
 use crate::vault::{self, Held};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
-use gateway_domain::intent::KeyUse;
+use gateway_domain::intent::{KeyUse, OperationType};
 use gateway_domain::operation::EffectId;
 use gateway_domain::receipt::Chain;
 use serde::{Deserialize, Serialize};
@@ -132,6 +132,12 @@ impl View {
 }
 
 impl Row {
+    /// Whether the operation was admitted to be signed.
+    pub(crate) fn signs(&self) -> bool {
+        let decision = self.statement.as_ref().map(|statement| &statement.decision);
+        decision.is_some_and(|decision| decision.operation_type == OperationType::Sign)
+    }
+
     fn read(found: &SqliteRow) -> Result<Option<Self>, Stop> {
         let Some(admission_hash) = found.try_get::<Option<&str>, _>("admission_hash")? else {
             return Ok(None);

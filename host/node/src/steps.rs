@@ -58,10 +58,11 @@ impl Node {
         Ok(receipt)
     }
 
-    /// Forgets what the operation staged, for good: an operation never heard of is refused from now on.
+    /// Discards the operation and what it staged, for good: the node refuses to sign it from now on, also if it never heard of
+    /// it before. A discard and the record of a released share are transactions of one writer, and each excludes the other.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] once its generation is in force,
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] once its generation is in force, or a share of its signature left,
     /// [`Code::AdmissionConflict`] or [`Code::EffectConflict`]; [`NodeError::Unavailable`].
     pub async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
         let receipt = self.step(call, Body::Discard, content(call)?).await?;
@@ -315,6 +316,10 @@ impl Step {
                 return Err(gate::other_decision().into());
             }
             Some(row) => match row.stage {
+                // Its share may be part of a signature already.
+                Stage::Executed if row.signs() => {
+                    return Err(out_of_order("a share of the signature left this node").into());
+                }
                 Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Discarded => {
                     vault::forget(conn, self.chain.operation_id).await?;
                 }

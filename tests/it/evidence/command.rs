@@ -43,23 +43,47 @@ fn a_reader_without_the_gateway_checks_everything() {
 
     let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard");
     let (code, out, err) = verify(reader.path(), &["--bundle", bundle]);
-    assert_eq!(code, 0, "{out}{err}");
-    let unsigned = "--    approvals signed: the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver";
-    assert!(
-        out.lines().all(|line| line.starts_with("ok  ")
-            || line == unsigned
-            || line == "everything that was checked holds"),
-        "{out}"
-    );
+    assert_eq!(code, 3, "{out}{err}");
+    let not_checked = [
+        "--    policy facts: not checked: `deployment.permitted_recipients`, `deployment.required_approvals`, \
+         `deployment.separation_of_duties` rest on the gateway's word: the roots do not have them",
+        "--    approvals signed: not checked: the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver",
+        "what was checked holds; what begins with -- was not checked",
+    ];
+    let others: Vec<_> = out.lines().filter(|line| !line.starts_with("ok  ")).collect();
+    assert_eq!(others, not_checked);
     assert!(out.contains("policy run again: 4 gave the same answer with the same fuel"), "{out}");
 
     let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
     let (code, out, _) = verify(reader.path(), &["--bundle", strict]);
-    assert!(code == 0 && out.contains("--    policy not run again: event 1: bundle"), "{out}");
+    assert!(code == 3 && out.contains("--    policy not run again: not checked: event 1: bundle"), "{out}");
+    let (code, out, _) = verify(reader.path(), &["--bundle", strict, "--bundle", bundle]);
+    assert!(
+        code == 3 && out.contains("policy run again: 4 gave the same answer with the same fuel"),
+        "{out}"
+    );
 
     let (code, out, _) = verify(reader.path(), &["--json"]);
     let report: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &report["checks"][0]["name"]), (0, &json!("form")));
+    let said = (code, &report["verdict"], &report["checks"][0]["name"]);
+    assert_eq!(said, (3, &json!("not_checked"), &json!("form")));
+
+    let id = evidence["operation_id"].as_str().unwrap();
+    let (code, out, _) = verify(reader.path(), &["--operation", id]);
+    assert!(code == 3 && out.contains(&format!("ok    operation: `{id}`")), "{out}");
+    let (code, out, _) = verify(reader.path(), &["--operation", &"11".repeat(32)]);
+    assert!(code == 1 && out.contains("FAIL  operation: /operation_id: the operation asked for is"), "{out}");
+
+    // Whoever knows what else there is to know is told that everything holds.
+    let mut known: Value = serde_json::from_str(&roots).unwrap();
+    known["facts"] = json!({
+        "deployment.permitted_recipients": ["*"],
+        "deployment.required_approvals": ["2"],
+        "deployment.separation_of_duties": ["false"],
+    });
+    std::fs::write(reader.path().join("roots.json"), known.to_string()).unwrap();
+    let (code, out, _) = verify(reader.path(), &[]);
+    assert!(code == 3 && out.contains("ok    policy facts: "), "{out}");
 
     let mut tampered = evidence.clone();
     tampered["intent"]["amount_minor"] = json!(1);

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 type Alter = fn(&mut Value);
 
 /// An operation, and who writes its evidence anew.
-struct Forgery {
-    forger: Forger,
-    evidence: Value,
+pub(super) struct Forgery {
+    pub(super) forger: Forger,
+    pub(super) evidence: Value,
     roots: RootsFile,
 }
 
@@ -32,7 +32,7 @@ impl Forgery {
     }
 
     /// A payment, with this in its body.
-    async fn of_payment(pointer: &str, value: Value) -> Self {
+    pub(super) async fn of_payment(pointer: &str, value: Value) -> Self {
         let world = World::start().await;
         let operation = published(&world, &with(payment("forged"), pointer, value)).await;
         Self::of(&world, &path(&operation, "/evidence")).await
@@ -60,7 +60,7 @@ impl Forgery {
         [Self::of_creation().await, Self::of_change("/refresh", custody::refresh("2")).await]
     }
 
-    fn verified(&self, document: &Value) -> Report {
+    pub(super) fn verified(&self, document: &Value) -> Report {
         verify(document, &Roots::new(self.roots.clone()).unwrap())
     }
 
@@ -71,20 +71,20 @@ impl Forgery {
 
     /// This is found, and nothing else.
     #[track_caller]
-    fn assert_finds_only(&self, document: &Value, finding: &str) {
+    pub(super) fn assert_finds_only(&self, document: &Value, finding: &str) {
         let found = self.found(document);
         assert!(found.len() == 1 && found[0].starts_with(finding), "{finding}: {found:#?}");
     }
 
     /// This is found; what else follows from it may be too.
     #[track_caller]
-    fn assert_finds(&self, document: &Value, finding: &str) {
+    pub(super) fn assert_finds(&self, document: &Value, finding: &str) {
         let found = self.found(document);
         assert!(found.iter().any(|found| found.starts_with(finding)), "{finding}: {found:#?}");
     }
 
     /// In the first event of this kind.
-    fn at(&self, kind: &str, rest: &str) -> String {
+    pub(super) fn at(&self, kind: &str, rest: &str) -> String {
         format!("/events/{}/event/change{rest}", self.forger.place(kind))
     }
 }

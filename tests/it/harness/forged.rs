@@ -13,7 +13,7 @@ use gateway_domain::operation::{Event, replay};
 use gateway_domain::redaction::{Salt, redact};
 use gateway_engine::ports::{LogHead, SignCheckpoint};
 use gateway_engine::{Target, Visibility};
-use gateway_evidence::{KEY_STATE, Kind, Page, Source, StatedKey};
+use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use gateway_seal::key_file;
 use serde_json::{Value, json};
 
@@ -99,13 +99,21 @@ impl Forger {
         let events: Vec<Event> = serde_json::from_value(json!(events)).unwrap();
         let chained = chained(&events);
         let root = leaf_hash(chained.last().unwrap().hash);
-        let note = self.log.sign_statement(KEY_STATE, key).await.unwrap().to_string();
+        let operation = replay(&events).unwrap();
+        let statement = KeyStatement {
+            operation_id: operation.id,
+            record_root: chained.last().unwrap().hash,
+            log_size: 1,
+            stated_at_ms: operation.updated_at_ms,
+            key,
+        };
+        let note = self.log.sign_statement(KEY_STATE, &json!(statement)).await.unwrap().to_string();
         let source = Source {
-            operation: &replay(&events).unwrap(),
+            operation: &operation,
             events: &chained,
             ledger_root: root,
             log: &self.log_of(root).await,
-            key: Some(StatedKey { key, note: &note }),
+            key: Some(StatedKey { key, note: &note, at_ms: operation.updated_at_ms }),
         };
         let page = Page { after_seq: None, bytes_max: usize::MAX };
         gateway_evidence::write(Kind::Evidence, &source, page).unwrap()

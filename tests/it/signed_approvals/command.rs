@@ -140,8 +140,12 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
     let (trust, document) = (trust.display().to_string(), document.display().to_string());
     let (code, out, err) = tool(people.path(), &[], &["evidence", "verify", &document, "--trust", &trust]);
     assert!(
-        code == 0 && out.contains("ok    approvals signed: 2 of 2 by the approvers themselves"),
+        code == 3 && out.contains("ok    approvals signed: 2 of 2 by the approvers themselves"),
         "{out}{err}"
+    );
+    assert!(
+        out.contains("--    signature: not checked: it was made, and stays closed until it is published"),
+        "{out}"
     );
 }
 

@@ -4,19 +4,20 @@ mod times;
 
 use super::published;
 use crate::harness::approvers::Signers;
+use crate::harness::process::tool;
 use crate::harness::samples::{path, payment};
 use crate::harness::world::World;
 use gateway_domain::approval::testing::{key, key_entry};
 use gateway_evidence::roots::{RootsFile, SignedApprovals};
 use gateway_evidence::verify::Status;
-use gateway_evidence::{Report, Roots};
+use gateway_evidence::{Finding, Reader, Report, Roots, Verdict};
 use serde_json::{Value, json};
 
 const CHECK: &str = "approvals signed";
 
 fn verified(document: &Value, roots: RootsFile) -> Report {
     let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
-    gateway_evidence::verify(vec![document], &Roots::new(roots).unwrap(), None)
+    gateway_evidence::verify(vec![document], &Reader::new(&Roots::new(roots).unwrap()))
 }
 
 fn statuses(report: &Report) -> Vec<&Status> {
@@ -27,7 +28,7 @@ fn statuses(report: &Report) -> Vec<&Status> {
 fn assert_open(report: &Report, part: &str) {
     let said = statuses(report);
     assert!(
-        said.iter().any(|status| matches!(status, Status::Open(why) if why.contains(part))),
+        said.iter().any(|status| matches!(status, Status::NotChecked(why) if why.contains(part))),
         "{part}: {said:?}"
     );
 }
@@ -50,12 +51,12 @@ async fn a_reader_verifies_who_approved() {
     let (_world, evidence, roots) = signed().await;
     assert_eq!(roots.signed_approvals, Some(SignedApprovals::Required));
     let report = verified(&evidence, roots.clone());
-    assert!(report.holds(), "{:#?}", report.findings().collect::<Vec<_>>());
+    assert_eq!(report.findings().collect::<Vec<_>>(), Vec::<&Finding>::new());
     assert_eq!(statuses(&report), [&Status::Holds("2 of 2 by the approvers themselves".into())]);
     // A reader that was given no registry is told so.
     let without = RootsFile { approvers: None, signed_approvals: None, ..roots };
     let report = verified(&evidence, without);
-    assert!(report.holds());
+    assert_eq!(report.verdict(), Verdict::NotChecked);
     assert_open(&report, "the roots name no approvers");
 }
 
@@ -90,7 +91,7 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
     let roots = world.roots().await;
     assert_eq!((&roots.approvers, roots.signed_approvals), (&None, None));
     let report = verified(&evidence, roots.clone());
-    assert!(report.holds());
+    assert_eq!(report.verdict(), Verdict::NotChecked);
     assert_open(
         &report,
         "the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver",
@@ -114,8 +115,10 @@ async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let roots = world.roots().await;
     let report = verified(&evidence, roots.clone());
-    assert!(report.holds());
-    assert_open(&report, "nobody approved");
+    assert_eq!(report.verdict(), Verdict::NotChecked);
+    assert_eq!(statuses(&report), Vec::<&Status>::new(), "there is no approval to check");
+    let admission = report.checks.iter().find(|check| check.name == "admission").unwrap();
+    assert_eq!(admission.status, Status::Holds("signed over 0 of 0 approvals".into()));
     let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
     let asks =
         RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
@@ -134,11 +137,40 @@ async fn what_is_signed_in_part_is_told_apart() {
     world.post(&approve, &signers.body(&operation, "bob")).await.ok();
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let report = verified(&evidence, world.roots().await);
-    assert!(report.holds());
+    assert_eq!(report.verdict(), Verdict::NotChecked);
     assert!(statuses(&report).contains(&&Status::Holds("1 of 2 by the approvers themselves".into())));
     assert_open(&report, "the approval of `alice` rests on");
     // The audit log says that there is a signature, and not by which key.
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok().to_string();
     assert!(audit.contains("\"signature\":{\"commitment\""), "{audit}");
     assert!(!audit.contains("client_data_json") && !audit.contains("credential_id"), "{audit}");
+}
+
+#[tokio::test]
+async fn signed_approvals_known_facts_and_bundle_verify_with_exit_code_0() {
+    let (_world, evidence, roots) = signed().await;
+    let facts = json!({
+        "deployment.permitted_recipients": ["*"],
+        "deployment.required_approvals": ["2"],
+        "deployment.separation_of_duties": ["false"],
+    });
+    let roots = RootsFile { facts: serde_json::from_value(facts).unwrap(), ..roots };
+    let report = verified(&evidence, roots.clone());
+    assert!(report.checks.iter().all(|check| matches!(check.status, Status::Holds(_))), "{report:#?}");
+    assert_eq!(report.verdict(), Verdict::Holds);
+
+    let reader = tempfile::tempdir().unwrap();
+    let write = |name: &str, value: &Value| {
+        let path = reader.path().join(name);
+        std::fs::write(&path, value.to_string()).unwrap();
+        path.display().to_string()
+    };
+    let id = evidence["operation_id"].as_str().unwrap();
+    let (file, roots) = (write("evidence.json", &evidence), write("roots.json", &json!(roots)));
+    let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard");
+    let asked = ["evidence", "verify", &file, "--trust", &roots, "--bundle", bundle, "--operation", id];
+    let (code, out, _) = tool(&reader.path().join("nothing"), &[], &asked);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.lines().rev().skip(1).all(|line| line.starts_with("ok  ")), "{out}");
+    assert!(out.ends_with("every check that applies was made and holds\n"), "{out}");
 }

@@ -7,10 +7,12 @@ use crate::state::App;
 use crate::wire::evidence::{key_evidence, log_section};
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::Operation;
+use gateway_domain::time::EpochMs;
 use gateway_engine::{EngineError, Target};
-use gateway_evidence::{KEY_STATE, Kind, Page, Source, StatedKey};
+use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
 /// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
@@ -95,8 +97,10 @@ async fn export(
     let page = Page { after_seq, bytes_max: app.options().audit_bytes_max };
     let (record, events) = app.engine().history(&target).await?;
     let log = app.engine().inclusion_evidence(target.id, record.operation.revision).await?;
+    let log_size = log.as_ref().map_or(0, |log| log.tlog_proof.checkpoint.unverified().size());
+    let record_root = events.last().map_or(Hex32::ZERO, |last| last.hash);
     let key = match kind {
-        Kind::Evidence => Some(stated_key(app, &record.operation).await?),
+        Kind::Evidence => Some(stated_key(app, &record.operation, record_root, log_size).await?),
         Kind::Audit => None,
     };
     let source = Source {
@@ -104,15 +108,24 @@ async fn export(
         events: &events,
         ledger_root: record.ledger_root,
         log: &json!(log.map(log_section)),
-        key: key.as_ref().map(|(key, note)| StatedKey { key, note }),
+        key: key.as_ref().map(|(key, note, at_ms)| StatedKey { key, note, at_ms: *at_ms }),
     };
     Ok(Json(gateway_evidence::write(kind, &source, page).map_err(EngineError::from)?))
 }
 
-/// The key as it is now, and the log operator's statement that it is so.
-async fn stated_key(app: &App, operation: &Operation) -> Result<(Value, String), ApiError> {
+/// The key as it is now, the signed statement about it for this document, and the time of the statement.
+async fn stated_key(
+    app: &App,
+    operation: &Operation,
+    record_root: Hex32,
+    log_size: u64,
+) -> Result<(Value, String, EpochMs), ApiError> {
     let key = app.engine().key_of(operation).await?;
     let key = json!(key.as_ref().map(key_evidence));
-    let note = app.engine().state(KEY_STATE, &key).await?;
-    Ok((key, note.to_string()))
+    // The clock may have been put back since the operation's last event.
+    let stated_at_ms = app.engine().now().max(operation.updated_at_ms);
+    let statement =
+        KeyStatement { operation_id: operation.id, record_root, log_size, stated_at_ms, key: &key };
+    let note = app.engine().state(KEY_STATE, &json!(statement)).await?.to_string();
+    Ok((key, note, stated_at_ms))
 }

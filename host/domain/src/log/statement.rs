@@ -12,6 +12,7 @@ use super::note::{NoteError, SignedNote, VerifierKey};
 use crate::canonical::{self, CanonicalError};
 use crate::ed25519::SIGNATURE_BYTES;
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
@@ -47,6 +48,12 @@ impl SignedStatement {
         let text = text(key, about, value)?;
         let signature = sign(text.as_bytes());
         Ok(Self(SignedNote::signed(text, key, signature)))
+    }
+
+    /// The stated value without any check of signatures, with integers as strings. None when it is not JSON.
+    #[must_use]
+    pub fn unverified(&self) -> Option<Value> {
+        self.0.text().lines().nth(1).and_then(|json| serde_json::from_str(json).ok())
     }
 
     /// Checks that one of these keys signed exactly this, and none of them wrongly.

@@ -1,6 +1,6 @@
 //! Approvals: the policy says who counts, the quorum says when it is enough.
 
-use super::{Change, Failure, Operation, Phase, Refusal};
+use super::{Change, Failure, Operation, Phase, Refusal, State};
 use crate::approval::Approval;
 use crate::intent::Intent;
 use crate::policy;
@@ -21,7 +21,7 @@ pub(super) fn decide(
     approval: &Approval,
     policy: Option<&policy::Outcome>,
 ) -> Result<Vec<Change>, Refusal> {
-    if let Some(failure) = &operation.failure {
+    if let (Some(failure), State::Failed) = (&operation.failure, operation.state()) {
         return Err(Refusal::Failed(failure.clone()));
     }
     if !approval_is_open(operation, &approval.subject_id) {

@@ -3,7 +3,7 @@
 //! The gateway needs no such rule: what it writes comes out of `decide`. A history that somebody else shows does not.
 
 use super::{Change, Operation, Phase};
-use crate::intent::Intent;
+use crate::intent::{Intent, OperationType};
 
 /// Whether this can be the next change of the operation. The crash simulation holds every event of its lives to it.
 #[must_use]
@@ -24,9 +24,18 @@ pub const fn may_happen(operation: &Operation, change: &Change) -> bool {
         Change::ExecutionRequested { .. } => matches!(phase, Phase::Admitted),
         Change::ReceiptMaterialized { .. } => matches!(phase, Phase::Materializing),
         Change::CeremonyStarted { .. } => matches!(phase, Phase::ReceiptMaterialized),
-        Change::AttemptLost { .. } | Change::EpochDecided { .. } | Change::Aborted { .. } => {
-            matches!(phase, Phase::Preparing { .. })
-        }
+        Change::AttemptLost { .. } | Change::EpochDecided { .. } => matches!(phase, Phase::Preparing { .. }),
+        Change::Aborted { .. } => match operation.intent.operation_type() {
+            OperationType::Sign => matches!(
+                phase,
+                Phase::Applying | Phase::Admitted | Phase::Materializing | Phase::Preparing { .. }
+            ),
+            OperationType::KeyCreate
+            | OperationType::Refresh
+            | OperationType::Reshare
+            | OperationType::Rotate
+            | OperationType::Recover => matches!(phase, Phase::Preparing { .. }),
+        },
         Change::EpochAcked { .. } => matches!(phase, Phase::Committing { .. }),
         Change::Executed { signature: Some(_), .. } => matches!(phase, Phase::Preparing { .. }),
         Change::Executed { signature: None, .. } => matches!(phase, Phase::Committing { .. }),
@@ -40,7 +49,7 @@ pub const fn may_happen(operation: &Operation, change: &Change) -> bool {
                 | Phase::Applying
                 | Phase::Admitted
                 | Phase::Materializing
-                // A signature leaves nothing with the nodes that would have to be discarded first.
+                // Earlier releases ended a signing operation here without discard receipts.
                 | Phase::Preparing { .. }
                 | Phase::Discarding
         ),

@@ -177,7 +177,7 @@ pub enum Change {
         /// The contract's `publication_receipt`.
         publication_receipt: String,
     },
-    /// It cannot go on; what nodes may have staged must go first.
+    /// It cannot go on. The nodes must first discard what they hold of it: staged shares, or the admission to sign.
     Aborted {
         /// Why.
         failure: Failure,
@@ -189,7 +189,7 @@ pub enum Change {
         /// The evaluation behind it, when the policy refused.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         policy: Option<policy::Outcome>,
-        /// The word of the nodes that forgot what they had staged, where any had.
+        /// The discard receipts, where nodes held staged shares or an admission to sign.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         receipts: Vec<NodeReceipt>,
     },

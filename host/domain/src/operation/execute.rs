@@ -1,6 +1,7 @@
 //! Execution: asked for once, then driven.
 
-use super::{Change, Failure, Operation, Phase, Refusal};
+use super::settle::give_up;
+use super::{Change, Failure, Operation, Phase, Refusal, State};
 use crate::admission::AdmissionDecision;
 use crate::intent::OperationType;
 use crate::key::CustodyKey;
@@ -24,6 +25,8 @@ pub(super) fn decide(
         | Phase::Executed
         | Phase::Publishing
         | Phase::Published => Ok(Vec::new()),
+        // Still `executing`: the drive loop asks the nodes again.
+        Phase::Discarding if operation.state() != State::Failed => Ok(Vec::new()),
         Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
     }
 }
@@ -41,7 +44,7 @@ fn start(
             detail: "the admission decision expired before execution".to_owned(),
             culprits: Vec::new(),
         };
-        return Ok(vec![Change::Failed { failure, policy: None, receipts: Vec::new() }]);
+        return Ok(vec![give_up(operation, failure, None)]);
     }
     if let Some(key) = key {
         check_key(operation, key)?;

@@ -41,7 +41,7 @@ pub enum Phase {
     Publishing,
     /// Final.
     Published,
-    /// Owes the discarding of whatever nodes staged.
+    /// Owes the discard receipts of the nodes.
     Discarding,
     /// Final.
     Failed,
@@ -63,10 +63,10 @@ pub enum State {
 }
 
 impl State {
-    /// The state after a stored change of this `type`; none for those that leave it as it is. For readers of exports
-    /// that open too little to make the operation again.
+    /// The state after a stored change of this `type`; none for changes that leave it as it is. `signs` tells signing operations
+    /// from those that make shares. For readers of exports that open too little to fold the events.
     #[must_use]
-    pub fn after(change_type: &str) -> Option<Self> {
+    pub fn after(change_type: &str, signs: bool) -> Option<Self> {
         match change_type {
             "submitted" => Some(Self::Submitted),
             "approval_requested" => Some(Self::PendingApproval),
@@ -75,6 +75,7 @@ impl State {
             "ceremony_started" => Some(Self::Executing),
             "executed" => Some(Self::Executed),
             "published" => Some(Self::Published),
+            "aborted" if signs => Some(Self::Executing),
             "aborted" | "failed" => Some(Self::Failed),
             _ => None,
         }

@@ -43,6 +43,14 @@ impl Plan {
         self.receivers.is_subset(confirmed)
     }
 
+    /// Whether the operation has failed when these nodes have discarded it: all that may have staged a share, or, for a
+    /// signature, so many that fewer than the threshold are left.
+    #[must_use]
+    pub fn is_discarded(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
+        let n_left = self.holders.difference(confirmed).count();
+        self.is_received(confirmed) && (self.stages_epoch() || n_left < self.n_holders_required)
+    }
+
     /// Whether the ceremony makes new shares, so that they are staged, decided and promoted.
     #[must_use]
     pub fn stages_epoch(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Publication: the gate opens for the result the caller means.
 
 use super::execute::failure;
-use super::{Change, Operation, Phase, Refusal};
+use super::{Change, Operation, Phase, Refusal, State};
 use crate::intent::OperationType;
 
 /// The scope of a signing operation's publication.
@@ -36,6 +36,9 @@ pub(super) fn decide(
         Phase::Publishing | Phase::Published => {
             check_result(operation, expected_result_ref)?;
             Ok(Vec::new())
+        }
+        Phase::Discarding if operation.state() != State::Failed => {
+            Err(Refusal::NotExecuted { missing: format!("its state is `{}`", operation.state().as_str()) })
         }
         Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
     }

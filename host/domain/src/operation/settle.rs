@@ -5,6 +5,7 @@ use super::publish::SIGNATURE_SCOPE;
 use super::{Change, Operation, Phase, Step, next};
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
+use crate::policy;
 use crate::receipt::{NodeReceipt, participants};
 use crate::roster::ParticipantIndex;
 use std::collections::BTreeSet;
@@ -49,10 +50,8 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
         Outcome::Signed { .. } | Outcome::Staged { .. } => Vec::new(),
         Outcome::AttemptLost(reason) => attempt_lost(operation, reason),
         Outcome::Rejected { failure, policy } => match &operation.phase {
-            Phase::Preparing { .. } => abort(operation, failure),
-            Phase::Deciding | Phase::Applying | Phase::Materializing => {
-                let (failure, policy) = (failure.clone(), policy.clone());
-                vec![Change::Failed { failure, policy, receipts: Vec::new() }]
+            Phase::Deciding | Phase::Applying | Phase::Materializing | Phase::Preparing { .. } => {
+                vec![give_up(operation, failure.clone(), policy.clone())]
             }
             // Past the point of no return there is only forward: the effect stays owed.
             Phase::Committing { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
@@ -84,7 +83,7 @@ fn acked(operation: &Operation, action: &Action, receipts: &[NodeReceipt], root:
             vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
         }
         Action::Discard(_)
-            if operation.plan().is_some_and(|plan| plan.is_received(&participants(receipts))) =>
+            if operation.plan().is_some_and(|plan| plan.is_discarded(&participants(receipts))) =>
         {
             let failure = super::execute::failure(operation);
             vec![Change::Failed { failure, policy: None, receipts: receipts.to_vec() }]
@@ -145,15 +144,20 @@ fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
         return vec![Change::AttemptLost { attempt, reason: reason.to_owned() }];
     }
     let detail = format!("the ceremony was lost {ATTEMPTS_MAX} times, the last time because {reason}");
-    abort(operation, &Failure { code: "attempts_exhausted".to_owned(), detail, culprits: Vec::new() })
+    let failure = Failure { code: "attempts_exhausted".to_owned(), detail, culprits: Vec::new() };
+    vec![give_up(operation, failure, None)]
 }
 
-/// Before the point of no return: what may be staged must go first.
-fn abort(operation: &Operation, failure: &Failure) -> Vec<Change> {
-    if operation.plan().is_some_and(|plan| plan.stages_epoch()) {
-        vec![Change::Aborted { failure: failure.clone() }]
+/// Ends an operation before the point of no return. Nodes that may hold staged shares, or an admission to sign, must discard
+/// them first.
+pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<policy::Outcome>) -> Change {
+    let is_held = operation
+        .plan()
+        .is_some_and(|plan| !plan.stages_epoch() || matches!(operation.phase, Phase::Preparing { .. }));
+    if is_held {
+        Change::Aborted { failure }
     } else {
-        vec![Change::Failed { failure: failure.clone(), policy: None, receipts: Vec::new() }]
+        Change::Failed { failure, policy, receipts: Vec::new() }
     }
 }
 

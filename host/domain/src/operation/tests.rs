@@ -22,6 +22,8 @@ fn simulate(kind: Kind) {
     assert!(totals.n_crashes > 2 * SEEDS.end, "the simulation must really crash: {totals:?}");
     assert!(totals.n_published > SEEDS.end / 4, "most lives end well: {totals:?}");
     assert!(totals.n_failed > 0, "some lives end badly: {totals:?}");
+    let signs = matches!(kind, Kind::Payment | Kind::AssetAction);
+    assert_eq!(totals.n_undecided > 0, signs, "only signing operations can stay in Discarding: {totals:?}");
 }
 
 #[test]
@@ -153,4 +155,56 @@ fn only_a_creation_goes_on_without_approvals() {
         let waived = Change::ApprovalsWaived { policy: verdict(&[], 0) };
         assert_eq!(may_happen(&operation, &waived), is_creation);
     }
+}
+
+#[test]
+fn event_times_do_not_go_back_when_the_clock_does() {
+    use super::{Ask, Command, Step, decide, next};
+    use crate::ids::Hex32;
+    use crate::time::EpochMs;
+    let mut machine = life::begun(Kind::Payment);
+    let then = machine.operation.updated_at_ms;
+    let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+    let outcome = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let result_root = outcome.result_root().unwrap();
+    for ask in [
+        Ask::Settle { effect: effect.id, outcome, result_root },
+        Ask::NoteReplay { body_digest: Hex32::new([99; 32]) },
+    ] {
+        let events = decide(&machine.operation, &Command { at: EpochMs(then.0 - 1), ask }).unwrap();
+        assert!(!events.is_empty() && events.iter().all(|event| event.at_ms == then), "{events:?}");
+    }
+}
+
+#[test]
+fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
+    use super::{Ask, Command, NextAction, Outcome, Phase, Refusal, State, Step, decide, next};
+    let mut machine = life::begun(Kind::Payment);
+    let failure = super::Failure { code: "refused".into(), detail: String::new(), culprits: vec![] };
+    let settle = |machine: &mut machine::Machine, outcome: Outcome| {
+        let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+        let result_root = outcome.result_root().unwrap();
+        machine.ask(Ask::Settle { effect: effect.id, outcome, result_root }).unwrap()
+    };
+    assert_eq!(settle(&mut machine, Outcome::Rejected { failure, policy: None }), 1);
+    let operation = machine.operation.clone();
+    assert_eq!((&operation.phase, operation.state()), (&Phase::Discarding, State::Executing));
+    assert_eq!(operation.next_actions(), [NextAction::Execute]);
+    let asked = |ask| decide(&operation, &Command { at: machine.now, ask });
+    assert_eq!(asked(Ask::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
+    let publish = Ask::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 };
+    assert!(matches!(asked(publish), Err(Refusal::NotExecuted { .. })));
+    let Step::Perform(effect) = next(&machine.operation) else { panic!() };
+    let all = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let Outcome::Acked(all) = all else { panic!("{all:?}") };
+    assert_eq!(settle(&mut machine, Outcome::Acked(all[..1].to_vec())), 0, "two of three may sign yet");
+    assert_eq!(settle(&mut machine, Outcome::Acked(all[1..].to_vec())), 1);
+    assert_eq!((&machine.operation.phase, machine.operation.state()), (&Phase::Failed, State::Failed));
+    assert!(matches!(
+        decide(
+            &machine.operation,
+            &Command { at: machine.now, ask: Ask::Execute { requested_at_ms: None, key: None } }
+        ),
+        Err(Refusal::Failed(_))
+    ));
 }

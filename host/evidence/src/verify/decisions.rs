@@ -1,25 +1,51 @@
 //! The policy: each evaluation was of this question and gave this answer, and a bundle at hand gives it again.
 
-use super::Rerun;
 use super::report::{Findings, Report};
 use super::story::Story;
+use super::{Reader, Rerun};
 use crate::roots::Roots;
 use gateway_domain::operation::{Evaluation, evaluations};
+use std::collections::BTreeSet;
 
-pub(crate) fn check(story: &Story, roots: &Roots, rerun: Option<&dyn Rerun>, report: &mut Report) {
+pub(crate) fn check(story: &Story, reader: &Reader<'_>, report: &mut Report) {
     let found = evaluations(&story.events);
     let mut findings = Findings::default();
     for evaluation in &found {
-        one(evaluation, roots, &mut findings);
+        one(evaluation, reader.roots, &mut findings);
     }
-    report.add(
-        "policy decisions",
-        findings,
-        format!("{} have the digests of their questions and answers", found.len()),
-    );
-    match rerun {
-        None => report.open("policy run again", "no bundle was given"),
-        Some(rerun) => again(&found, rerun, report),
+    let more = if reader.rerun.is_some() { "" } else { "; without `--bundle` no policy was run again" };
+    let seen = format!("{} have the digests of their questions and answers{more}", found.len());
+    report.add("policy decisions", findings, seen);
+    facts(&found, reader.roots, report);
+    if let Some(rerun) = reader.rerun {
+        again(&found, rerun, report);
+    }
+}
+
+/// Compares the facts that the policy read with those in the roots. Facts that the roots do not name are not checked.
+fn facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
+    const NAME: &str = "policy facts";
+    let (mut findings, mut n_known, mut unknown) = (Findings::default(), 0_usize, BTreeSet::new());
+    for evaluation in found {
+        for (index, fact) in evaluation.outcome.facts.iter().enumerate() {
+            match (roots.facts.get(&fact.name), &fact.value) {
+                (Some(known), Some(value)) if known.contains(value) => n_known = n_known.saturating_add(1),
+                (Some(_), _) => {
+                    findings.add(
+                        format!("{}/facts/{index}", at(evaluation)),
+                        format!("the roots have no `{fact}`"),
+                    );
+                }
+                (None, _) => _ = unknown.insert(fact.name.as_str()),
+            }
+        }
+    }
+    if n_known > 0 || !findings.is_empty() {
+        report.add(NAME, findings, format!("{n_known} are what the roots know"));
+    }
+    if !unknown.is_empty() {
+        let names = unknown.into_iter().collect::<Vec<_>>().join("`, `");
+        report.not_checked(NAME, format!("`{names}` rest on the gateway's word: the roots do not have them"));
     }
 }
 
@@ -63,8 +89,10 @@ fn again(found: &[Evaluation], rerun: &dyn Rerun, report: &mut Report) {
         }
     }
     let n_run = found.len().saturating_sub(not_run.len());
-    report.add("policy run again", findings, format!("{n_run} gave the same answer with the same fuel"));
+    if n_run > 0 {
+        report.add("policy run again", findings, format!("{n_run} gave the same answer with the same fuel"));
+    }
     if !not_run.is_empty() {
-        report.open("policy not run again", not_run.join("; "));
+        report.not_checked("policy not run again", not_run.join("; "));
     }
 }

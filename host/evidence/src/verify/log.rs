@@ -1,13 +1,12 @@
 //! The log of all events: the document's last event is in it, its head is signed, and the root that the operation names is
 //! that of the same log right after this event.
 
-use super::Read;
+use super::pages::{Read, hash};
 use super::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::{TlogProof, leaf_hash, verify_consistency};
 use serde::Deserialize;
-use serde_json::Value;
 
 const NAME: &str = "log";
 
@@ -20,29 +19,39 @@ struct LogSection {
     consistency: Vec<Hex32>,
 }
 
-pub(crate) fn check(read: &Read, roots: &Roots, report: &mut Report) {
-    let section = read.members.get("log").cloned().unwrap_or_default();
-    match serde_json::from_value(section) {
-        Err(error) => report.add(NAME, Findings::of("/log", format!("is not a log proof: {error}")), ""),
-        Ok(section) => {
-            let mut findings = Findings::default();
-            let seen = included(read, &section, roots, &mut findings);
-            report.add(NAME, findings, seen);
-        }
+/// Checks the proof of each page. The size of the signed log of each, none where the proof does not hold.
+pub(crate) fn check(read: &Read, roots: &Roots, report: &mut Report) -> Vec<Option<u64>> {
+    let (mut findings, mut sizes, mut seen) = (Findings::default(), Vec::new(), String::new());
+    for page in &read.pages {
+        let section = page.get("log").cloned().unwrap_or_default();
+        let head = match serde_json::from_value(section) {
+            Ok(section) => included(read, &section, roots, &mut findings),
+            Err(error) => {
+                findings.add("/log", format!("is not a log proof: {error}"));
+                None
+            }
+        };
+        sizes.push(head.as_ref().map(|(size, _)| *size));
+        seen = head.map(|(_, seen)| seen).unwrap_or_default();
     }
+    report.add(NAME, findings, seen);
+    sizes
 }
 
-fn included(read: &Read, section: &LogSection, roots: &Roots, findings: &mut Findings) -> String {
-    let root = |name: &str| {
-        read.members.get(name).and_then(Value::as_str).and_then(|text| text.parse::<Hex32>().ok())
-    };
-    let (record_root, ledger_root) =
-        (root("record_root").unwrap_or(Hex32::ZERO), root("ledger_root").unwrap_or(Hex32::ZERO));
+/// The size of the log, and what was seen.
+fn included(
+    read: &Read,
+    section: &LogSection,
+    roots: &Roots,
+    findings: &mut Findings,
+) -> Option<(u64, String)> {
+    let root = |name: &str| hash(&read.members, name).unwrap_or(Hex32::ZERO);
+    let (record_root, ledger_root) = (root("record_root"), root("ledger_root"));
     let proof: TlogProof = match section.proof.parse() {
         Ok(proof) => proof,
         Err(error) => {
             findings.add("/log/proof", format!("{error}"));
-            return String::new();
+            return None;
         }
     };
     findings.same("/log/index", "the proof's place", &section.index, &proof.index);
@@ -56,7 +65,7 @@ fn included(read: &Read, section: &LogSection, roots: &Roots, findings: &mut Fin
         Ok(head) => head,
         Err(error) => {
             findings.add("/log/proof", format!("the last event is not proved to be in the log: {error}"));
-            return String::new();
+            return None;
         }
     };
     let size = proof.index.saturating_add(1);
@@ -67,5 +76,5 @@ fn included(read: &Read, section: &LogSection, roots: &Roots, findings: &mut Fin
             .add("/ledger_root", format!("is not proved to be the log's root after event {}", proof.index));
         findings.add("/log/consistency", format!("does not prove it: {error}"));
     }
-    format!("event {} of {} in `{}`", proof.index, head.size(), head.origin())
+    Some((head.size(), format!("event {} of {} in `{}`", proof.index, head.size(), head.origin())))
 }

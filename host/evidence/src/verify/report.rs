@@ -19,7 +19,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How a check ended.
+/// The outcome of a check. A check that does not apply is not in the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -27,8 +27,20 @@ pub enum Status {
     Holds(String),
     /// It does not.
     Fails(Vec<Finding>),
-    /// It could not be made, or there is nothing to check; why.
-    Open(String),
+    /// It applies and could not be made; the reason.
+    NotChecked(String),
+}
+
+/// The outcome of a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every check that applies was made and holds.
+    Holds,
+    /// At least one does not hold.
+    Fails,
+    /// None fails, and at least one was not made.
+    NotChecked,
 }
 
 /// One check.
@@ -52,14 +64,21 @@ impl Report {
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.checks.iter().flat_map(|check| match &check.status {
             Status::Fails(findings) => findings.as_slice(),
-            Status::Holds(_) | Status::Open(_) => &[],
+            Status::Holds(_) | Status::NotChecked(_) => &[],
         })
     }
 
-    /// Whether nothing was found that does not hold.
+    /// The outcome over all checks. A report without checks is [`Verdict::NotChecked`].
     #[must_use]
-    pub fn holds(&self) -> bool {
-        self.findings().next().is_none()
+    pub fn verdict(&self) -> Verdict {
+        let is = |wanted: fn(&Status) -> bool| self.checks.iter().any(|check| wanted(&check.status));
+        if is(|status| matches!(status, Status::Fails(_))) {
+            Verdict::Fails
+        } else if self.checks.is_empty() || is(|status| matches!(status, Status::NotChecked(_))) {
+            Verdict::NotChecked
+        } else {
+            Verdict::Holds
+        }
     }
 
     pub(crate) fn add(&mut self, name: &'static str, findings: Findings, seen: impl Into<String>) {
@@ -68,8 +87,8 @@ impl Report {
         self.checks.push(Check { name, status });
     }
 
-    pub(crate) fn open(&mut self, name: &'static str, why: impl Into<String>) {
-        self.checks.push(Check { name, status: Status::Open(why.into()) });
+    pub(crate) fn not_checked(&mut self, name: &'static str, why: impl Into<String>) {
+        self.checks.push(Check { name, status: Status::NotChecked(why.into()) });
     }
 }
 

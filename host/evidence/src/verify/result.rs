@@ -1,10 +1,12 @@
-//! The threshold signature: over what was admitted, under the key it was admitted for.
+//! The threshold signature: over what was admitted, under the key it was admitted for; or, of a failed operation, its absence.
 
 use super::report::{Findings, Report};
 use super::story::Story;
 use crate::roots::Roots;
 use crate::signature;
-use gateway_domain::operation::{Change, Phase, SignatureResult};
+use gateway_domain::intent::OperationType;
+use gateway_domain::operation::{Change, Phase, SignatureResult, replay};
+use gateway_domain::receipt::participants;
 
 const NAME: &str = "signature";
 
@@ -16,11 +18,11 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
         _ => None,
     });
     let Some((index, result_ref, signature)) = executed else {
-        report.open(NAME, "nothing was signed");
+        unsigned(story, report);
         return;
     };
     if story.operation.phase != Phase::Published {
-        report.open(NAME, "it is not published yet");
+        report.not_checked(NAME, "it was made, and stays closed until it is published");
         return;
     }
     let at = format!("/events/{index}/event/change");
@@ -39,6 +41,41 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
         findings,
         format!("`{}` verifies under `{}`", signature.signature_profile, signature.public_key_hex),
     );
+}
+
+/// A signing operation that failed after its decision has the discard receipts of so many nodes that the others are too few.
+fn unsigned(story: &Story, report: &mut Report) {
+    let operation = &story.operation;
+    if operation.phase != Phase::Failed || operation.intent.operation_type() != OperationType::Sign {
+        return;
+    }
+    let failed = story.events.iter().enumerate().find_map(|(index, event)| match &event.change {
+        Change::Failed { receipts, .. } => Some((index, receipts)),
+        _ => None,
+    });
+    let Some((index, receipts)) = failed else { return };
+    let before = story.events.get(..index).and_then(replay);
+    let Some(plan) =
+        before.filter(|before| before.phase == Phase::Discarding).and_then(|before| before.plan())
+    else {
+        let why = if operation.admission.is_some() {
+            "it failed without the discard receipts of its nodes"
+        } else {
+            "it failed before a decision was recorded, and no node was asked"
+        };
+        report.not_checked(NAME, format!("that there is none rests on the gateway's word: {why}"));
+        return;
+    };
+    let refusing = participants(receipts);
+    // Too few receipts fail the check `receipts`.
+    if plan.is_discarded(&refusing) {
+        let (n_refusing, n_nodes) = (refusing.len(), plan.holders.len());
+        let n_needed = plan.n_holders_required;
+        let seen = format!(
+            "none: {n_refusing} of {n_nodes} nodes discarded the operation, and {n_needed} must sign"
+        );
+        report.add(NAME, Findings::default(), seen);
+    }
 }
 
 fn admitted(story: &Story, signature: &SignatureResult, at: &str, findings: &mut Findings) {

@@ -1,12 +1,17 @@
 //! What the events make of the operation, and whether the document says the same.
 
+use super::Reader;
 use super::events::History;
+use super::pages::Read;
 use super::report::{Findings, Report};
-use super::{Kind, Read};
 use crate::course::course;
+use crate::document::Kind;
 use crate::summary::{IDENTITY, summary};
-use gateway_domain::operation::{Event, Operation, State, may_happen, replay};
+use gateway_domain::intent::key_id;
+use gateway_domain::operation::{Change, Event, Operation, State, may_happen, replay};
 use serde_json::{Map, Value, json};
+
+const NAME: &str = "operation";
 
 /// An operation and its whole history.
 pub(crate) struct Story {
@@ -14,76 +19,101 @@ pub(crate) struct Story {
     pub(crate) events: Vec<Event>,
 }
 
-/// Members that do not follow from events: each is checked elsewhere.
-const ELSEWHERE: [&str; 9] = [
-    "format",
-    "record_root",
-    "ledger_root",
-    "log",
-    "key",
-    "key_note",
-    "previous_hash",
-    "truncated",
-    "next_after_seq",
-];
-
-pub(crate) fn check(read: &Read, history: History, report: &mut Report) -> Option<Story> {
-    if read.kind == Kind::Audit {
-        audit(read, report);
+pub(crate) fn check(
+    read: &Read,
+    history: History,
+    reader: &Reader<'_>,
+    report: &mut Report,
+) -> Option<Story> {
+    let mut findings = asked_for(read, reader);
+    if !history.is_whole {
+        if !findings.is_empty() {
+            report.add(NAME, findings, "");
+        }
+        let why = "operation, family, tenant, intent, state and all other members follow from the whole history, which is not here";
+        report.not_checked(NAME, why);
         return None;
     }
-    if !history.is_whole {
-        report.open("operation", "events are missing: give the earlier pages too (`?after_seq=0`)");
+    if read.kind == Kind::Audit {
+        audit(read, findings, report);
         return None;
     }
     let Some(operation) = replay(&history.events) else {
-        report.add("operation", Findings::of("/events", "do not begin with a submission"), "");
+        report.add(NAME, Findings::of("/events", "do not begin with a submission"), "");
         return None;
     };
     let story = Story { operation, events: history.events };
-    let mut findings = compared(&read.members, &summary(&story.operation, &story.events));
-    match story.operation.intent.hash() {
-        Ok(hash) => {
-            findings.same("/intent_hash", "the hash of the intent", &story.operation.intent_hash, &hash)
-        }
-        Err(error) => findings.add("/intent", error.to_string()),
-    }
+    compared(&read.members, &summary(&story.operation, &story.events), &mut findings);
+    names(&story.operation, &mut findings);
     out_of_order(&story.events, &mut findings);
-    let seen = format!("`{}`, {} events say so", story.operation.state().as_str(), story.events.len());
-    report.add("operation", findings, seen);
+    report.add(NAME, findings, seen(&story));
     Some(story)
 }
 
-/// A history is one that a gateway could have written: nothing is decided, admitted or signed twice, or before its time.
+fn seen(story: &Story) -> String {
+    let Operation { id, tenant, intent, .. } = &story.operation;
+    format!(
+        "`{id}`, a `{}` of tenant `{tenant}`, is `{}` after {} events",
+        intent.operation_type().as_str(),
+        story.operation.state().as_str(),
+        story.events.len()
+    )
+}
+
+/// The document is of the operation that the reader asked for.
+fn asked_for(read: &Read, reader: &Reader<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let stands = read.members.get("operation_id").and_then(Value::as_str).unwrap_or_default();
+    if let Some(asked) = reader.operation_id {
+        findings.same("/operation_id", "the operation asked for", &stands.to_owned(), &asked.to_string());
+    }
+    findings
+}
+
+/// Checks the hash of the intent and the id of the key.
+fn names(operation: &Operation, findings: &mut Findings) {
+    match operation.intent.hash() {
+        Ok(hash) => findings.same("/intent_hash", "the hash of the intent", &operation.intent_hash, &hash),
+        Err(error) => findings.add("/intent", error.to_string()),
+    }
+    match key_id(&operation.tenant, &operation.key.key_ref) {
+        Ok(id) => findings.same("/key_id", "the key of this name", &operation.key.key_id, &id),
+        Err(error) => findings.add("/key_ref", error.to_string()),
+    }
+}
+
+/// A history is one that a gateway could have written: nothing is decided, admitted or signed twice, or before its time. An
+/// approval has the time of its event, or an earlier one where the clock had been put back.
 fn out_of_order(events: &[Event], findings: &mut Findings) {
     course(events, |index, before, event| {
+        let at = format!("/events/{index}/event/change");
         if !may_happen(before, &event.change) {
-            let phase = before.phase.state().as_str();
-            let what = format!("can not happen to an operation that is `{phase}`");
-            findings.add(format!("/events/{index}/event/change/type"), what);
+            let state = before.state().as_str();
+            let what = format!("can not happen to an operation that is `{state}`");
+            findings.add(format!("{at}/type"), what);
+        }
+        if let Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } =
+            &event.change
+        {
+            let taken_at = approval.approved_at_ms;
+            let clock_went_back = taken_at < event.at_ms && event.at_ms == before.updated_at_ms;
+            if taken_at != event.at_ms && !clock_went_back {
+                let what = format!("is not the time of its event, {}", event.at_ms.0);
+                findings.add(format!("{at}/approval/approved_at_ms"), what);
+            }
         }
     });
 }
 
-/// What stands in the document is what follows from its events, and nothing else stands in it.
-fn compared(members: &Map<String, Value>, expected: &Map<String, Value>) -> Findings {
-    let mut findings = Findings::default();
+/// What stands in the document is what follows from its events.
+fn compared(members: &Map<String, Value>, expected: &Map<String, Value>, findings: &mut Findings) {
     for (name, expected) in expected {
-        match members.get(name) {
-            Some(stands) if stands == expected => {}
-            Some(stands) => {
-                let at = first_difference(stands, expected, format!("/{name}"));
-                findings.add(at, "is not what follows from the events");
-            }
-            None => findings.add(format!("/{name}"), "is missing"),
+        // Missing members fail the form.
+        if let Some(stands) = members.get(name).filter(|stands| *stands != expected) {
+            let at = first_difference(stands, expected, format!("/{name}"));
+            findings.add(at, "is not what follows from the events");
         }
     }
-    for name in members.keys() {
-        if !expected.contains_key(name) && !ELSEWHERE.contains(&name.as_str()) {
-            findings.add(format!("/{name}"), "no document has such a member");
-        }
-    }
-    findings
 }
 
 /// The pointer of the first value that differs.
@@ -107,26 +137,33 @@ fn first_difference(stands: &Value, expected: &Value, at: String) -> String {
     }
 }
 
-/// An audit log says little of the operation, and its events open too little to fold: what it says is compared with
-/// what stands open in them.
-fn audit(read: &Read, report: &mut Report) {
-    let mut expected = Map::new();
-    let total = read.members.get("total_events").cloned().unwrap_or_default();
-    expected.insert("total_events".to_owned(), total);
-    if let Some(first) = read.entries.first().filter(|entry| entry.seq == 1) {
-        let submitted = |pointer: &str| first.event.pointer(pointer).cloned().unwrap_or_default();
-        expected.insert("operation_id".to_owned(), submitted("/change/operation_id"));
-        let is_payment = submitted("/change/intent/kind") == json!("payment");
-        expected.insert("family".to_owned(), json!(if is_payment { "product" } else { "custody" }));
+/// An audit log opens too little to fold its events. Its members are compared with what its events show; everything else is
+/// not checked.
+fn audit(read: &Read, mut findings: Findings, report: &mut Report) {
+    let submitted = |pointer: &str| {
+        let first = read.entries.first();
+        first.and_then(|entry| entry.event.pointer(pointer)).cloned().unwrap_or_default()
+    };
+    if submitted("/change/type") != json!("submitted") {
+        report.add(NAME, Findings::of("/events", "do not begin with a submission"), "");
+        return;
     }
+    let kind = submitted("/change/intent/kind");
+    let signs = kind == json!("payment") || kind == json!("asset_action");
     let types = read.entries.iter().rev().filter_map(|entry| entry.event.pointer("/change/type"));
-    if let Some(state) = types.filter_map(Value::as_str).find_map(State::after) {
-        expected.insert("state".to_owned(), json!(state));
-    }
-    for name in IDENTITY {
-        if let (None, Some(unknown)) = (expected.get(name), read.members.get(name)) {
-            expected.insert(name.to_owned(), unknown.clone());
-        }
-    }
-    report.add("operation", compared(&read.members, &expected), "the events say the same");
+    let state = types.filter_map(Value::as_str).find_map(|change| State::after(change, signs));
+    let [id, family, state_name, total] = IDENTITY;
+    let expected = Map::from_iter([
+        (id.to_owned(), submitted("/change/operation_id")),
+        (family.to_owned(), json!(if kind == json!("payment") { "product" } else { "custody" })),
+        (state_name.to_owned(), json!(state)),
+        (total.to_owned(), json!(read.entries.len())),
+    ]);
+    compared(&read.members, &expected, &mut findings);
+    let shown = |name: &str| expected.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let seen = format!("`{}` is `{}` after {} events", shown(id), shown(state_name), read.entries.len());
+    report.add(NAME, findings, seen);
+    let why = "the intent, the policy's decisions, approvals, the admission, receipts and the signature: an audit log opens too \
+               little of them, and the evidence has all of it";
+    report.not_checked("what others signed", why);
 }

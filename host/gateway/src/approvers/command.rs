@@ -151,7 +151,7 @@ fn confirm() -> Result<(), Fault> {
 /// The text with every character escaped that a terminal does not show as itself: whoever submits writes texts into it, and a
 /// character that moves the cursor, is invisible, or turns the direction of reading around, could show another amount than is
 /// signed.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let is_plain = |sign: char| sign == '\n' || gateway_api::wire::names::is_visible(sign);
     let shown =
         |sign: char| if is_plain(sign) { sign.to_string() } else { sign.escape_unicode().to_string() };

@@ -1,6 +1,7 @@
 //! `operation-gateway evidence …` as the command line has it.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use gateway_domain::ids::OperationId;
 use std::path::PathBuf;
 
 /// What was asked for.
@@ -15,12 +16,14 @@ pub(crate) enum Evidence {
 /// What is checked, and against what.
 #[derive(Debug)]
 pub(crate) struct Verify {
-    /// One document: of one in pages all of them, oldest events first.
+    /// One document: of one in pages all of them.
     pub(crate) files: Vec<PathBuf>,
     /// The roots.
     pub(crate) trust: PathBuf,
-    /// The bundle whose component runs again.
-    pub(crate) bundle: Option<PathBuf>,
+    /// The bundles whose components run again.
+    pub(crate) bundles: Vec<PathBuf>,
+    /// The operation that the document has to be of.
+    pub(crate) operation_id: Option<OperationId>,
     /// Whether the answer is one JSON object.
     pub(crate) json: bool,
 }
@@ -41,13 +44,14 @@ fn verify_command() -> Command {
     Command::new("verify")
         .about("Check everything that an evidence file or an audit log says")
         .after_help(
-            "Exit code 0: everything that can be checked holds. 1: something does not; each is named with its place in the file. \
-             2: nothing can be said: the file or the roots cannot be read.",
+            "Exit code 0: every check that applies was made and holds. 1: something does not hold; each is named with its place in the file. \
+             2: nothing can be said: a file or the roots cannot be read. 3: nothing fails, and something could not be checked; each \
+             is named with the reason.",
         )
         .arg(
             path("files")
                 .value_name("FILE")
-                .help("The document; of one in pages all of them, oldest events first")
+                .help("The document; of one in pages all of them")
                 .required(true)
                 .num_args(1..),
         )
@@ -56,7 +60,15 @@ fn verify_command() -> Command {
             path("bundle")
                 .long("bundle")
                 .value_name("DIRECTORY")
-                .help("Run the policy's component again, from this bundle"),
+                .help("Run the policy's component again, from this bundle; once for each bundle that decided")
+                .action(ArgAction::Append),
+        )
+        .arg(
+            Arg::new("operation")
+                .long("operation")
+                .value_name("ID")
+                .value_parser(|text: &str| text.parse::<OperationId>())
+                .help("The operation that this must be of"),
         )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object"))
 }
@@ -71,7 +83,8 @@ pub(crate) fn parsed(matches: &ArgMatches) -> Option<Evidence> {
     Some(Evidence::Verify(Verify {
         files: leaf.get_many("files")?.cloned().collect(),
         trust: leaf.get_one::<PathBuf>("trust")?.clone(),
-        bundle: leaf.get_one("bundle").cloned(),
+        bundles: leaf.get_many("bundle").map(|given| given.cloned().collect()).unwrap_or_default(),
+        operation_id: leaf.get_one("operation").copied(),
         json: leaf.get_flag("json"),
     }))
 }

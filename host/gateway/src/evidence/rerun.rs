@@ -1,4 +1,4 @@
-//! The policy's component at hand, to be run again.
+//! The policy's components at hand, to be run again.
 
 use crate::records::bundle::unsigned;
 use crate::records::rerun;
@@ -6,27 +6,28 @@ use gateway_domain::operation::Evaluation;
 use gateway_evidence::Rerun;
 use gateway_policy::{Evaluator, PolicyEngine};
 use std::error::Error;
-use std::path::Path;
+use std::path::PathBuf;
 
-/// A bundle, whoever signed it: its hash pins every byte of it, and the evidence names the hash.
-pub(super) struct Bundle(Evaluator);
+/// Bundles, without a check of their signatures: the evidence names the hash, which pins every byte.
+pub(super) struct Bundles(Vec<Evaluator>);
 
-impl Bundle {
-    pub(super) fn load(folder: &Path) -> Result<Self, Box<dyn Error>> {
-        Ok(Self(unsigned(&PolicyEngine::new()?, folder)?))
+impl Bundles {
+    pub(super) fn load(folders: &[PathBuf]) -> Result<Self, Box<dyn Error>> {
+        let engine = PolicyEngine::new()?;
+        Ok(Self(folders.iter().map(|folder| unsigned(&engine, folder)).collect::<Result<_, _>>()?))
     }
 }
 
-impl Rerun for Bundle {
+impl Rerun for Bundles {
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
         let outcome = &evaluation.outcome;
-        if outcome.bundle_hash != self.0.bundle_hash() {
+        let Some(bundle) = self.0.iter().find(|bundle| outcome.bundle_hash == bundle.bundle_hash()) else {
             return Err(format!("bundle {} decided, which was not given", outcome.bundle_hash));
-        }
+        };
         if let Some(why) = rerun::unrepeatable(outcome) {
             return Err(why);
         }
-        let told = rerun::differences(&self.0, &evaluation.input, outcome).into_iter();
+        let told = rerun::differences(bundle, &evaluation.input, outcome).into_iter();
         Ok(told
             .map(|one| format!("{}: recorded `{}`, now `{}`", one.field, one.recorded, one.again))
             .collect())

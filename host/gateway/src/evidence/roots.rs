@@ -48,6 +48,7 @@ pub async fn of_keys(
         logs: vec![log.to_string()],
         keys: BTreeMap::new(),
         bundles: Vec::new(),
+        facts: BTreeMap::new(),
         approvers,
         signed_approvals,
     })

@@ -192,3 +192,53 @@ async fn discarding_is_for_good_and_never_after_the_epoch_is_in_force() {
     assert_eq!(code(group.nodes[0].discard(&too_late).await), Code::StepOutOfOrder);
     group.nodes[0].admit(&group.case(3, asset_action(&[0, 1, 2], 7)).request()).await.unwrap();
 }
+
+#[tokio::test]
+async fn node_that_released_a_share_refuses_to_discard() {
+    let mut group = Group::with_key(3, 2, SUITES[1]).await;
+    let case = group.case(1, asset_action(&[0, 1, 2], 7));
+    group.admit(&case).await;
+    let package = group.package(&case, &[0, 1], 1).await;
+    let share = group.round_two(&case, 0, 1, &package).await.unwrap();
+    let discard = |participant| case.call(participant, EffectStep::Discard, 1, 1);
+    assert_eq!(code(group.nodes[0].discard(&discard(0)).await), Code::StepOutOfOrder);
+    assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
+    group.restart(0).await;
+    assert_eq!(code(group.nodes[0].discard(&discard(0)).await), Code::StepOutOfOrder);
+    // Node 1 has nonces open for the package, node 2 has heard nothing of it.
+    for participant in [1_u16, 2] {
+        group.nodes[usize::from(participant)].discard(&discard(participant)).await.unwrap();
+    }
+    assert!(group.round_two(&case, 1, 1, &package).await.is_err());
+    for participant in [1, 2] {
+        group.restart(participant).await;
+        for attempt in [1, 2] {
+            let answer = group.round_one(&case, participant, attempt).await;
+            assert_eq!(code(answer), Code::OperationDiscarded, "{participant}");
+        }
+        let node = &group.nodes[usize::from(participant)];
+        assert_eq!(code(node.admit(&case.request()).await), Code::OperationDiscarded);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signing_and_discarding_at_once_exclude_each_other() {
+    let group = Group::with_key(3, 2, SUITES[1]).await;
+    let (mut n_shares, mut n_discarded) = (0, 0);
+    for id in 1..=24 {
+        let case = group.case(id, asset_action(&[0, 1, 2], id));
+        group.admit(&case).await;
+        let package = group.package(&case, &[0, 1], 1).await;
+        let (node, call) = (group.nodes[0].clone(), case.call(0, EffectStep::Execute, 1, 1));
+        let signing = tokio::spawn(async move { node.signing_share(&call, &package).await });
+        if id % 2 == 0 {
+            tokio::task::yield_now().await;
+        }
+        let discarded = group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1)).await;
+        let share = signing.await.unwrap();
+        assert_ne!(share.is_ok(), discarded.is_ok(), "{share:?} {discarded:?}");
+        n_shares += u32::from(share.is_ok());
+        n_discarded += u32::from(discarded.is_ok());
+    }
+    assert_eq!(n_shares + n_discarded, 24);
+}

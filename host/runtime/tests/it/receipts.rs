@@ -3,7 +3,7 @@
 
 use crate::support::{World, operation};
 use crate::verify::check;
-use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase};
+use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase, State};
 use gateway_domain::receipt::{Chain, Deed, NodeReceipt, ReceiptStatement, Signature, attested};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::Node;
@@ -148,9 +148,20 @@ async fn where_the_liar_is_needed_it_is_named() {
         be_honest(&world).await;
         let signing = until(&mut world, operation(id, asset_action(&[0, 1, 2], id)), &phase).await;
         begin_to_lie(&world, step, LIES[3].1).await;
-        let failed = world.live(signing).await;
-        assert_eq!(failed.phase, Phase::Failed, "{step:?}");
-        let failure = failed.failure.unwrap();
+        let ended = if step == EffectStep::Admission {
+            let failed = world.live(signing).await;
+            assert_eq!(failed.phase, Phase::Failed);
+            failed
+        } else {
+            // Each node released its share, so a signature may exist.
+            let refused = world.owed(&signing).await.unwrap();
+            let discarding = world.settle(signing, refused);
+            let why = world.owed(&discarding).await.unwrap_err();
+            assert!(why.detail.contains("a share of the signature left this node"), "{why}");
+            assert_eq!((&discarding.phase, discarding.state()), (&Phase::Discarding, State::Executing));
+            discarding
+        };
+        let failure = ended.failure.unwrap();
         assert_eq!(failure.code, "receipt_refused");
         assert_eq!(failure.culprits, [ParticipantIndex(LIAR)]);
         assert_eq!(

@@ -93,3 +93,24 @@ async fn an_abandoned_key_is_discarded_everywhere_and_can_be_made_again() {
     let made = world.live(operation(101, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     assert_eq!(made.phase, Phase::Published, "{:?}", made.failure);
 }
+
+/// Two of three nodes sign. Node 0 released its share; nodes 1 and 2 discard.
+#[tokio::test]
+async fn signing_operation_fails_when_too_few_nodes_are_left_to_sign() {
+    let mut world = World::with_key(3, 2, SUITES[0]).await;
+    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    world.fail_marks(1).await;
+    assert!(
+        matches!(world.owed(&signing).await.unwrap(), Outcome::AttemptLost(_)),
+        "node 0 released its share"
+    );
+    world.set_time(NOT_AFTER.0);
+    let refused = world.owed(&signing).await.unwrap();
+    let discarding = world.settle(signing, refused);
+    assert_eq!(discarding.phase, Phase::Discarding);
+    let Outcome::Acked(receipts) = world.owed(&discarding).await.unwrap() else { panic!() };
+    assert_eq!(receipts.iter().map(|receipt| receipt.participant.0).collect::<Vec<_>>(), [1, 2]);
+    let failed = world.live(discarding).await;
+    assert_eq!(failed.phase, Phase::Failed);
+    assert!(failed.signature.is_none() && failed.failure.unwrap().code == "admission_expired");
+}

@@ -1,10 +1,13 @@
 //! The nodes' word: whoever has no node's key has it for no step that the node did not make.
 
-use super::{Alter, Forgery};
+use super::super::not_checked;
+use super::{Alter, Forgery, assert_holds};
 use crate::harness::custody;
 use crate::harness::faulty::Faults;
 use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
 use crate::harness::world::World;
+use gateway_evidence::Verdict;
+use gateway_evidence::verify::Status;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -120,17 +123,85 @@ async fn what_is_given_up_needs_the_word_of_all_who_may_hold_something_of_it() {
     }
 }
 
-/// A share of a signature is nothing that would have to be forgotten.
-#[tokio::test]
-async fn a_signature_that_failed_needs_nobody_s_word() {
+async fn refused_signature() -> Forgery {
     let faults: Arc<Faults> = Arc::default();
     let world = World::with_faults(faults.clone(), &[]).await;
     let operation = admitted(&world, &payment("refused")).await;
     faults.refusing.store(true, Ordering::SeqCst);
     world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");
-    let forgery = Forgery::of(&world, &path(&operation, "/evidence")).await;
+    Forgery::of(&world, &path(&operation, "/evidence")).await
+}
+
+/// Without the receipts, a gateway could report a failure and keep the signature.
+#[tokio::test]
+async fn failed_signing_operation_needs_discard_receipts() {
+    let forgery = refused_signature().await;
     assert_eq!(forgery.evidence["state"], "failed");
-    assert_eq!(forgery.found(&forgery.evidence), [""; 0]);
+    let steps: Vec<_> =
+        forgery.evidence["receipts"].as_array().unwrap().iter().map(|one| &one["step"]).collect();
+    assert_eq!(steps, ["admission", "policy-receipt", "discard"]);
+    let report = forgery.verified(&forgery.evidence);
+    assert_holds(&report, &["receipts", "signature"]);
+    let none = report.checks.iter().find(|check| check.name == "signature").unwrap();
+    assert_eq!(
+        none.status,
+        Status::Holds("none: 3 of 3 nodes discarded the operation, and 2 must sign".to_owned())
+    );
+    let left_by = async |n_left| {
+        let written = forgery.forger.event("failed", |event| receipts(event).truncate(n_left)).await;
+        forgery.found(&written)
+    };
+    assert_eq!(left_by(2).await, [""; 0], "the third alone cannot sign");
+    for n_left in [0, 1] {
+        let alter = |event: &mut Value| {
+            let receipts = event["change"]["receipts"].as_array().unwrap();
+            event["change"]["receipts"] = receipts.iter().take(n_left).cloned().collect();
+        };
+        let written = forgery.forger.event("failed", alter).await;
+        forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not the word of enough"));
+    }
+    // A receipt is of its own step.
+    let admitted = receipts(&mut forgery.forger.first("admission_applied")).clone();
+    let written = forgery.forger.event("failed", |event| *receipts(event) = admitted).await;
+    forgery.assert_finds(&written, &forgery.at("failed", "/receipts/0: "));
+}
+
+/// The attacker has the log's key, and ends the history of a signed payment with `failed`.
+#[tokio::test]
+async fn failure_without_discard_receipts_is_not_verified() {
+    let failed = refused_signature().await.forger.first("failed");
+    let failed = |settles: Value, receipts: &Value| {
+        let mut failed = failed.clone();
+        failed["settles"] = settles;
+        failed["change"]["receipts"] = receipts.clone();
+        failed
+    };
+    let forgery = Forgery::of_payment("/threshold", json!(2)).await;
+    let at_ms = forgery.forger.first("published")["at_ms"].clone();
+    for last in ["decision_signed", "admission_applied", "ceremony_started"] {
+        let cut = forgery.forger.place(last) + 1;
+        let mut event = failed(Value::Null, &json!([]));
+        event["at_ms"] = at_ms.clone();
+        let alter = |events: &mut Vec<Value>| {
+            events.truncate(cut);
+            events.push(event);
+        };
+        let report = forgery.verified(&forgery.forger.events(alter).await);
+        assert_eq!(report.verdict(), Verdict::NotChecked, "{last}: {report:?}");
+        let why = not_checked(&report);
+        let told =
+            |(name, why): &(&str, &str)| *name == "signature" && why.contains("rests on the gateway's word");
+        assert!(why.iter().any(told), "{last}: {why:?}");
+    }
+    // An executed operation cannot fail.
+    let cut = forgery.forger.place("executed") + 1;
+    let event = failed(Value::Null, &json!([]));
+    let alter = |events: &mut Vec<Value>| {
+        events.truncate(cut);
+        events.push(event);
+    };
+    let written = forgery.forger.events(alter).await;
+    forgery.assert_finds(&written, &format!("/events/{cut}/event/change/type: can not happen"));
 }
 
 #[tokio::test]
@@ -141,6 +212,12 @@ async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
     let forgery = Forgery::of(&world, &path(&operation, "/evidence")).await;
     assert_eq!(forgery.evidence["state"], "failed");
     assert_eq!(forgery.found(&forgery.evidence), [""; 0]);
+    let report = forgery.verified(&forgery.evidence);
+    let why = not_checked(&report);
+    assert!(
+        why.iter().any(|(name, why)| *name == "signature" && why.contains("before a decision")),
+        "{why:?}"
+    );
 }
 
 /// Nobody's word at all would otherwise be nothing to check.

@@ -23,10 +23,17 @@ impl Signed {
         Self { forger, roots, claimed_at_ms }
     }
 
-    /// What is found where the first event of this kind is said to be of then.
+    /// What is found of approvals where the first event of this kind is said to be of then, besides that time goes back.
     async fn found_at(&self, kind: &str, at_ms: u64) -> Vec<String> {
-        let written = self.forger.event(kind, |event| event["at_ms"] = json!(at_ms)).await;
-        self.found(&written)
+        let alter = |event: &mut Value| {
+            event["at_ms"] = json!(at_ms);
+            if let Some(taken_at) = event.pointer_mut("/change/approval/approved_at_ms") {
+                *taken_at = json!(at_ms);
+            }
+        };
+        let mut found = self.found(&self.forger.event(kind, alter).await);
+        found.retain(|found| found.contains("/change/approval/"));
+        found
     }
 
     fn found(&self, document: &Value) -> Vec<String> {
@@ -76,6 +83,8 @@ async fn an_approval_after_the_quorum_is_held_to_it_too() {
         let mut approval = event["change"]["approval"].clone();
         approval["subject_id"] = json!(subject);
         approval["signature"]["public_key"] = key.clone();
+        event["at_ms"] = signed.forger.first("published")["at_ms"].clone();
+        approval["approved_at_ms"] = event["at_ms"].clone();
         event["change"] = json!({ "type": "late_approval_recorded", "approval": approval });
         event
     };

@@ -4,7 +4,7 @@ use super::life::SIGNER;
 use super::machine::Machine;
 use crate::approval::Approvers;
 use crate::approval::testing::{entry, key, key_entry, registry};
-use crate::intent::Intent;
+use crate::intent::{Intent, OperationType};
 use crate::operation::{
     Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_happen, replay,
 };
@@ -16,6 +16,7 @@ use std::sync::LazyLock;
 pub(crate) fn check(machine: &Machine) {
     published_means_complete(machine);
     failed_means_untouched(machine);
+    failed_means_unsigned(machine);
     executed_once(machine);
     enough_nodes_confirmed(machine);
 }
@@ -66,6 +67,35 @@ fn failed_means_untouched(machine: &Machine) {
     assert!(machine.operation.failure.is_some());
 }
 
+/// (7) A signing operation with a decision fails only with the discard receipts of n - t + 1 nodes. None of them released a
+/// share, and no signature exists.
+fn failed_means_unsigned(machine: &Machine) {
+    let Some(decision) = machine.operation.admission.as_ref().map(|admission| &admission.decision) else {
+        return;
+    };
+    if machine.operation.phase != Phase::Failed || decision.operation_type != OperationType::Sign {
+        return;
+    }
+    let Some(Change::Failed { receipts, .. }) =
+        machine.log.iter().map(|event| &event.change).rfind(is_failed)
+    else {
+        panic!("failed without a `failed` event")
+    };
+    let refusing: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
+    let n_needed = decision.participants.n_participants() - decision.threshold.count() + 1;
+    assert!(refusing.len() >= n_needed, "failed while enough nodes may sign: {refusing:?}");
+    assert!(
+        refusing.is_subset(&machine.world.discarded),
+        "a receipt of a node that did not discard: {refusing:?}"
+    );
+    assert!(refusing.is_disjoint(&machine.world.released), "a node released a share and discarded");
+    assert_eq!(machine.world.n_signatures, 0, "failed, and there is a signature");
+}
+
+const fn is_failed(change: &&Change) -> bool {
+    matches!(change, Change::Failed { .. })
+}
+
 fn executed_once(machine: &Machine) {
     assert!(happened(machine, |change| matches!(change, Change::Executed { .. })) <= 1);
     assert!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })) <= 1);
@@ -105,9 +135,8 @@ pub(crate) fn receipts_hold(before: &Operation, event: &Event) {
         Change::Executed { signature, .. } => {
             assert_eq!(nodes, *signature.as_ref().unwrap().signers.as_set(), "{event:?}");
         }
-        Change::EpochDecided { .. } | Change::Failed { .. } => {
-            assert!(plan.receivers.is_subset(&nodes), "{event:?}");
-        }
+        Change::EpochDecided { .. } => assert!(plan.is_received(&nodes), "{event:?}"),
+        Change::Failed { .. } => assert!(plan.is_discarded(&nodes), "{event:?}"),
         _ => {}
     }
 }
@@ -129,16 +158,29 @@ fn owes_receipts(before: &Operation, change: &Change) -> bool {
 /// (5) and (6)
 pub(crate) fn at_rest(machine: &Machine) {
     assert_eq!(replay(&machine.log).as_ref(), Some(&machine.operation), "folding the log gives the state");
-    assert!(
-        matches!(machine.operation.phase, Phase::Published | Phase::Failed),
-        "stuck in {:?}",
-        machine.operation.phase
-    );
+    if machine.operation.phase == Phase::Discarding {
+        assert!(
+            machine.world.may_be_signed(&machine.operation),
+            "too few nodes are left to sign, and it has not failed"
+        );
+        assert_eq!(
+            machine.operation.state(),
+            State::Executing,
+            "a signature may exist, and it is shown as failed"
+        );
+    } else {
+        let phase = &machine.operation.phase;
+        assert!(matches!(phase, Phase::Published | Phase::Failed), "stuck in {phase:?}");
+    }
     let exports = matches!(machine.operation.intent, Intent::AssetAction(_))
         && machine.operation.phase == Phase::Published;
     let settled =
         machine.operation.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
-    let owed: &[_] = if exports && !settled { &[NextAction::ExternalExport] } else { &[] };
+    let owed: &[_] = match machine.operation.phase {
+        Phase::Discarding => &[NextAction::Execute],
+        _ if exports && !settled => &[NextAction::ExternalExport],
+        _ => &[],
+    };
     assert_eq!(machine.operation.next_actions(), owed);
     every_question_is_found_again(machine);
     who_signed_is_still_believed(machine);
@@ -149,7 +191,8 @@ fn the_state_is_that_of_the_last_change_that_has_one(machine: &Machine) {
     let mut expected = None;
     for n_events in 1..=machine.log.len() {
         let event = serde_json::to_value(&machine.log[n_events - 1]).unwrap();
-        expected = State::after(event["change"]["type"].as_str().unwrap()).or(expected);
+        let signs = machine.operation.intent.operation_type() == OperationType::Sign;
+        expected = State::after(event["change"]["type"].as_str().unwrap(), signs).or(expected);
         let operation = replay(&machine.log[..n_events]).unwrap();
         assert_eq!(Some(operation.state()), expected, "after {event}");
     }

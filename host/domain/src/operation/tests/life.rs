@@ -17,6 +17,8 @@ pub(crate) struct Totals {
     pub(crate) n_crashes: u64,
     pub(crate) n_published: u64,
     pub(crate) n_failed: u64,
+    /// Left in `Discarding`, because a signature may exist.
+    pub(crate) n_undecided: u64,
 }
 
 impl Totals {
@@ -24,6 +26,7 @@ impl Totals {
         self.n_crashes += machine.n_crashes;
         self.n_published += u64::from(machine.operation.phase == Phase::Published);
         self.n_failed += u64::from(machine.operation.phase == Phase::Failed);
+        self.n_undecided += u64::from(machine.operation.phase == Phase::Discarding);
     }
 }
 
@@ -155,6 +158,15 @@ fn finish(machine: &mut Machine) {
             (Step::Rest, Phase::Admitted) => drop(machine.ask(execute()).unwrap()),
             (Step::Rest, Phase::Executed) => drop(machine.ask(publish()).unwrap()),
             (Step::Rest, _) => return,
+            (Step::Perform(_), Phase::Discarding) if machine.world.may_be_signed(&machine.operation) => {
+                machine.drive_once();
+                assert_eq!(
+                    machine.operation.phase,
+                    Phase::Discarding,
+                    "failed although a signature may exist"
+                );
+                return;
+            }
             (Step::Record(_) | Step::Perform(_), _) => assert!(machine.drive_once(), "nothing moved"),
         }
     }

@@ -18,6 +18,10 @@ pub(crate) struct World {
     answers: BTreeMap<EffectId, Outcome>,
     pub(crate) staged: BTreeSet<ParticipantIndex>,
     pub(crate) committed: BTreeSet<ParticipantIndex>,
+    /// Nodes that released a share of a signature.
+    pub(crate) released: BTreeSet<ParticipantIndex>,
+    /// Nodes that forgot the operation for good.
+    pub(crate) discarded: BTreeSet<ParticipantIndex>,
     /// An effect id that was asked to do two different things.
     pub(crate) confused: Option<EffectId>,
     pub(crate) n_signatures: u32,
@@ -74,9 +78,12 @@ impl World {
                 Some(self.acks(random, operation, deed, nodes))
             }
             Action::Discard(nodes) => {
-                let acks = self.acks(random, operation, Deed::Discarded, nodes);
+                // A node that released a share does not discard.
+                let able = nodes.difference(&self.released).copied().collect();
+                let acks = self.acks(random, operation, Deed::Discarded, &able);
                 if let Outcome::Acked(receipts) = &acks {
-                    self.staged.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));
+                    self.discarded.extend(receipts.iter().map(|receipt| receipt.participant));
+                    self.staged.retain(|node| !self.discarded.contains(node));
                 }
                 Some(acks)
             }
@@ -113,6 +120,11 @@ impl World {
             }
             let lost = Outcome::AttemptLost("a node restarted".into());
             let answer = if random.one_in(3) { rejected() } else { lost };
+            if !stages {
+                self.released.extend(nodes.iter().filter(|_| random.one_in(3)));
+                // When all released their shares, a signature exists although the answer does not say so.
+                self.n_signatures += u32::from(self.released.is_superset(nodes));
+            }
             // What was lost stays lost: asking for the same attempt again gets the same answer.
             self.answers.insert(id, answer.clone());
             return answer;
@@ -124,6 +136,8 @@ impl World {
 
     fn sign(&mut self, operation: &Operation, id: EffectId, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
         self.n_signatures += 1;
+        assert!(self.discarded.is_disjoint(nodes), "a node signs after its discard receipt");
+        self.released.extend(nodes);
         let signature = SignatureResult {
             signature_profile: "frost-ed25519-sha512".into(),
             public_key_hex: "00".repeat(32),
@@ -169,6 +183,15 @@ impl World {
     /// At any step, also where the core has no use for it.
     fn maybe_rejected(&self, random: &mut Random) -> Option<Outcome> {
         (!self.calm && random.one_in(40)).then(rejected)
+    }
+
+    /// Whether the nodes that will never discard are enough to sign.
+    pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
+        let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
+        let silent = plan.holders.iter().filter(|node| {
+            self.released.contains(node) || (self.absent.contains(node) && !self.discarded.contains(node))
+        });
+        silent.count() >= plan.n_holders_required
     }
 
     /// How many ceremonies gave a result.

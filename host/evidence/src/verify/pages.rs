@@ -1,0 +1,171 @@
+//! The form: a document has a known format and exactly the members of its kind, and its pages agree.
+
+use super::report::{Findings, Report};
+use crate::document::{Entry, Kind};
+use gateway_domain::ids::Hex32;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+const NAME: &str = "form";
+
+/// The members that pages of one document may differ in: those on its own events, and those on the time of the request.
+const OF_A_PAGE: [&str; 7] =
+    ["key", "key_note", "key_stated_at_ms", "log", "next_after_seq", "previous_hash", "truncated"];
+
+/// A document as far as it can be read.
+pub(crate) struct Read {
+    pub(crate) kind: Kind,
+    /// The members that all pages share.
+    pub(crate) members: Map<String, Value>,
+    /// All members of each page, but for its events.
+    pub(crate) pages: Vec<Map<String, Value>>,
+    /// The events of all pages by their numbers, each once.
+    pub(crate) entries: Vec<Entry>,
+    /// The `previous_hash` of each page, by the number of its first event.
+    pub(crate) before: BTreeMap<u64, Hex32>,
+}
+
+struct Page {
+    kind: Kind,
+    members: Map<String, Value>,
+    entries: Vec<Entry>,
+}
+
+/// Joins the pages. None when nothing could be read.
+pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Read> {
+    let mut read = Vec::new();
+    for page in pages {
+        match page_of(page) {
+            Ok(page) => read.push(page),
+            Err(Unread::Wrong(findings)) => {
+                report.add(NAME, findings, "");
+                return None;
+            }
+            Err(Unread::Earlier(why)) => {
+                report.not_checked(NAME, why);
+                return None;
+            }
+        }
+    }
+    let mut findings = Findings::default();
+    let kind = read.first()?.kind;
+    let members = shared(&read, &mut findings);
+    let mut before = BTreeMap::new();
+    for page in &read {
+        has_members_of(page, &mut findings);
+        says_of_itself(page, &mut findings);
+        if let (Some(first), Some(hash)) = (page.entries.first(), hash(&page.members, "previous_hash")) {
+            let known = before.insert(first.seq, hash);
+            if known.is_some_and(|known| known != hash) {
+                findings.add("/previous_hash", "is another in another page with the same first event");
+            }
+        }
+    }
+    let (pages, entries) = merged(read, &mut findings);
+    report.add(NAME, findings, format!("`{}`", kind.format()));
+    Some(Read { kind, members, pages, entries, before })
+}
+
+/// Why a page is not read.
+enum Unread {
+    Wrong(Findings),
+    /// An earlier release wrote it.
+    Earlier(String),
+}
+
+fn page_of(page: Value) -> Result<Page, Unread> {
+    let wrong = |at: &str, what: String| Unread::Wrong(Findings::of(at, what));
+    let Value::Object(mut members) = page else { return Err(wrong("", "is not a JSON object".to_owned())) };
+    let format = members.get("format").and_then(Value::as_str).unwrap_or_default();
+    if format == "svc/evidence/v1" {
+        return Err(Unread::Earlier(format!(
+            "`{format}` was written by an earlier release, and is not read: its statement about the key names no operation. \
+             Get the evidence from the gateway again, as `{}`, or verify it with the release that wrote it",
+            Kind::Evidence.format()
+        )));
+    }
+    let kind = Kind::of(format)
+        .ok_or_else(|| wrong("/format", format!("the format `{format}` is not known here")))?;
+    let events = members.remove("events").unwrap_or_default();
+    let entries: Vec<Entry> = serde_json::from_value(events)
+        .map_err(|error| wrong("/events", format!("are not events: {error}")))?;
+    Ok(Page { kind, members, entries })
+}
+
+/// The members that all pages share; they must be equal.
+fn shared(pages: &[Page], findings: &mut Findings) -> Map<String, Value> {
+    let mut members = Map::new();
+    for (name, value) in pages.iter().flat_map(|page| &page.members) {
+        if OF_A_PAGE.contains(&name.as_str()) {
+            continue;
+        }
+        let first = members.entry(name).or_insert_with(|| value.clone());
+        if first != value {
+            findings.add(format!("/{name}"), "is another in another page");
+        }
+    }
+    members
+}
+
+fn has_members_of(page: &Page, findings: &mut Findings) {
+    let names = page.kind.members();
+    for name in page.members.keys().filter(|name| !names.contains(&name.as_str())) {
+        findings.add(format!("/{name}"), "no document has such a member");
+    }
+    for name in names.iter().filter(|name| !page.members.contains_key(**name)) {
+        findings.add(format!("/{name}"), "is missing");
+    }
+}
+
+/// The events of a page have consecutive numbers, and `truncated` and `next_after_seq` fit them.
+fn says_of_itself(page: &Page, findings: &mut Findings) {
+    let first = page.entries.first().map_or(1, |entry| entry.seq);
+    for ((index, entry), seq) in page.entries.iter().enumerate().zip(first.max(1)..) {
+        if entry.seq != seq {
+            let what = format!("event {seq} is due, and {} stands here", entry.seq);
+            findings.add(format!("/events/{index}/seq"), what);
+        }
+    }
+    match hash(&page.members, "previous_hash") {
+        None => findings.add("/previous_hash", "is not a hash"),
+        Some(hash) if page.entries.is_empty() && hash != Hex32::ZERO => {
+            findings.add("/previous_hash", "must be zeros where there is no event");
+        }
+        Some(_) => {}
+    }
+    let Some(total) = page.members.get("total_events").and_then(Value::as_u64) else {
+        findings.add("/total_events", "is not a number");
+        return;
+    };
+    let last = page.entries.last().map_or(0, |entry| entry.seq);
+    let n_shown = u64::try_from(page.entries.len()).unwrap_or(u64::MAX);
+    let expected = [
+        ("truncated", Value::from(n_shown < total)),
+        ("next_after_seq", if (1..total).contains(&last) { Value::from(last) } else { Value::Null }),
+    ];
+    for (name, expected) in expected {
+        if page.members.get(name) != Some(&expected) {
+            findings.add(format!("/{name}"), format!("must be {expected} with these events"));
+        }
+    }
+}
+
+/// The events of all pages. Pages may overlap; an event in two pages must be the same in both.
+fn merged(pages: Vec<Page>, findings: &mut Findings) -> (Vec<Map<String, Value>>, Vec<Entry>) {
+    let (mut members, mut merged) = (Vec::new(), BTreeMap::<u64, Entry>::new());
+    for page in pages {
+        members.push(page.members);
+        for entry in page.entries {
+            let known = merged.entry(entry.seq).or_insert_with(|| entry.clone());
+            if *known != entry {
+                findings.add("/events", format!("event {} is another in another page", entry.seq));
+            }
+        }
+    }
+    (members, merged.into_values().collect())
+}
+
+/// A member that is a hash.
+pub(crate) fn hash(members: &Map<String, Value>, name: &str) -> Option<Hex32> {
+    members.get(name).and_then(Value::as_str).and_then(|text| text.parse().ok())
+}
