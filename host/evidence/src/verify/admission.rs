@@ -6,6 +6,7 @@ use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::chain;
+use gateway_domain::intent::{Intent, KeyUse};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
 
@@ -101,6 +102,10 @@ fn bound(
             digest.to_string(),
         );
     }
+    let word = |serves: Option<KeyUse>| serves.map_or("left open", KeyUse::as_str).to_owned();
+    if let Some(serves) = serves(&operation.intent) {
+        same("serves", "what the key serves", word(decision.serves), word(serves));
+    }
     let signer =
         |path: Option<&String>| path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
     same(
@@ -116,6 +121,15 @@ fn bound(
             decision.approvals_root.to_string(),
             root.to_string(),
         );
+    }
+}
+
+/// What the key serves, where the intent says that: what it signs for, or is made for.
+fn serves(intent: &Intent) -> Option<Option<KeyUse>> {
+    match intent {
+        Intent::Payment(_) | Intent::AssetAction(_) => Some(intent.key_use()),
+        Intent::KeyCreate(create) => Some(create.serves),
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => None,
     }
 }
 

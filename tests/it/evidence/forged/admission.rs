@@ -22,6 +22,7 @@ async fn a_decision_on_something_else_is_named() {
         ("intent_hash", other()),
         ("request_digest", other()),
         ("key_id", other()),
+        ("serves", json!("asset_actions")),
         ("bundle_hash", other()),
         ("policy_input_hash", other()),
         ("policy_output_hash", other()),
