@@ -157,3 +157,51 @@ pub(crate) fn unreadable(error: &NodeError) -> Damage {
     let what = format!("can not be checked: {}", chain(error));
     Damage { table: "database", row: String::new(), what, scope: Scope::Node }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_domain::ids::Hex32;
+
+    const NODE: ParticipantIndex = ParticipantIndex(1);
+
+    fn damage(row: &str, scope: Scope) -> Damage {
+        Damage { table: "share", row: row.to_owned(), what: "broken".to_owned(), scope }
+    }
+
+    fn rows(health: &Health) -> Vec<String> {
+        health.of(NODE).into_iter().map(|damage| damage.row).collect()
+    }
+
+    #[test]
+    fn damage_stands_until_a_whole_round_did_not_find_it() {
+        let health = Health::default();
+        let more = || Some(Cursor::default());
+        health.opened(NODE, vec![damage("a", Scope::Records)]);
+        assert_eq!(rows(&health), ["a"]);
+        health.checked(NODE, vec![damage("b", Scope::Records)], more());
+        assert_eq!(rows(&health), ["a", "b"], "this round has not come so far yet");
+        health.checked(NODE, vec![], None);
+        assert_eq!(rows(&health), ["b"], "what was found when it was opened is there no more");
+        health.checked(NODE, vec![], more());
+        assert_eq!(rows(&health), ["b"]);
+        health.checked(NODE, vec![], None);
+        assert!(rows(&health).is_empty());
+    }
+
+    #[test]
+    fn a_node_counts_unless_all_of_it_is_damaged() {
+        let key = KeyId(Hex32::new([1; 32]));
+        assert_eq!(fault(BTreeSet::new()), (true, None));
+        let (is_open, found) = fault([damage("a", Scope::Key(key)), damage("b", Scope::Records)].into());
+        let found = found.unwrap();
+        assert_eq!((is_open, found.n_findings, found.keys), (true, 2, BTreeSet::from([key])));
+        assert_eq!(found.findings, ["share, a: broken", "share, b: broken"]);
+        assert!(!fault([damage("a", Scope::Node)].into()).0);
+        let many: BTreeSet<_> =
+            (0..DAMAGE_KEPT_MAX).map(|n| damage(&n.to_string(), Scope::Records)).collect();
+        let (is_open, found) = fault(many);
+        assert!(!is_open, "with so much, more may not be known");
+        assert_eq!(found.unwrap().findings.len(), FINDINGS_TOLD_MAX);
+    }
+}

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The migrator's own notes: when, and for how long.
@@ -135,20 +135,45 @@ async fn judged(pristine: &[u8], folder: &Path, kek: &Arc<Kek>, tampering: &Tamp
     Some(format!("{}: {}: {found:#?}", tampering.table, tampering.what))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_column_of_a_nodes_tables_altered_in_turn_is_found_and_named() {
-    let history = History::lived().await;
+/// A copy of the node's database with nothing beside it, and the key that its secrets are sealed under.
+async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
     let NodeKey::File(key) = &history.world.settings.node_key else { panic!("a key in a file") };
     let kek = Arc::new(Kek::from_file(key).unwrap());
-    let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." }).unwrap();
-    let path = folder.path().join(format!("node-{NODE}.db"));
+    let path = folder.join(format!("node-{NODE}.db"));
     let original = history.world.settings.node_directory.join(format!("node-{NODE}.db"));
     let mut conn = open(&original).await;
     let copy = format!("VACUUM INTO '{}'", path.display());
     sqlx::raw_sql(AssertSqlSafe(copy)).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(found(folder.path(), &kek).await, [], "nothing is wrong yet");
+    assert_eq!(found(folder, &kek).await, [], "nothing is wrong yet");
+    (path, kek)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_pages_of_a_nodes_database_are_findings() {
+    let history = History::lived().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, kek) = copied(&history, folder.path()).await;
+    let whole = fs::read(&path).unwrap();
+    let n_pages = whole.len() / 4096;
+    let mut n_read = 0;
+    for page in 0..n_pages {
+        let mut damaged = whole.clone();
+        damaged[page * 4096..page * 4096 + 512].fill(0xa5);
+        fs::write(&path, damaged).unwrap();
+        let found = found(folder.path(), &kek).await;
+        assert_ne!(found, [], "page {page}");
+        n_read += usize::from(found.iter().any(|damage| damage.table != "database"));
+    }
+    assert!(n_read > 4, "{n_read} of {n_pages} were read, and the others found when it was opened");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_column_of_a_nodes_tables_altered_in_turn_is_found_and_named() {
+    let history = History::lived().await;
+    let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." }).unwrap();
+    let (path, kek) = copied(&history, folder.path()).await;
     let mut conn = open(&path).await;
     let sql =
         "SELECT CAST(statement_index AS TEXT), operation_id FROM operation WHERE statement_index IS NOT NULL";

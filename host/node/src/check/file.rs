@@ -1,5 +1,6 @@
 //! All of a node's database, read beside the process that may be serving with it.
 
+use super::page::is_corrupt;
 use super::{Checker, Damage, Scope};
 use crate::error::NodeError;
 use crate::node::{APPLICATION, MIGRATIONS};
@@ -73,8 +74,21 @@ impl fmt::Debug for NodeFile {
 }
 
 impl Checker<'_> {
-    /// SQLite's own checks, the schema, and the migrator's notes. Checksums were compared when the file was opened.
+    /// What is said of the file as a whole; pages that make no sense end no check but their own.
     async fn file(&mut self) -> Result<(), NodeError> {
+        for part in [self.integrity().await, self.schema().await, self.migrations().await] {
+            match part {
+                Err(error) if is_corrupt(&error) => {
+                    let what = "can not be read to its end: the file is damaged".to_owned();
+                    self.at("database", String::new(), what);
+                }
+                part => part?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn integrity(&mut self) -> Result<(), sqlx::Error> {
         let rows = sqlx::query("PRAGMA integrity_check").fetch_all(&mut *self.conn).await?;
         for row in rows {
             let problem: String = row.try_get(0)?;
@@ -82,10 +96,19 @@ impl Checker<'_> {
                 self.at("database", String::new(), format!("SQLite's integrity check: {problem}"));
             }
         }
+        Ok(())
+    }
+
+    async fn schema(&mut self) -> Result<(), sqlx::Error> {
         let expected = schema::expected(MIGRATIONS).await?;
         for (object, what) in schema::differences(schema::objects(self.conn).await?, expected) {
             self.at("sqlite_schema", object, what.to_owned());
         }
+        Ok(())
+    }
+
+    /// The migrator's notes. Numbers and checksums were compared when the file was opened.
+    async fn migrations(&mut self) -> Result<(), sqlx::Error> {
         let sql =
             "SELECT version, description, CAST(success AS INTEGER) FROM _sqlx_migrations ORDER BY version";
         let notes: Vec<(i64, String, i64)> = sqlx::query_as(sql).fetch_all(&mut *self.conn).await?;

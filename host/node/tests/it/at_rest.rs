@@ -2,7 +2,7 @@
 
 use crate::support::{Group, KEK_BYTE, KEY};
 use gateway_node::testing::{SUITES, asset_action, kek};
-use gateway_node::{Node, NodeError};
+use gateway_node::{Cursor, Node, NodeError, Scope};
 use gateway_seal::at_rest::{Place, open_share};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
@@ -204,4 +204,25 @@ async fn a_secret_that_does_not_open_keeps_all_under_the_old_key() {
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;
     group.sign(&case, 1).await;
+}
+
+#[tokio::test]
+async fn a_check_reads_the_file_and_not_what_connections_remember() {
+    let group = Group::with_key(3, 2, SUITES[0]).await;
+    let (path, sealed) = (group.path(0), sealed_share(&group, 0).await);
+    // All of the log goes into the file with this.
+    group.nodes[0].close().await;
+    let node = Node::open(group.config(0)).await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(node.check(Cursor::default()).await.unwrap().0, []);
+    }
+    let mut file = std::fs::read(&path).unwrap();
+    let place = file.windows(sealed.len()).position(|window| window == sealed).unwrap();
+    file[place + sealed.len() / 2] ^= 1;
+    std::fs::write(&path, &file).unwrap();
+    for _ in 0..4 {
+        let found = node.check(Cursor::default()).await.unwrap().0;
+        let found: Vec<_> = found.iter().map(|damage| (damage.scope, damage.what.as_str())).collect();
+        assert_eq!(found, [(Scope::Key(KEY), ALTERED)]);
+    }
 }
