@@ -268,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn an_address_at_its_limit_makes_room_by_its_own_connections_alone() {
+        let limit = limit(100, 3);
+        let _busy = [handled(&limit, "10.0.0.1").unwrap(), handled(&limit, "10.0.0.1").unwrap()];
+        let others: Vec<_> = (0..3).map(|_| limit.take(address("10.0.0.2")).unwrap()).collect();
+        let idle = limit.take(address("10.0.0.1")).unwrap();
+        let _newcomer = handled(&limit, "10.0.0.1").unwrap();
+        assert!(!is_open(&idle) && others.iter().all(is_open));
+        assert_eq!(limit.take(address("10.0.0.1")).unwrap_err(), Full::Address);
+    }
+
+    #[test]
     fn idle_is_evicted_before_headers_then_bodies_then_unread_answers() {
         let limit = limit(100, 100);
         let permits: Vec<_> = (0..7).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
