@@ -120,6 +120,30 @@ async fn document_with_missing_pages_is_not_verified() {
     assert!(report.findings().any(|finding| finding.at == "/previous_hash"), "{report:?}");
 }
 
+#[tokio::test]
+async fn pages_that_disagree_are_refused() {
+    let world = World::start().await;
+    let operation = published(&world, &payment("disagree")).await;
+    let roots = roots(&world).await;
+    let whole = world.get(&path(&operation, "/evidence")).await.ok();
+    let n_events = whole["events"].as_array().unwrap().len();
+    let found = |pages: Vec<Value>, at: &str| {
+        let report = gateway_evidence::verify(pages, &Reader::new(&roots));
+        assert!(report.findings().any(|finding| finding.at == at), "{at}: {report:?}");
+    };
+    for name in ["tenant", "operation_id", "record_root", "format"] {
+        let other = with(page(&whole, 5, n_events), &format!("/{name}"), json!("svc/audit-log/v1"));
+        found(vec![page(&whole, 1, 4), other], &format!("/{name}"));
+    }
+    let mut swapped = page(&whole, 1, n_events);
+    swapped["events"].as_array_mut().unwrap().swap(0, 1);
+    found(vec![swapped], "/events/1/seq");
+    // The last event is the last, whatever number the page states.
+    let mut longer = page(&whole, 5, n_events);
+    (longer["total_events"], longer["next_after_seq"]) = (json!(n_events + 1), json!(n_events));
+    found(vec![longer], "/total_events");
+}
+
 /// Others are signed for while a reader asks for pages: each has a checkpoint and a statement on the key of its own.
 #[tokio::test]
 async fn pages_got_while_the_log_grows_are_one_document() {

@@ -74,7 +74,7 @@ pub enum Action {
     CommitEpoch(BTreeSet<ParticipantIndex>),
     /// Open the publication gate on these nodes; erase what was retired.
     Publish(BTreeSet<ParticipantIndex>),
-    /// Forget what was staged on these nodes.
+    /// Discard the operation, and what was staged, on these nodes.
     Discard(BTreeSet<ParticipantIndex>),
 }
 

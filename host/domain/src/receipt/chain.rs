@@ -3,7 +3,7 @@
 //! ```text
 //! sign        admission → policy-receipt → execute.k → publish
 //! other       admission → policy-receipt → execute.k → commit-epoch → publish
-//!             admission → discard
+//! any         admission → discard
 //! ```
 //!
 //! `k` is the attempt that gave the result: lost attempts start from the receipt again and are no part of the chain. A

@@ -47,7 +47,8 @@ pub enum Deed {
         /// The contract's `result_ref`.
         result_ref: Hex32,
     },
-    /// It forgot what the operation had staged, for good.
+    /// It discarded the operation and what it had staged, for good. It releases no share of a signature any more, and has
+    /// released none.
     Discarded,
 }
 
