@@ -110,6 +110,10 @@ fn damage(deployment: &Deployment, damaged: Option<&str>) {
             std::fs::remove_file(&path).unwrap();
             std::fs::create_dir(&path).unwrap();
         }
+        Some("a pipe") => {
+            std::fs::remove_file(&path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        }
         Some(text) => std::fs::write(&path, text).unwrap(),
         None => std::fs::remove_file(&path).unwrap(),
     }
@@ -119,12 +123,14 @@ fn repair(deployment: &Deployment) {
     let path = deployment.path("trust.json");
     if path.is_dir() {
         std::fs::remove_dir(&path).unwrap();
+    } else if path.exists() {
+        std::fs::remove_file(&path).unwrap();
     }
     deployment.trust(&author());
 }
 
-const DAMAGED: [Option<&str>; 5] =
-    [Some(""), Some("{"), Some(r#"{"roles":[],"revoked":[]}"#), Some("a folder"), None];
+const DAMAGED: [Option<&str>; 6] =
+    [Some(""), Some("{"), Some(r#"{"roles":[],"revoked":[]}"#), Some("a folder"), Some("a pipe"), None];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_trust_roots_cannot_be_read_nothing_is_allowed_and_nothing_activated() {
