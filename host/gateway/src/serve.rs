@@ -4,7 +4,7 @@ use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
 use crate::file_limit;
 use crate::nodes::{self, Told};
-use crate::settings::Settings;
+use crate::settings::{Exception, Settings};
 use crate::signals::Signals;
 use crate::transport::{Server, Tls};
 use gateway_api::state::App;
@@ -29,9 +29,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 /// [`StartError`] when something could not be had; nothing is left half-started.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
-    for exception in &settings.production_exceptions {
-        tracing::warn!(exception = exception.as_str(), "production does without a defence");
-    }
+    settings.production_exceptions.iter().for_each(Exception::warn);
     file_limit::raise(settings)?;
     let policy = compose::open_policy(settings)?;
     let tls = settings.transport.tls.clone().map(Tls::open).transpose();

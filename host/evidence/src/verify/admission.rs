@@ -24,6 +24,7 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let then = story.events.get(..=index).and_then(replay);
     if let Some(operation) = then {
         bound(&operation, policy, admission, &format!("{at}/admission/decision"), &mut findings);
+        serves(&operation, admission, &format!("{at}/admission/decision/serves"), &mut findings);
         quorum(&operation, policy, &at, &mut findings);
     }
     let seen =
@@ -102,10 +103,6 @@ fn bound(
             digest.to_string(),
         );
     }
-    let word = |serves: Option<KeyUse>| serves.map_or("left open", KeyUse::as_str).to_owned();
-    if let Some(serves) = serves(&operation.intent) {
-        same("serves", "what the key serves", word(decision.serves), word(serves));
-    }
     let signer =
         |path: Option<&String>| path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
     same(
@@ -124,13 +121,16 @@ fn bound(
     }
 }
 
-/// What the key serves, where the intent says that: what it signs for, or is made for.
-fn serves(intent: &Intent) -> Option<Option<KeyUse>> {
-    match intent {
-        Intent::Payment(_) | Intent::AssetAction(_) => Some(intent.key_use()),
-        Intent::KeyCreate(create) => Some(create.serves),
-        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => None,
-    }
+/// The key serves what the operation signs, or is made for.
+fn serves(operation: &Operation, admission: &Admission, at: &str, findings: &mut Findings) {
+    let intended = match &operation.intent {
+        Intent::Payment(_) | Intent::AssetAction(_) => operation.intent.key_use(),
+        Intent::KeyCreate(create) => create.serves,
+        // The intent does not say.
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => return,
+    };
+    let word = |serves: Option<KeyUse>| serves.map_or("left open", KeyUse::as_str);
+    findings.same(at, "what the key serves", &word(admission.decision.serves), &word(intended));
 }
 
 /// Enough different people, each of whom really approved.

@@ -28,6 +28,11 @@ impl Exception {
         }
     }
 
+    /// Says in the log that it was asked for.
+    pub fn warn(&self) {
+        tracing::warn!(exception = self.as_str(), "production does without a defence");
+    }
+
     /// What the deployment is to have instead.
     const fn instead(self) -> &'static str {
         match self {

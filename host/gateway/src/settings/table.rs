@@ -135,7 +135,7 @@ pub const SETTINGS: &[Setting] = &[
         "NAME",
         "What checkpoints call the log: a URL without scheme that no other log has, without white space and +",
     ),
-    both("policy_bundle", "bundles/payment-guard", "DIRECTORY", "The signed policy bundle"),
+    each("policy_bundle", "bundles/payment-guard", None, "DIRECTORY", "The signed policy bundle"),
     each(
         "policy_trust_roots",
         "bundles/trust-development.json",

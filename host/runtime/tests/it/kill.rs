@@ -2,9 +2,10 @@
 
 use crate::support::{KEY, SUCCESSOR, World, operation};
 use crate::verify::check;
+use gateway_domain::ids::KeyRef;
 use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Operation, Outcome, Phase};
+use gateway_domain::operation::{KeySlot, Operation, Outcome, Phase};
 use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -125,7 +126,9 @@ async fn killed_while_shares_are_made_they_are_made_whole() {
                 assert_eq!(world.keys[&KEY].public.clone().unwrap().public_key_hex, before.public_key_hex);
             }
             let mut signing = operation(2, asset_action(&signers, 7));
-            signing.key.key_id = makes;
+            if makes == SUCCESSOR {
+                signing.key = KeySlot { key_ref: KeyRef("successor".into()), key_id: SUCCESSOR };
+            }
             let signed = world.live(signing).await;
             assert_eq!(signed.phase, Phase::Published, "{point} of {change:?}: {:?}", signed.failure);
             check(signed.signature.as_ref().unwrap());

@@ -74,7 +74,9 @@ fn introspection_in_production_needs_issuer_and_audience() {
         ("AUTHORITY_KEY", "k"),
         ("LOG_KEY", "l"),
         ("LOG_ORIGIN", "bank.example/log"),
+        ("POLICY_BUNDLE", "b"),
         ("POLICY_TRUST_ROOTS", "r"),
+        ("PRODUCTION_EXCEPTIONS", "unsigned_approvals,embedded_nodes,embedded_authority"),
     ];
     let both = [("TOKEN_ISSUER", "https://issuer.example"), ("TOKEN_AUDIENCE", "gateway")];
     let faults = |given: &[(&str, &str)]| {

@@ -170,6 +170,7 @@ fn production_refuses_what_only_development_may() {
         ("AUTHORITY_KEY", "k"),
         ("LOG_KEY", "l"),
         ("LOG_ORIGIN", "bank.example/log"),
+        ("POLICY_BUNDLE", "b"),
         ("POLICY_TRUST_ROOTS", "r"),
         EXCEPTIONS,
     ];
@@ -179,7 +180,7 @@ fn production_refuses_what_only_development_may() {
     let faults = settings(&[&given[..], &[("AUTH_MODE", "bypass"), any]].concat()).unwrap_err();
     assert_eq!(faults.len(), 2, "{faults:?}");
     let faults = settings(&[("PROFILE", "production"), EXCEPTIONS]).unwrap_err();
-    assert_eq!(faults.len(), 5, "{faults:?}");
+    assert_eq!(faults.len(), 6, "{faults:?}");
     let headers = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.1")];
     assert!(settings(&[&given[..], &headers].concat()).is_ok());
     let none = ("REQUIRED_APPROVALS", "0");
@@ -201,6 +202,7 @@ fn production_names_each_defence_it_does_without() {
             ("AUTHORITY_KEY", "k"),
             ("LOG_KEY", "l"),
             ("LOG_ORIGIN", "bank.example/log"),
+            ("POLICY_BUNDLE", "b"),
             ("POLICY_TRUST_ROOTS", "r"),
             ("AUTH_MODE", "trusted_headers"),
             ("TRUSTED_PROXIES", "10.0.0.1"),
@@ -279,6 +281,7 @@ fn plain_http_beyond_loopback_is_asked_for_by_name_in_production() {
         ("AUTHORITY_KEY", "k"),
         ("LOG_KEY", "l"),
         ("LOG_ORIGIN", "bank.example/log"),
+        ("POLICY_BUNDLE", "b"),
         ("POLICY_TRUST_ROOTS", "r"),
         ("AUTH_MODE", "jwks"),
     ];
