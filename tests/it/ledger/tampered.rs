@@ -53,7 +53,7 @@ struct Tampering {
     names: Vec<String>,
 }
 
-async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
+pub(crate) async fn texts(conn: &mut SqliteConnection, sql: &str) -> Vec<String> {
     sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(conn).await.unwrap()
 }
 

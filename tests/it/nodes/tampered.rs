@@ -2,7 +2,7 @@
 //! a new one cannot be forgotten.
 
 use crate::ledger::history::{History, open};
-use crate::ledger::tampered::{Literals, Table, rows, shown, tables, turned};
+use crate::ledger::tampered::{Literals, Table, rows, shown, tables, texts, turned};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_runtime::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
@@ -114,7 +114,15 @@ async fn judged(pristine: &[u8], folder: &Path, kek: &Arc<Kek>, tampering: &Tamp
     fs::write(&path, pristine).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let mut conn = open(&path).await;
-    let done = sqlx::raw_sql(AssertSqlSafe(tampering.sql.as_str())).execute(&mut conn).await;
+    // Programs that tamper are not held to triggers.
+    let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
+    let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
+    let drops = names.iter().map(|name| format!("DROP TRIGGER {name};"));
+    let script: String = drops
+        .chain([format!("{};", tampering.sql)])
+        .chain(triggers.iter().map(|sql| format!("{sql};")))
+        .collect();
+    let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await;
     conn.close().await.unwrap();
     match done {
         Err(error) if error.to_string().contains("UNIQUE constraint failed") => return None,

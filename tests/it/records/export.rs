@@ -19,11 +19,11 @@ fn every_decision_is_exported_once_while_the_gateway_runs() {
         let decision = line["outcome"]["decision"].as_str().unwrap();
         *by_moment.entry(format!("{outcome} {decision}")).or_insert(0) += 1;
     }
-    // Two keys, two payments, one custody signature: five submissions with two approvals each, of which one is denied.
+    // Three keys, two payments, one custody signature: six submissions with two approvals each, of which one is denied.
     let expected = BTreeMap::from([
-        ("operation submit ALLOW".to_owned(), 5),
-        ("operation approval ALLOW".to_owned(), 10),
-        ("operation admission ALLOW".to_owned(), 4),
+        ("operation submit ALLOW".to_owned(), 6),
+        ("operation approval ALLOW".to_owned(), 12),
+        ("operation admission ALLOW".to_owned(), 5),
         ("operation admission DENY".to_owned(), 1),
         ("refusal submit DENY".to_owned(), 1),
         ("refusal approval ALLOW".to_owned(), 1),

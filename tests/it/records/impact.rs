@@ -97,7 +97,7 @@ fn what_a_stricter_policy_denies_is_counted_and_listed() {
     let lines = story.export(&[]);
     let of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
     let strict = impact(&story, &committed().with_file_name("payment-guard-strict"), &[]);
-    assert_eq!((of("asset_action"), of("key_create")), (4, 8), "{lines:#?}");
+    assert_eq!((of("asset_action"), of("key_create")), (4, 12), "{lines:#?}");
     assert_eq!(
         (&strict["n_allow_to_deny"], &strict["n_deny_to_allow"]),
         (&json!(4), &json!(0)),

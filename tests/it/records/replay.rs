@@ -4,6 +4,7 @@ use super::story::Story;
 use crate::harness::process::tool;
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn every_decision_of_real_flows_is_the_same_again() {
@@ -19,7 +20,7 @@ fn every_decision_of_real_flows_is_the_same_again() {
     let of = |place: &'static str| lines.iter().filter(move |line| line["place"] == place);
     let operations: BTreeSet<_> =
         of("operation").map(|line| line["operation_id"].as_str().unwrap()).collect();
-    assert_eq!(operations.len(), 5);
+    assert_eq!(operations.len(), 6);
     operations.iter().for_each(|id| replay(&[id]));
     of("refusal").for_each(|line| replay(&["--decision", &line["index"].to_string()]));
     of("preview").for_each(|line| replay(&["--preview", &line["index"].to_string()]));
@@ -94,6 +95,7 @@ async fn whatever_was_changed_is_named() {
         let damaged = tempfile::tempdir().unwrap();
         let path = damaged.path().join("gateway.db");
         std::fs::write(&path, &intact).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let columns = if table == "events" { &["body"][..] } else { &["input", "outcome"] };
         let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
         for column in columns {

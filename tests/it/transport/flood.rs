@@ -113,10 +113,9 @@ fn the_address_with_most_unused_connections_loses_them_first() {
     let mut newcomers: Vec<_> = (7..10).map(|last| kept(last, &address)).collect();
     eventually("three are closed", || n_closed(&mut greedy) == 3);
     assert_eq!([n_closed(&mut modest), n_closed(&mut single), n_closed(&mut newcomers)], [0; 3]);
-    // The least recently used of them.
-    for (n, stream) in greedy.iter_mut().enumerate() {
-        assert_eq!(ask(stream, "/healthz").is_ok(), n >= 3, "{n}");
-    }
+    // Which of them, the unit tests say: a client has its answer before the gateway has noted that it is done.
+    let answered = greedy.iter_mut().filter_map(|stream| ask(stream, "/healthz").ok()).count();
+    assert_eq!(answered, 3);
     assert_eq!(n_evicted(&address, "request"), 4, "and one for this question");
 }
 

@@ -92,8 +92,8 @@ impl Checker<'_> {
         let kept: Option<String> = query.fetch_optional(&mut *self.conn).await?;
         match kept {
             Some(kept) if kept == serves.as_str() => Ok(()),
-            Some(_) => Err("its key serves something else in `key_use`".into()),
-            None => Err("what its key serves is missing in `key_use`".into()),
+            Some(_) => Err(format!("its key serves something else in `key_use`, key_id {key_id}").into()),
+            None => Err(format!("what its key serves is missing in `key_use`, key_id {key_id}").into()),
         }
     }
 

@@ -78,6 +78,9 @@ impl Check<'_> {
                 self.finding(table(leaf), named(leaf), "places begin at 0");
                 continue;
             }
+            if index > log.n_leaves && table(leaf) == "policy_activations" {
+                self.finding(table(leaf), named(leaf), "no entry has the place before it");
+            }
             if !self.gap(log, index) {
                 return Ok(false);
             }
