@@ -103,7 +103,8 @@ impl Authority {
         (text.len() == length).then(|| Self { host: host.to_ascii_lowercase(), port })
     }
 
-    /// Whether no other machine can be meant. A name of another site that leads to a loopback address is none of these.
+    /// Whether the host is this machine by its own name or address. A name of another site that resolves to a loopback address
+    /// is not.
     fn is_loopback(&self) -> bool {
         let address = self.host.trim_start_matches('[').trim_end_matches(']');
         self.host == "localhost"

@@ -84,17 +84,8 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
 /// Operation, intent and key name one key, which is the tenant's.
 fn check_key(operation: &Operation, key: Option<&CustodyKey>) -> Result<(), Refusal> {
     let slot = &operation.key;
-    let named = match &operation.intent {
-        Intent::Payment(payment) => payment.key_ref.as_ref(),
-        Intent::AssetAction(_)
-        | Intent::KeyCreate(_)
-        | Intent::Refresh(_)
-        | Intent::Reshare(_)
-        | Intent::Rotate(_)
-        | Intent::Recover(_) => None,
-    };
     let is_one = key_id(&operation.tenant, &slot.key_ref)? == slot.key_id
-        && named.is_none_or(|named| *named == slot.key_ref)
+        && operation.intent.key_ref().is_none_or(|named| *named == slot.key_ref)
         && key.is_none_or(|key| key.key_id == slot.key_id);
     if is_one { Ok(()) } else { Err(Refusal::OtherKey) }
 }

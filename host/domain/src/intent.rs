@@ -146,6 +146,20 @@ impl Intent {
         }
     }
 
+    /// The key that the intent itself names; none where the path of the request does.
+    #[must_use]
+    pub const fn key_ref(&self) -> Option<&KeyRef> {
+        match self {
+            Self::Payment(payment) => payment.key_ref.as_ref(),
+            Self::AssetAction(_)
+            | Self::KeyCreate(_)
+            | Self::Refresh(_)
+            | Self::Reshare(_)
+            | Self::Rotate(_)
+            | Self::Recover(_) => None,
+        }
+    }
+
     /// The contract's `operation_type`.
     #[must_use]
     pub const fn operation_type(&self) -> OperationType {

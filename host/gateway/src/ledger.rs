@@ -95,9 +95,9 @@ impl Report<'_> {
             ));
             match head {
                 Some(head) => {
-                    self.line(&format!("head of the log: {} events, root {}", head.n_leaves, head.root))
+                    self.line(&format!("head of the log: {} entries, root {}", head.n_leaves, head.root))
                 }
-                None => self.line("head of the log: not known, events are missing"),
+                None => self.line("head of the log: not known, entries are missing"),
             }
             let verdict = match self.n_findings {
                 0 => "nothing is wrong".to_owned(),

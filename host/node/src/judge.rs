@@ -54,16 +54,7 @@ fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Nod
 
 /// The keys of the decision are those that the intent names for this tenant, and serve what it is.
 fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
-    let named = match intent {
-        Intent::Payment(payment) => payment.key_ref.as_ref(),
-        Intent::AssetAction(_)
-        | Intent::KeyCreate(_)
-        | Intent::Refresh(_)
-        | Intent::Reshare(_)
-        | Intent::Rotate(_)
-        | Intent::Recover(_) => None,
-    };
-    if named.is_some_and(|named| *named != owner.key_ref) {
+    if intent.key_ref().is_some_and(|named| *named != owner.key_ref) {
         return Err(refused("the intent names another key").into());
     }
     if key_id(&owner.tenant, &owner.key_ref)? != decision.key_id {

@@ -12,7 +12,7 @@ use crate::history::{self, History, KeyFold, Told, finding};
 use crate::row::{Cell, Row};
 use crate::sqlite::Sqlite;
 use crate::sqlite::snapshot::rows;
-use gateway_domain::ids::{Hex32, KeyId, OperationId, Tenant};
+use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::replay;
 use gateway_engine::ports::{Damage, KeyChange, ReadError, Record, Subject};
@@ -187,6 +187,7 @@ fn key_as_made(id: KeyId, stored: Option<&Row>, changes: &[Row]) -> Result<Custo
 
 /// The keys that these events make, each operation's own chain being sound and whole.
 fn folded(changes: &[Row], found: &mut history::Found<'_>) -> BTreeMap<KeyId, CustodyKey> {
+    // By their places in the log.
     let mut moves = BTreeMap::new();
     for rows in changes.chunk_by(|one, next| one.cell("operation_id") == next.cell("operation_id")) {
         let Some(first) = rows.first() else { continue };
@@ -196,18 +197,16 @@ fn folded(changes: &[Row], found: &mut history::Found<'_>) -> BTreeMap<KeyId, Cu
         if first.integer("revision") != Some(told.seq) || first.hash("record_root") != Some(record_root) {
             finding(found, "operations", format!("operation_id {id}"), "its row is not of these events");
         }
-        moves.extend(told.ledger_indexes.into_iter().zip(commit.events));
+        let operation_id = commit.operation.id.0;
+        let events = commit.events.into_iter().map(|event| (operation_id, event));
+        moves.extend(told.ledger_indexes.into_iter().zip(events));
     }
     let mut fold = KeyFold::default();
-    let mut ids: BTreeMap<i64, Hex32> = BTreeMap::new();
-    for row in changes {
-        ids.extend(row.integer("ledger_index").zip(row.hash("operation_id")));
-    }
-    for (place, event) in &moves {
-        let Some(id) = ids.get(place) else { continue };
-        let operation = fold.open(*id).cloned().or_else(|| replay(std::slice::from_ref(event)));
+    for (id, event) in moves.into_values() {
+        // After its execution an operation changes no key.
+        let operation = fold.open(id).cloned().or_else(|| replay(std::slice::from_ref(&event)));
         if let Some(operation) = operation {
-            fold.apply(operation, event);
+            fold.apply(operation, &event);
         }
     }
     fold.keys

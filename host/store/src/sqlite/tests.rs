@@ -426,6 +426,34 @@ async fn a_database_without_one_of_its_activations_is_not_opened() {
     }
 }
 
+/// Nothing comes after it that would leave a gap: its counter tells, or the nodes that it completed.
+#[tokio::test]
+async fn a_log_without_its_last_entry_an_activation_is_not_opened() {
+    let delete =
+        "DROP TRIGGER policy_activations_are_not_removed; DELETE FROM policy_activations WHERE sequence = 2";
+    let uncount = "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'policy_activations'";
+    // At an even place an entry completes no node, at an odd one it does.
+    for (n_notes, damages) in [(1, vec![delete]), (0, vec![delete]), (0, vec![delete, uncount])] {
+        let folder = Folder::new();
+        let store = folder.open().await;
+        activate(&*store, 1, 1).await;
+        let record = written(&*store, opening_payment(1)).await;
+        for _ in 0..n_notes {
+            written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
+        }
+        activate(&*store, 2, 2).await;
+        store.close().await;
+        for damage in &damages {
+            folder.tamper(damage).await;
+        }
+        let refused = Store::open(&folder.path()).await;
+        assert!(
+            matches!(refused, Err(OpenError::Sqlite(gateway_sqlite::OpenError::Failed { .. }))),
+            "{n_notes} {damages:?}: {refused:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_log_that_ends_with_an_activation_is_followed() {
     let folder = Folder::new();
