@@ -4,8 +4,9 @@ use crate::canonical::{self, CanonicalError};
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::{Intent, KeyCreate, KeyUse, OperationType, Rotate};
 use crate::operation::{Change, Operation, Refusal};
-use crate::roster::{Roster, Threshold};
+use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The epoch that every created key begins with (decisions.md 5).
 pub const FIRST_EPOCH: &str = "1";
@@ -249,6 +250,18 @@ fn decimal(name: &EpochName) -> Option<(usize, &str)> {
     let is_decimal = !name.0.is_empty() && name.0.bytes().all(|byte| byte.is_ascii_digit());
     let digits = name.0.trim_start_matches('0');
     is_decimal.then_some((digits.len(), digits))
+}
+
+/// What each participant must hold, of the keys that no operation is changing.
+#[must_use]
+pub fn holders(keys: &[CustodyKey]) -> BTreeMap<ParticipantIndex, Vec<(KeyId, Epoch)>> {
+    let mut holders: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for key in keys.iter().filter(|key| key.is_settled()) {
+        for participant in key.participants.iter() {
+            holders.entry(participant).or_default().push((key.key_id, key.epoch.clone()));
+        }
+    }
+    holders
 }
 
 /// The keys of an operation.

@@ -1,13 +1,13 @@
 //! Whether the nodes hold what the store says they hold: every participant of a key that signs, its generation in force.
 //!
 //! The nodes check for themselves that what they have is whole. That something is missing, or an older database was put
-//! in a node's place, only whoever knows the keys can tell.
+//! in a node's place, only the gateway, which knows the keys, can tell.
 
 use crate::engine::{Engine, Inner};
 use crate::error::Unavailable;
 use crate::ports::{Answering, ReadError};
 use gateway_domain::ids::KeyId;
-use gateway_domain::key::{CustodyKey, Epoch};
+use gateway_domain::key::{CustodyKey, holders};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -86,14 +86,8 @@ impl Inner {
         let after = self.holders.lock().after;
         let keys = self.ports.reads.keys_after(after, KEYS_PER_STEP).await?;
         let last = keys.last().map(|key| key.key_id).filter(|_| keys.len() >= KEYS_PER_STEP as usize);
-        let mut by_node: BTreeMap<ParticipantIndex, Vec<(KeyId, Epoch)>> = BTreeMap::new();
-        for key in keys.iter().filter(|key| key.is_settled()) {
-            for node in key.participants.iter() {
-                by_node.entry(node).or_default().push((key.key_id, key.epoch.clone()));
-            }
-        }
         let mut lacking = BTreeMap::new();
-        for (node, held) in by_node {
+        for (node, held) in holders(&keys) {
             for (key_id, what) in self.ports.nodes.lacking(node, &held).await {
                 lacking.insert((key_id, node), what);
             }

@@ -5,8 +5,7 @@ use crate::compose::StartError;
 use crate::node_key;
 use crate::settings::Settings;
 use gateway_domain::chain;
-use gateway_domain::ids::KeyId;
-use gateway_domain::key::{CustodyKey, Epoch};
+use gateway_domain::key::holders;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Engine, Unavailable};
 use gateway_runtime::{Damage, check_file, existing, file_lacks};
@@ -175,15 +174,4 @@ async fn compare(
     fsck.close().await;
     later.close().await;
     Ok(())
-}
-
-/// What each node must hold, of keys that no operation is changing.
-fn holders(keys: &[CustodyKey]) -> BTreeMap<ParticipantIndex, Vec<(KeyId, Epoch)>> {
-    let mut holders: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for key in keys.iter().filter(|key| key.is_settled()) {
-        for participant in key.participants.iter() {
-            holders.entry(participant).or_default().push((key.key_id, key.epoch.clone()));
-        }
-    }
-    holders
 }

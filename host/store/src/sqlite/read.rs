@@ -21,7 +21,7 @@ const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operati
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
 /// Every id is longer than none.
-const KEYS_AFTER: &str = "SELECT body FROM custody_keys
+const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
     WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
 /// What the index `custody_keys_quorum` is on, in the same words: spelled otherwise it would not be used.
 macro_rules! key_quorum {
@@ -128,19 +128,25 @@ impl Sqlite {
         Ok(key)
     }
 
-    /// As their rows have them; one that cannot be read is left out.
+    /// As their rows have them. One that cannot be read is left out, and the next takes its place: fewer than `n_max` are all
+    /// there are.
     pub(crate) async fn keys_after(
         &self,
         after: Option<KeyId>,
         n_max: u32,
     ) -> Result<Vec<CustodyKey>, Unavailable> {
-        let after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
-        let read = async {
-            let mut conn = self.database.reader().acquire().await?;
-            rows(&mut conn, KEYS_AFTER, &[after, i64::from(n_max).into()]).await
-        };
-        let found = read.await.map_err(|error| failed("keys could not be read", &error))?;
-        Ok(found.iter().filter_map(keys::key).collect())
+        let lost = |error| failed("keys could not be read", &error);
+        let mut conn = self.database.reader().acquire().await.map_err(lost)?;
+        let mut after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
+        let (mut found, n_max) = (Vec::new(), usize::try_from(n_max).unwrap_or(usize::MAX));
+        while found.len() < n_max {
+            let n_wanted = i64::try_from(n_max - found.len()).unwrap_or(i64::MAX);
+            let page = rows(&mut conn, KEYS_AFTER, &[after, n_wanted.into()]).await.map_err(lost)?;
+            let Some(last) = page.last() else { break };
+            after = last.cell("key_id").clone();
+            found.extend(page.iter().filter_map(keys::key));
+        }
+        Ok(found)
     }
 
     pub(crate) async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {

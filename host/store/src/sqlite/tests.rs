@@ -9,8 +9,9 @@ use crate::contract::samples::{
 };
 use crate::contract::{Deployment, evidence::merkle_tree_hash};
 use crate::{Counters, Cursor, Decisions, OpenError, Store};
-use gateway_domain::ids::Hex32;
+use gateway_domain::ids::{Hex32, KeyId, KeyRef};
 use gateway_domain::key::KeyState;
+use gateway_domain::operation::KeySlot;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
@@ -630,6 +631,24 @@ async fn a_key_needs_nodes_exactly_while_it_signs() {
         let n_quorums = store.key_quorums(2).await.unwrap().len();
         assert_eq!(n_quorums, usize::from(state.can_sign()), "{state:?}");
     }
+}
+
+/// A round over the keys must not end at it: every later one would go unseen.
+#[tokio::test]
+async fn a_key_row_that_cannot_be_read_does_not_end_a_page() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    for byte in 1..=4 {
+        let mut submission = submission(byte, key_create());
+        let key_id = KeyId(Hex32::new([byte; 32]));
+        submission.key = KeySlot { key_ref: KeyRef(format!("key-{byte}")), key_id };
+        written(&*store, on_key(opening(submission, EpochMs(1)), None)).await;
+    }
+    let all = store.keys_after(None, 9).await.unwrap();
+    assert_eq!(all.len(), 4);
+    folder.tamper(&format!("UPDATE custody_keys SET body = 'x' WHERE key_id = x'{}'", all[1].key_id)).await;
+    assert_eq!(store.keys_after(None, 2).await.unwrap(), [all[0].clone(), all[2].clone()]);
+    assert_eq!(store.keys_after(None, 9).await.unwrap().len(), 3);
 }
 
 #[tokio::test]
