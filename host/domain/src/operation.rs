@@ -38,7 +38,7 @@ pub(crate) use tests::samples;
 pub use approve::approval_is_open;
 pub use command::{Ask, Command, Refusal};
 pub use course::may_happen;
-pub use effect::{Action, Effect, EffectId, EffectStep, Failure, Outcome, SignatureResult};
+pub use effect::{Effect, EffectId, EffectStep, Failure, Outcome, SignatureResult};
 pub use evaluation::{Evaluation, evaluations};
 pub use event::{
     Asker, Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, SettledEffect,

@@ -10,7 +10,7 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome, Refusal};
+use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome, Refusal};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
 
@@ -37,14 +37,14 @@ impl Inner {
         secrets: &Secrets,
     ) -> Result<Performed, EngineError> {
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
-        match effect.action {
-            Action::ObtainDecision => self.obtain_decision(operation, key.as_ref()).await,
-            Action::ApplyAdmission(_)
-            | Action::MaterializeReceipt(_)
-            | Action::RunCeremony(_)
-            | Action::CommitEpoch(_)
-            | Action::Publish(_)
-            | Action::Discard(_) => {
+        match effect.id.step {
+            EffectStep::Decision => self.obtain_decision(operation, key.as_ref()).await,
+            EffectStep::Admission
+            | EffectStep::PolicyReceipt
+            | EffectStep::Execute
+            | EffectStep::CommitEpoch
+            | EffectStep::Publish
+            | EffectStep::Discard => {
                 Ok(self.ports.nodes.perform(effect, operation, key.as_ref(), secrets).await?.into())
             }
         }

@@ -7,7 +7,7 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::{Bip32, OperationType};
 use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
-use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
+use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Answering, DriveNodes};
@@ -35,11 +35,12 @@ impl DriveNodes for EmbeddedFleet {
         let _turn = self.turns.lock(operation.id).await?;
         let calls = Calls::new(operation)?;
         let plan = operation.plan().ok_or_else(|| unavailable("the operation has no plan"))?;
-        match &effect.action {
-            Action::ObtainDecision => Err(unavailable("nodes take decisions and give none")),
-            Action::ApplyAdmission(nodes) => self.apply_admission(calls, nodes, &plan).await,
-            Action::MaterializeReceipt(nodes) => self.materialize_receipt(calls, effect, nodes, &plan).await,
-            Action::RunCeremony(nodes) => match operation.intent.operation_type() {
+        let nodes = &effect.nodes;
+        match effect.id.step {
+            EffectStep::Decision => Err(unavailable("nodes take decisions and give none")),
+            EffectStep::Admission => self.apply_admission(calls, nodes, &plan).await,
+            EffectStep::PolicyReceipt => self.materialize_receipt(calls, effect, nodes, &plan).await,
+            EffectStep::Execute => match operation.intent.operation_type() {
                 OperationType::Sign => self.sign(calls, effect, nodes, key, secrets).await,
                 OperationType::KeyCreate
                 | OperationType::Refresh
@@ -47,9 +48,9 @@ impl DriveNodes for EmbeddedFleet {
                 | OperationType::Rotate
                 | OperationType::Recover => self.make_shares(calls, effect, key, secrets).await,
             },
-            Action::CommitEpoch(nodes) => self.commit_epoch(calls, effect, nodes).await,
-            Action::Publish(nodes) => self.publish(calls, effect, nodes).await,
-            Action::Discard(nodes) => self.discard(calls, effect, nodes).await,
+            EffectStep::CommitEpoch => self.commit_epoch(calls, effect, nodes).await,
+            EffectStep::Publish => self.publish(calls, effect, nodes).await,
+            EffectStep::Discard => self.discard(calls, effect, nodes).await,
         }
     }
 

@@ -5,7 +5,7 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::ids::KeyId;
 use gateway_domain::intent::Bip32;
 use gateway_domain::key::{CustodyKey, Epoch};
-use gateway_domain::operation::{Action, Effect, Failure, Operation, Outcome};
+use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::{Answering, DriveNodes};
 use gateway_engine::secret::Secrets;
@@ -38,11 +38,11 @@ impl DriveNodes for FaultyNodes {
         key: Option<&CustodyKey>,
         secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
-        match &effect.action {
-            Action::RunCeremony(_) if self.faults.stalled.load(Ordering::SeqCst) => {
+        match effect.id.step {
+            EffectStep::Execute if self.faults.stalled.load(Ordering::SeqCst) => {
                 Err(Unavailable::new(Dependency::Runtime, "nodes are away"))
             }
-            Action::RunCeremony(_) if self.faults.refusing.load(Ordering::SeqCst) => {
+            EffectStep::Execute if self.faults.refusing.load(Ordering::SeqCst) => {
                 let failure = Failure { code: "refused".into(), detail: "a test".into(), culprits: vec![] };
                 Ok(Outcome::Rejected { failure, policy: None })
             }

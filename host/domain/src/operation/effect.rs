@@ -1,4 +1,4 @@
-//! What the world is asked to do, and what it answered.
+//! The steps that nodes and authority make for an operation, and their outcomes.
 
 use super::plan::Staged;
 use crate::admission::Admission;
@@ -11,17 +11,23 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The steps of an operation that touch the world.
+/// The steps of an operation that have an effect outside the gateway's store, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each is described at its Action")]
 pub enum EffectStep {
+    /// Evaluate the policy over the approvals, then obtain the authority's signed decision.
     Decision,
+    /// Give the decision to the nodes.
     Admission,
+    /// Have the nodes issue the policy receipt.
     PolicyReceipt,
+    /// Sign, or stage new shares.
     Execute,
+    /// Promote the staged shares.
     CommitEpoch,
+    /// Open the publication gate; erase what was retired.
     Publish,
+    /// Discard the operation, and what was staged for it.
     Discard,
 }
 
@@ -59,32 +65,13 @@ impl fmt::Display for EffectId {
     }
 }
 
-/// What to do. Every action is idempotent at the far end by its effect's id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Ask the policy over the approvals, then the authority for its signature.
-    ObtainDecision,
-    /// Give the decision to these nodes.
-    ApplyAdmission(BTreeSet<ParticipantIndex>),
-    /// Have these nodes fix the policy receipt.
-    MaterializeReceipt(BTreeSet<ParticipantIndex>),
-    /// Sign, or stage new shares.
-    RunCeremony(BTreeSet<ParticipantIndex>),
-    /// Promote the staged shares on these nodes.
-    CommitEpoch(BTreeSet<ParticipantIndex>),
-    /// Open the publication gate on these nodes; erase what was retired.
-    Publish(BTreeSet<ParticipantIndex>),
-    /// Discard the operation, and what was staged, on these nodes.
-    Discard(BTreeSet<ParticipantIndex>),
-}
-
-/// An action with its name.
+/// A step to be made on some nodes. Idempotent at the far end by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     /// Its name.
     pub id: EffectId,
-    /// What to do.
-    pub action: Action,
+    /// The nodes that are to make the step; none for [`EffectStep::Decision`].
+    pub nodes: BTreeSet<ParticipantIndex>,
 }
 
 /// A signature and what it is over.

@@ -2,8 +2,9 @@
 
 use super::Operation;
 use super::command::Ask;
-use super::effect::{Action, Effect, EffectId, EffectStep};
+use super::effect::{Effect, EffectId, EffectStep};
 use super::phase::Phase;
+use std::collections::BTreeSet;
 
 /// What is to happen next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +20,10 @@ pub enum Step {
 /// What the operation owes in its phase.
 #[must_use]
 pub fn next(operation: &Operation) -> Step {
-    let perform = |step, attempt, action| {
-        Step::Perform(Effect { id: EffectId { operation: operation.id, step, attempt }, action })
+    let perform_on = |nodes, step, attempt| {
+        Step::Perform(Effect { id: EffectId { operation: operation.id, step, attempt }, nodes })
     };
+    let perform = |step, attempt| perform_on(operation.planned_nodes(), step, attempt);
     match &operation.phase {
         Phase::Submitted
         | Phase::PendingApproval
@@ -29,21 +31,15 @@ pub fn next(operation: &Operation) -> Step {
         | Phase::Executed
         | Phase::Published
         | Phase::Failed => Step::Rest,
-        Phase::Deciding => perform(EffectStep::Decision, 1, Action::ObtainDecision),
-        Phase::Applying => {
-            perform(EffectStep::Admission, 1, Action::ApplyAdmission(operation.planned_nodes()))
-        }
-        Phase::Materializing => {
-            perform(EffectStep::PolicyReceipt, 1, Action::MaterializeReceipt(operation.planned_nodes()))
-        }
+        Phase::Deciding => perform_on(BTreeSet::new(), EffectStep::Decision, 1),
+        Phase::Applying => perform(EffectStep::Admission, 1),
+        Phase::Materializing => perform(EffectStep::PolicyReceipt, 1),
         Phase::ReceiptMaterialized => Step::Record(Box::new(Ask::BeginCeremony)),
-        Phase::Preparing { attempt } => {
-            perform(EffectStep::Execute, *attempt, Action::RunCeremony(operation.planned_nodes()))
-        }
+        Phase::Preparing { attempt } => perform(EffectStep::Execute, *attempt),
         Phase::Committing { attempt, unacked } => {
-            perform(EffectStep::CommitEpoch, *attempt, Action::CommitEpoch(unacked.clone()))
+            perform_on(unacked.clone(), EffectStep::CommitEpoch, *attempt)
         }
-        Phase::Publishing => perform(EffectStep::Publish, 1, Action::Publish(operation.planned_nodes())),
-        Phase::Discarding => perform(EffectStep::Discard, 1, Action::Discard(operation.planned_nodes())),
+        Phase::Publishing => perform(EffectStep::Publish, 1),
+        Phase::Discarding => perform(EffectStep::Discard, 1),
     }
 }

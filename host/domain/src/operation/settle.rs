@@ -1,6 +1,6 @@
 //! What the world's answer to an effect makes happen: retry and give-up, in one place.
 
-use super::effect::{Action, EffectId, EffectStep, Failure, Outcome};
+use super::effect::{Effect, EffectId, EffectStep, Failure, Outcome};
 use super::publish::SIGNATURE_SCOPE;
 use super::{Change, Operation, Phase, Step, next};
 use crate::ids::Hex32;
@@ -21,18 +21,18 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
         return Vec::new();
     }
     match outcome {
-        Outcome::DecisionSigned { policy, admission } => match owed.action {
-            Action::ObtainDecision => {
+        Outcome::DecisionSigned { policy, admission } => match owed.id.step {
+            EffectStep::Decision => {
                 vec![Change::DecisionSigned { policy: policy.clone(), admission: admission.clone() }]
             }
-            Action::ApplyAdmission(_)
-            | Action::MaterializeReceipt(_)
-            | Action::RunCeremony(_)
-            | Action::CommitEpoch(_)
-            | Action::Publish(_)
-            | Action::Discard(_) => Vec::new(),
+            EffectStep::Admission
+            | EffectStep::PolicyReceipt
+            | EffectStep::Execute
+            | EffectStep::CommitEpoch
+            | EffectStep::Publish
+            | EffectStep::Discard => Vec::new(),
         },
-        Outcome::Acked(receipts) => acked(operation, &owed.action, receipts, root),
+        Outcome::Acked(receipts) => acked(operation, &owed, receipts, root),
         // Nothing is executed without the word of everybody who did it.
         Outcome::Signed { signature, receipts }
             if ceremony_is_owed(operation, false)
@@ -67,33 +67,33 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
     }
 }
 
-fn acked(operation: &Operation, action: &Action, receipts: &[NodeReceipt], root: Hex32) -> Vec<Change> {
-    match action {
-        Action::ApplyAdmission(_) if enough(operation, receipts) => {
+fn acked(operation: &Operation, owed: &Effect, receipts: &[NodeReceipt], root: Hex32) -> Vec<Change> {
+    match owed.id.step {
+        EffectStep::Admission if enough(operation, receipts) => {
             vec![Change::AdmissionApplied { receipts: receipts.to_vec() }]
         }
-        Action::MaterializeReceipt(_) if enough(operation, receipts) => {
+        EffectStep::PolicyReceipt if enough(operation, receipts) => {
             vec![Change::ReceiptMaterialized {
                 receipts: receipts.to_vec(),
                 policy_receipt_id: root.to_string(),
             }]
         }
-        Action::CommitEpoch(unacked) => epoch_acked(operation, unacked, receipts),
-        Action::Publish(_) if is_published(operation, receipts) => {
+        EffectStep::CommitEpoch => epoch_acked(operation, &owed.nodes, receipts),
+        EffectStep::Publish if is_published(operation, receipts) => {
             vec![Change::Published { receipts: receipts.to_vec(), publication_receipt: root.to_string() }]
         }
-        Action::Discard(_)
+        EffectStep::Discard
             if operation.plan().is_some_and(|plan| plan.is_discarded(&participants(receipts))) =>
         {
             let failure = super::execute::failure(operation);
             vec![Change::Failed { failure, policy: None, receipts: receipts.to_vec() }]
         }
-        Action::ObtainDecision
-        | Action::ApplyAdmission(_)
-        | Action::MaterializeReceipt(_)
-        | Action::RunCeremony(_)
-        | Action::Publish(_)
-        | Action::Discard(_) => Vec::new(),
+        EffectStep::Decision
+        | EffectStep::Admission
+        | EffectStep::PolicyReceipt
+        | EffectStep::Execute
+        | EffectStep::Publish
+        | EffectStep::Discard => Vec::new(),
     }
 }
 

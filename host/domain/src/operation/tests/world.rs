@@ -3,7 +3,7 @@
 use super::machine::Random;
 use super::samples;
 use crate::key::{Epoch, PublicKey};
-use crate::operation::{Action, Effect, EffectId, Failure, Operation, Outcome, SignatureResult, Staged};
+use crate::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome, SignatureResult, Staged};
 use crate::policy::{self, Decision, Moment};
 use crate::receipt::Deed;
 use crate::receipt::tests::receipts;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 pub(crate) struct World {
     /// What each effect id was first asked to do.
-    pub(crate) actions: BTreeMap<EffectId, Action>,
+    pub(crate) actions: BTreeMap<EffectId, BTreeSet<ParticipantIndex>>,
     /// What ceremonies answered, by effect id: a repeat is answered from here.
     answers: BTreeMap<EffectId, Outcome>,
     pub(crate) staged: BTreeSet<ParticipantIndex>,
@@ -39,8 +39,8 @@ impl World {
         operation: &Operation,
         effect: &Effect,
     ) -> Option<Outcome> {
-        let first = self.actions.entry(effect.id).or_insert_with(|| effect.action.clone());
-        if *first != effect.action {
+        let first = self.actions.entry(effect.id).or_insert_with(|| effect.nodes.clone());
+        if *first != effect.nodes {
             self.confused = Some(effect.id);
         }
         if !self.calm && random.one_in(6) {
@@ -49,15 +49,16 @@ impl World {
         if let Some(rejected) = self.maybe_rejected(random) {
             return Some(rejected);
         }
-        match &effect.action {
-            Action::ObtainDecision => Some(self.decision(random, operation)),
-            Action::ApplyAdmission(nodes) => Some(self.acks(random, operation, Deed::Admitted, nodes)),
-            Action::MaterializeReceipt(nodes) => {
+        let nodes = &effect.nodes;
+        match effect.id.step {
+            EffectStep::Decision => Some(self.decision(random, operation)),
+            EffectStep::Admission => Some(self.acks(random, operation, Deed::Admitted, nodes)),
+            EffectStep::PolicyReceipt => {
                 let decision = &operation.admission.as_ref().unwrap().decision;
                 Some(self.acks(random, operation, Deed::PolicyFixed(decision.into()), nodes))
             }
-            Action::RunCeremony(nodes) => Some(self.ceremony(random, operation, effect.id, nodes)),
-            Action::CommitEpoch(nodes) => {
+            EffectStep::Execute => Some(self.ceremony(random, operation, effect.id, nodes)),
+            EffectStep::CommitEpoch => {
                 let epoch_root = operation.staged.as_ref().unwrap().epoch.root;
                 let deed = Deed::Promoted { attempt: operation.executed_attempt(), epoch_root };
                 let acks = self.acks(random, operation, deed, nodes);
@@ -69,7 +70,7 @@ impl World {
                 }
                 Some(acks)
             }
-            Action::Publish(nodes) => {
+            EffectStep::Publish => {
                 let deed = Deed::Published {
                     attempt: operation.executed_attempt(),
                     operation_type: operation.intent.operation_type(),
@@ -77,7 +78,7 @@ impl World {
                 };
                 Some(self.acks(random, operation, deed, nodes))
             }
-            Action::Discard(nodes) => {
+            EffectStep::Discard => {
                 // A node that released a share does not discard.
                 let able = nodes.difference(&self.released).copied().collect();
                 let acks = self.acks(random, operation, Deed::Discarded, &able);
