@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
 use gateway_domain::operation::Refusal;
-use gateway_engine::{Budget, Dependency, EngineError, Unavailable};
+use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -110,7 +110,7 @@ impl ApiError {
     }
 
     /// The same with what is left of the client's budget, if it was charged.
-    fn with_budget(self, budget: Option<Budget>) -> Self {
+    fn with_budget(self, budget: Option<Quota>) -> Self {
         let headers = budget.into_iter().flat_map(rate_limit_headers);
         headers.fold(self, |error, (name, value)| error.with(name, value))
     }
@@ -176,7 +176,7 @@ impl From<EngineError> for ApiError {
             EngineError::Invalid { pointer, .. } => {
                 Self::new(Code::InvalidJson, format!("`{pointer}` {message}"))
             }
-            EngineError::Raced => {
+            EngineError::Conflict => {
                 Self::new(Code::ConcurrentUpdate, format!("{message}; send the request again"))
             }
             EngineError::Unavailable(unavailable) => Self::from(unavailable),
@@ -271,8 +271,8 @@ impl From<BindingMismatch> for ApiError {
 /// The budget as headers (IETF draft-ietf-httpapi-ratelimit-headers-03), whole seconds: `RateLimit-Reset` is when all of it is
 /// there again.
 #[must_use]
-pub fn rate_limit_headers(budget: Budget) -> [(HeaderName, String); 3] {
-    let Budget { limit, remaining, full_in_ms, .. } = budget;
+pub fn rate_limit_headers(budget: Quota) -> [(HeaderName, String); 3] {
+    let Quota { limit, remaining, full_in_ms, .. } = budget;
     [
         (HeaderName::from_static("ratelimit-limit"), limit.to_string()),
         (HeaderName::from_static("ratelimit-remaining"), remaining.to_string()),
@@ -280,7 +280,7 @@ pub fn rate_limit_headers(budget: Budget) -> [(HeaderName, String); 3] {
     ]
 }
 
-fn rate_limited(message: &str, budget: Budget) -> ApiError {
+fn rate_limited(message: &str, budget: Quota) -> ApiError {
     let retry_after_ms = budget.retry_after_ms;
     let seconds = retry_after_ms.div_ceil(1000).max(1).to_string();
     let message = format!("{message}; retry in {retry_after_ms} ms");

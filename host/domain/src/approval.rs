@@ -22,7 +22,7 @@ pub use fault::ApprovalFault;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
 pub use rule::{Pinned, SigningRule, claimed_between};
 pub use signature::{ApprovalSignature, Base64Url, Hex64};
-pub use statement::{Matter, Statement, TAG};
+pub use statement::{ApprovalSubject, Statement, TAG};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;

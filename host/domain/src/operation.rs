@@ -36,12 +36,12 @@ mod tests;
 pub(crate) use tests::samples;
 
 pub use approve::approval_is_open;
-pub use command::{Ask, Command, Refusal};
-pub use course::may_happen;
+pub use command::{Action, Command, Refusal};
+pub use course::may_follow;
 pub use effect::{Effect, EffectId, EffectStep, Failure, Outcome, SignatureResult};
 pub use evaluation::{Evaluation, evaluations};
 pub use event::{
-    Asker, Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, SettledEffect,
+    Change, Event, ExportState, ExternalExport, KeySlot, Recovery, RecoveryOutcome, Requester, SettledEffect,
     Submission,
 };
 pub use evolve::{evolve, replay};
@@ -53,7 +53,7 @@ pub use settle::ATTEMPTS_MAX;
 
 use crate::admission::Admission;
 use crate::approval::limits::CLOCK_SKEW_MS;
-use crate::approval::{Approval, ApprovalFault, Matter, claimed_between};
+use crate::approval::{Approval, ApprovalFault, ApprovalSubject, claimed_between};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::{Intent, OperationType};
@@ -149,9 +149,9 @@ impl Operation {
 
     /// What its approvals are about.
     #[must_use]
-    pub const fn matter(&self) -> Matter<'_> {
+    pub const fn approval_subject(&self) -> ApprovalSubject<'_> {
         let Self { tenant, id, key, intent_hash, .. } = self;
-        Matter { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
+        ApprovalSubject { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
     }
 
     /// Whether an approval that came now may say that it was given then, by its giver's clock. Operations have the ids that
@@ -207,14 +207,14 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
     // The clock may be put back; the times of an operation's events never go back.
     let at = command.at.max(operation.updated_at_ms);
     let changes = match &command.ask {
-        Ask::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
-        Ask::WaiveApprovals { policy } => Ok(approve::waive(operation, policy)),
-        Ask::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
-        Ask::Execute { requested_at_ms, key } => {
+        Action::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
+        Action::WaiveApprovals { policy } => Ok(approve::waive(operation, policy)),
+        Action::Expire { approval_ttl_ms } => Ok(approve::expire(operation, command.at, *approval_ttl_ms)),
+        Action::Execute { requested_at_ms, key } => {
             execute::decide(operation, *requested_at_ms, key.as_deref(), command.at)
         }
-        Ask::BeginCeremony => Ok(execute::begin_ceremony(operation)),
-        Ask::Settle { effect, outcome, result_root } => {
+        Action::BeginCeremony => Ok(execute::begin_ceremony(operation)),
+        Action::Settle { effect, outcome, result_root } => {
             return Ok(settled(
                 at,
                 *effect,
@@ -222,14 +222,16 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
                 settle::decide(operation, *effect, outcome, *result_root),
             ));
         }
-        Ask::Publish { scope, expected_result_ref, requested_at_ms } => {
+        Action::Publish { scope, expected_result_ref, requested_at_ms } => {
             publish::decide(operation, scope, expected_result_ref.as_deref(), *requested_at_ms)
         }
-        Ask::Recover { effect_id, result_root } => {
+        Action::Recover { effect_id, result_root } => {
             recover::decide(operation, effect_id, *result_root, command.at)
         }
-        Ask::Export { publication_receipt, export } => export::decide(operation, publication_receipt, export),
-        Ask::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
+        Action::Export { publication_receipt, export } => {
+            export::decide(operation, publication_receipt, export)
+        }
+        Action::NoteReplay { body_digest } => Ok(note_replay(operation, *body_digest)),
     }?;
     Ok(stamp(at, changes))
 }
@@ -253,5 +255,5 @@ fn settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) 
 }
 
 fn stamp(at_ms: EpochMs, changes: Vec<Change>) -> Vec<Event> {
-    changes.into_iter().map(|change| Event { at_ms, change, asked_by: None, settles: None }).collect()
+    changes.into_iter().map(|change| Event { at_ms, change, requested_by: None, settles: None }).collect()
 }

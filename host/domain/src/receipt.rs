@@ -1,7 +1,7 @@
 //! Signed receipts: a node's word for every step it made, which anybody can check who has its public key.
 //!
 //! A node signs a [`ReceiptStatement`]: which step of which operation it made, where that left its own chain of steps
-//! ([`Chain`]), and what the step was about ([`Deed::subject`]). Nothing of the statement is sent or stored beside the
+//! ([`Chain`]), and what the step was about ([`ReceiptKind::subject`]). Nothing of the statement is sent or stored beside the
 //! signature but [`NodeReceipt::transition_hash`]: whoever checks a receipt builds the statement from what *they* know of
 //! the operation, so that a receipt for anything else does not verify.
 //!
@@ -17,7 +17,7 @@ pub(crate) mod tests;
 
 pub use attested::attested;
 pub use chain::Chain;
-pub use deed::{Deed, PolicyBasis};
+pub use deed::{PolicyBasis, ReceiptKind};
 pub use signature::{InvalidSignature, Signature};
 
 use crate::canonical::{self, CanonicalError};
@@ -48,7 +48,7 @@ pub struct ReceiptStatement {
     pub admission_hash: Hex32,
     /// Head of its chain of this operation's steps after this one.
     pub transition_hash: Hex32,
-    /// What the step was about: see [`Deed::subject`].
+    /// What the step was about: see [`ReceiptKind::subject`].
     pub subject: Hex32,
 }
 

@@ -6,7 +6,7 @@ use crate::error::{Dependency, EngineError, Unavailable, judged};
 use crate::ports::Record;
 use crate::target::{Target, until_unraced};
 use gateway_domain::approval::{Approval, ApprovalFault, ApprovalSignature};
-use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal, approval_is_open};
+use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
 
@@ -22,7 +22,7 @@ pub struct Vote {
     /// The voter's own signature over its statement.
     pub signature: Option<Box<ApprovalSignature>>,
     /// Who sent it.
-    pub asker: Option<Asker>,
+    pub requester: Option<Requester>,
 }
 
 impl Engine {
@@ -52,8 +52,8 @@ impl Inner {
         if self.expire(&mut draft, approval.approved_at_ms)? > 0 {
             draft.commit(self).await?;
         }
-        let policy = self.who_counts(&draft.operation, &approval, vote.asker.as_ref()).await?;
-        self.count(&mut draft, approval, policy, vote.asker.as_ref()).await?;
+        let policy = self.who_counts(&draft.operation, &approval, vote.requester.as_ref()).await?;
+        self.count(&mut draft, approval, policy, vote.requester.as_ref()).await?;
         // The vote is kept even when nobody can admit now; a later drive will.
         self.drive_or_wait(&mut draft).await?;
         refused_at_admission(&draft.operation)?;
@@ -62,13 +62,13 @@ impl Inner {
 
     /// Ends an operation whose approvals take too long. The number of events.
     pub(crate) fn expire(&self, draft: &mut Draft, now: EpochMs) -> Result<usize, Refusal> {
-        draft.ask(now, Ask::Expire { approval_ttl_ms: self.rules.approval_ttl_ms })
+        draft.ask(now, Action::Expire { approval_ttl_ms: self.rules.approval_ttl_ms })
     }
 
     /// Before anything is decided on it, and on a repeat too: what is not signed as it must be leaves no trace.
     fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), EngineError> {
         let now = approval.approved_at_ms;
-        let checked = self.rules.signed_approvals.check(&operation.matter(), approval, now);
+        let checked = self.rules.signed_approvals.check(&operation.approval_subject(), approval, now);
         let checked = checked.and_then(|()| match &approval.signature {
             Some(_) => operation.may_be_approved_at(approval.claimed_at_ms, now),
             None => Ok(()),
@@ -85,12 +85,12 @@ impl Inner {
         draft: &mut Draft,
         approval: Approval,
         policy: Option<policy::Outcome>,
-        asker: Option<&Asker>,
+        requester: Option<&Requester>,
     ) -> Result<(), EngineError> {
-        let ask = Ask::Approve { approval: approval.clone(), policy: policy.clone() };
-        let Err(refusal) = draft.ask_for(asker, approval.approved_at_ms, ask) else { return Ok(()) };
+        let ask = Action::Approve { approval: approval.clone(), policy: policy.clone() };
+        let Err(refusal) = draft.ask_for(requester, approval.approved_at_ms, ask) else { return Ok(()) };
         if let Some(policy) = policy {
-            self.record_vote(&draft.operation, &approval, policy, asker).await?;
+            self.record_vote(&draft.operation, &approval, policy, requester).await?;
         }
         Err(refusal.into())
     }
@@ -101,9 +101,10 @@ impl Inner {
         operation: &Operation,
         approval: &Approval,
         policy: policy::Outcome,
-        asker: Option<&Asker>,
+        requester: Option<&Requester>,
     ) -> Result<(), EngineError> {
-        let client = asker.and_then(|asker| asker.client.as_ref()).unwrap_or(&operation.submitter);
+        let client =
+            requester.and_then(|requester| requester.client.as_ref()).unwrap_or(&operation.submitter);
         let charge = self.charge(&operation.tenant, &client.client_id)?;
         let approvals = with(operation, approval);
         let request = operation.request(Moment::Approval, &approvals);
@@ -116,7 +117,7 @@ impl Inner {
         &self,
         operation: &Operation,
         approval: &Approval,
-        asker: Option<&Asker>,
+        requester: Option<&Requester>,
     ) -> Result<Option<policy::Outcome>, EngineError> {
         if !approval_is_open(operation, &approval.subject_id) {
             return Ok(None);
@@ -127,7 +128,7 @@ impl Inner {
         let policy =
             self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref(), spent_beside).await?;
         if let Err(fault) = judged(&policy) {
-            self.record_vote(operation, approval, policy, asker).await?;
+            self.record_vote(operation, approval, policy, requester).await?;
             return Err(fault.into());
         }
         Ok(Some(policy))

@@ -4,12 +4,12 @@ use crate::engine::Inner;
 use crate::error::EngineError;
 use crate::failpoint::failpoint;
 use crate::ports::{Commit, Committed, KeyChange, Record};
-use crate::rate::{Budget, Charge};
+use crate::rate::{Quota, Token};
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{self, CustodyKey, Keys};
 use gateway_domain::operation::{
-    Ask, Asker, Command, Event, KeySlot, Operation, Refusal, decide, evolve, replay,
+    Action, Command, Event, KeySlot, Operation, Refusal, Requester, decide, evolve, replay,
 };
 use gateway_domain::time::EpochMs;
 
@@ -22,9 +22,9 @@ pub(crate) struct Draft {
     /// The keys that what is pending was decided on, where it was.
     keys: Option<Keys>,
     /// What the next commit costs its client.
-    charge: Option<Charge>,
+    charge: Option<Token>,
     /// What the client had left after it.
-    budget: Option<Budget>,
+    budget: Option<Quota>,
 }
 
 impl Draft {
@@ -33,7 +33,7 @@ impl Draft {
         events: Vec<Event>,
         claim: String,
         keys: Keys,
-        charge: Option<Charge>,
+        charge: Option<Token>,
     ) -> Result<Self, EngineError> {
         let operation = replay(&events)
             .ok_or_else(|| EngineError::Internal("an operation must open with its submission".to_owned()))?;
@@ -66,15 +66,20 @@ impl Draft {
     }
 
     /// Decides, and keeps what follows for the next commit. The number of events: 0 when it is so already.
-    pub(crate) fn ask(&mut self, at: EpochMs, ask: Ask) -> Result<usize, Refusal> {
+    pub(crate) fn ask(&mut self, at: EpochMs, ask: Action) -> Result<usize, Refusal> {
         self.ask_for(None, at, ask)
     }
 
     /// As [`Self::ask`]; the first event says who asked.
-    pub(crate) fn ask_for(&mut self, asker: Option<&Asker>, at: EpochMs, ask: Ask) -> Result<usize, Refusal> {
+    pub(crate) fn ask_for(
+        &mut self,
+        requester: Option<&Requester>,
+        at: EpochMs,
+        ask: Action,
+    ) -> Result<usize, Refusal> {
         let mut events = decide(&self.operation, &Command { at, ask })?;
         if let Some(first) = events.first_mut() {
-            first.asked_by = asker.cloned();
+            first.requested_by = requester.cloned();
         }
         if !events.is_empty() {
             self.operation = events.iter().fold(self.operation.clone(), evolve);
@@ -104,10 +109,10 @@ impl Draft {
         };
         failpoint("before-commit");
         let record = match self.charge.take() {
-            Some(charge) => self.commit_charged(inner, commit, charge).await?,
+            Some(charge) => self.commit_with_token(inner, commit, charge).await?,
             None => match inner.ports.commits.commit(commit).await? {
                 Committed::Written(record) => record,
-                Committed::Raced => return Err(EngineError::Raced),
+                Committed::Conflict => return Err(EngineError::Conflict),
             },
         };
         (self.record_root, self.ledger_root) = (record.record_root, record.ledger_root);
@@ -115,20 +120,20 @@ impl Draft {
         Ok(())
     }
 
-    async fn commit_charged(
+    async fn commit_with_token(
         &mut self,
         inner: &Inner,
         commit: Commit,
-        charge: Charge,
+        charge: Token,
     ) -> Result<Box<Record>, EngineError> {
-        let committed = inner.ports.commits.commit_charged(commit, charge.clone()).await?;
+        let committed = inner.ports.commits.commit_with_token(commit, charge.clone()).await?;
         let (record, budget) = inner.budgets.settle(&charge, committed)?;
         self.budget = Some(budget);
         Ok(record)
     }
 
     /// What the client had left, where the draft was charged to it.
-    pub(crate) const fn budget(&self) -> Option<Budget> {
+    pub(crate) const fn budget(&self) -> Option<Quota> {
         self.budget
     }
 

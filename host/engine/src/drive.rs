@@ -7,7 +7,7 @@ use crate::failpoint::failpoint;
 use crate::perform::Performed;
 use crate::secret::Secrets;
 use gateway_domain::key::Keys;
-use gateway_domain::operation::{Ask, Effect, Operation, Outcome, Phase, Refusal, Step, next};
+use gateway_domain::operation::{Action, Effect, Operation, Outcome, Phase, Refusal, Step, next};
 
 impl Inner {
     /// Drives an operation to rest. The caller holds its lock. What was decided before is committed first: nothing
@@ -64,7 +64,7 @@ impl Inner {
     fn settle(&self, draft: &mut Draft, effect: &Effect, outcome: Outcome) -> Result<(), EngineError> {
         let result_root = outcome.result_root()?;
         let missing = missing(&draft.operation, &outcome);
-        let settle = Ask::Settle { effect: effect.id, outcome, result_root };
+        let settle = Action::Settle { effect: effect.id, outcome, result_root };
         match draft.ask(self.ports.clock.now(), settle)? {
             0 => Err(Unavailable::new(Dependency::Runtime, missing).into()),
             _ => Ok(()),

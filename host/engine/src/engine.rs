@@ -8,7 +8,7 @@ use crate::ports::{
     CommitOperations, DescribePolicies, DriveNodes, EvaluatePolicy, ReadLog, ReadOperations, SignAdmission,
     SignCheckpoint, TellTime,
 };
-use crate::rate::{Budgets, Rate};
+use crate::rate::{RateLimit, RateLimiter};
 use crate::readiness::LastProbes;
 use crate::spending::SpendingLocks;
 use gateway_domain::approval::SigningRule;
@@ -54,9 +54,9 @@ pub struct Rules {
     /// How many runtime nodes there are: participants are numbered below it.
     pub n_nodes: u16,
     /// Submissions a client may make.
-    pub admission_rate: Rate,
+    pub admission_rate: RateLimit,
     /// Previews a client may ask this process for.
-    pub preview_rate: Rate,
+    pub preview_rate: RateLimit,
     /// How many previews are kept on record; none at all with 0.
     pub preview_records_max: u32,
     /// How long a caller waits for work that goes on without it.
@@ -90,9 +90,9 @@ pub struct Engine(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) ports: Ports,
     pub(crate) rules: Rules,
-    pub(crate) budgets: Budgets,
+    pub(crate) budgets: RateLimiter,
     /// Of previews: in no store.
-    pub(crate) previews: Budgets,
+    pub(crate) previews: RateLimiter,
     pub(crate) locks: OperationLocks,
     pub(crate) spending: SpendingLocks,
     /// Key generations on behalf of other operations: each is much work for the nodes.
@@ -108,7 +108,8 @@ impl Engine {
     /// An engine on these adapters.
     #[must_use]
     pub fn new(ports: Ports, rules: Rules) -> Self {
-        let (budgets, previews) = (Budgets::new(rules.admission_rate), Budgets::new(rules.preview_rate));
+        let (budgets, previews) =
+            (RateLimiter::new(rules.admission_rate), RateLimiter::new(rules.preview_rate));
         Self(Arc::new(Inner {
             ports,
             rules,

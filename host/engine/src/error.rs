@@ -1,7 +1,7 @@
 //! Why a use case did not do what was asked.
 
 use crate::ports::{Damage, ReadError};
-use crate::rate::Budget;
+use crate::rate::Quota;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::operation::Refusal;
 use gateway_domain::policy;
@@ -80,7 +80,7 @@ pub enum EngineError {
         /// Its reasons.
         reasons: Vec<String>,
         /// What the client may still submit: a refusal is on record, and charged; none while the limit is off.
-        budget: Option<Budget>,
+        budget: Option<Quota>,
     },
     /// The client submits, or asks for previews, faster than it may.
     #[error("this client may make {} {of} at once, and did", .budget.limit)]
@@ -88,7 +88,7 @@ pub enum EngineError {
         /// `submissions` or `previews`.
         of: &'static str,
         /// What is left.
-        budget: Budget,
+        budget: Quota,
     },
     /// The request is impossible for this key.
     #[error("{message}")]
@@ -100,7 +100,7 @@ pub enum EngineError {
     },
     /// The operation moved under this request more often than it was retried.
     #[error("operation was changed by another request at the same time")]
-    Raced,
+    Conflict,
     /// A dependency did not answer.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -113,11 +113,11 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    pub(crate) const fn submissions_limited(budget: Budget) -> Self {
+    pub(crate) const fn submissions_limited(budget: Quota) -> Self {
         Self::RateLimited { of: "submissions", budget }
     }
 
-    pub(crate) const fn previews_limited(budget: Budget) -> Self {
+    pub(crate) const fn previews_limited(budget: Quota) -> Self {
         Self::RateLimited { of: "previews", budget }
     }
 }

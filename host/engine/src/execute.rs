@@ -5,7 +5,7 @@ use crate::error::EngineError;
 use crate::ports::Record;
 use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
-use gateway_domain::operation::{Ask, Asker, Operation, Phase, Refusal};
+use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Publish {
     /// The caller's clock, epoch milliseconds: a claim.
     pub requested_at_ms: i64,
     /// Who sent it.
-    pub asker: Option<Asker>,
+    pub requester: Option<Requester>,
 }
 
 /// A request to execute, as it came.
@@ -28,7 +28,7 @@ pub struct Execute {
     /// The caller's clock, epoch milliseconds: a claim.
     pub requested_at_ms: Option<i64>,
     /// Who sent it.
-    pub asker: Option<Asker>,
+    pub requester: Option<Requester>,
 }
 
 impl Engine {
@@ -84,14 +84,14 @@ impl Inner {
         let mut draft = self.find_draft(target).await?;
         let done_before = is_executed(&draft.operation);
         // A quorum that could not be made a decision yet is tried again first.
-        if matches!(draft.operation.phase, Phase::Deciding | Phase::Applying) {
+        if matches!(draft.operation.phase, Phase::Deciding | Phase::Admitting) {
             self.make_key_for(&draft.operation).await?;
             self.drive(&mut draft, secrets).await?;
         }
         let keys = self.keys_of(&draft.operation).await?;
         let key = keys.subject.clone().map(Box::new);
-        let ask = Ask::Execute { requested_at_ms: execute.requested_at_ms, key };
-        if draft.ask_for(execute.asker.as_ref(), self.ports.clock.now(), ask)? > 0 {
+        let ask = Action::Execute { requested_at_ms: execute.requested_at_ms, key };
+        if draft.ask_for(execute.requester.as_ref(), self.ports.clock.now(), ask)? > 0 {
             draft.decided_on(keys);
         }
         self.drive_until(&mut draft, secrets, is_executed).await?;
@@ -114,12 +114,12 @@ impl Inner {
     async fn publish(&self, target: &Target, publish: &Publish) -> Result<Record, EngineError> {
         let _turn = self.locks.lock(target.id).await?;
         let mut draft = self.find_draft(target).await?;
-        let ask = Ask::Publish {
+        let ask = Action::Publish {
             scope: publish.scope.clone(),
             expected_result_ref: publish.expected_result_ref.clone(),
             requested_at_ms: publish.requested_at_ms,
         };
-        draft.ask_for(publish.asker.as_ref(), self.ports.clock.now(), ask)?;
+        draft.ask_for(publish.requester.as_ref(), self.ports.clock.now(), ask)?;
         self.drive(&mut draft, &Secrets::default()).await?;
         Ok(draft.into_record())
     }
@@ -131,12 +131,12 @@ const fn is_executed(operation: &Operation) -> bool {
         Phase::Submitted
         | Phase::PendingApproval
         | Phase::Deciding
-        | Phase::Applying
+        | Phase::Admitting
         | Phase::Admitted
-        | Phase::Materializing
+        | Phase::IssuingReceipt
         | Phase::ReceiptMaterialized
-        | Phase::Preparing { .. }
-        | Phase::Committing { .. }
+        | Phase::Executing { .. }
+        | Phase::CommittingEpoch { .. }
         | Phase::Discarding
         | Phase::Failed => false,
     }

@@ -4,7 +4,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::ports::Record;
 use crate::target::{Target, until_unraced};
-use gateway_domain::operation::{Ask, Asker, ExternalExport};
+use gateway_domain::operation::{Action, ExternalExport, Requester};
 
 /// A request to record an export, as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Export {
     /// How far it is.
     pub export: ExternalExport,
     /// Who sent it.
-    pub asker: Option<Asker>,
+    pub requester: Option<Requester>,
 }
 
 impl Engine {
@@ -33,9 +33,9 @@ impl Inner {
     async fn export(&self, target: &Target, export: &Export) -> Result<Record, EngineError> {
         let _turn = self.locks.lock(target.id).await?;
         let mut draft = self.find_draft(target).await?;
-        let Export { publication_receipt, export, asker } = export.clone();
-        let ask = Ask::Export { publication_receipt, export };
-        draft.ask_for(asker.as_ref(), self.ports.clock.now(), ask)?;
+        let Export { publication_receipt, export, requester } = export.clone();
+        let ask = Action::Export { publication_receipt, export };
+        draft.ask_for(requester.as_ref(), self.ports.clock.now(), ask)?;
         draft.commit(self).await?;
         Ok(draft.into_record())
     }

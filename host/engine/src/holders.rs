@@ -5,7 +5,7 @@
 
 use crate::engine::{Engine, Inner};
 use crate::error::Unavailable;
-use crate::ports::{Answering, ReadError};
+use crate::ports::{NodesStatus, ReadError};
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::{CustodyKey, holders};
 use gateway_domain::roster::ParticipantIndex;
@@ -62,8 +62,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Unavailable`] when nobody can say.
-    pub async fn nodes(&self) -> Result<Answering, Unavailable> {
-        let mut nodes = self.0.ports.nodes.answering().await?;
+    pub async fn nodes(&self) -> Result<NodesStatus, Unavailable> {
+        let mut nodes = self.0.ports.nodes.nodes_status().await?;
         for ((key_id, node), what) in &self.0.holders.lock().lacking {
             let fault = nodes.faults.entry(*node).or_default();
             fault.n_findings += 1;

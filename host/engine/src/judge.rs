@@ -3,7 +3,7 @@
 use crate::engine::Inner;
 use crate::error::{EngineError, Unavailable};
 use crate::ports::DecisionRecord;
-use crate::rate::{Budget, Charge};
+use crate::rate::{Quota, Token};
 use crate::spending::check_read;
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -84,20 +84,20 @@ impl Inner {
         operation_id: OperationId,
         request: &policy::Request<'_>,
         outcome: policy::Outcome,
-        charge: Option<Charge>,
-    ) -> Result<Option<Budget>, EngineError> {
+        charge: Option<Token>,
+    ) -> Result<Option<Quota>, EngineError> {
         let Some(charge) = charge else {
             self.record_decision(operation_id, request, outcome).await?;
             return Ok(None);
         };
         let record = self.decision(operation_id, request, outcome);
-        let charged = self.ports.commits.decision_record_charged(record, charge.clone()).await?;
+        let charged = self.ports.commits.decision_record_with_token(record, charge.clone()).await?;
         let ((), budget) = self.budgets.settle(&charge, charged)?;
         Ok(Some(budget))
     }
 
     /// What a request costs this client, unless it is certain that nothing is left.
-    pub(crate) fn charge(&self, tenant: &Tenant, client_id: &str) -> Result<Option<Charge>, EngineError> {
+    pub(crate) fn charge(&self, tenant: &Tenant, client_id: &str) -> Result<Option<Token>, EngineError> {
         let charge = self.budgets.charge(tenant, client_id, self.ports.clock.now());
         charge.map_err(EngineError::submissions_limited)
     }

@@ -46,7 +46,7 @@ pub use key::{KeyOperations, KeyTarget};
 pub use locks::{Locks, OperationLocks};
 pub use log::InclusionEvidence;
 pub use query::Preview;
-pub use rate::{Budget, Charge, Rate};
+pub use rate::{Quota, RateLimit, Token};
 pub use readiness::Readiness;
 pub use recover::Recover;
 pub use submit::{Submit, Submitted};

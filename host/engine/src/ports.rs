@@ -5,7 +5,7 @@ mod policies;
 
 use crate::engine::Visibility;
 use crate::error::Unavailable;
-use crate::rate::Charge;
+use crate::rate::Token;
 use crate::secret::Secrets;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
@@ -23,7 +23,7 @@ use std::fmt;
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
-    DescribePolicies, KeepPolicies, KeptBundle, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts,
+    DescribePolicies, KeepPolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StoredBundle,
 };
 
 /// An operation as stored, with the roots its evidence had after its last event.
@@ -68,12 +68,12 @@ pub enum Committed {
     /// It is durable.
     Written(Box<Record>),
     /// Somebody else moved the operation or the key first; nothing was written.
-    Raced,
+    Conflict,
 }
 
 /// What became of something that a client's budget was to be charged with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Charged<T> {
+pub enum RateLimited<T> {
     /// It is durable, and so is the charge.
     Written {
         /// What was written.
@@ -82,9 +82,9 @@ pub enum Charged<T> {
         full_at_us: u64,
     },
     /// Somebody else moved the operation or the key first; nothing was written, and nothing charged.
-    Raced,
+    Conflict,
     /// The budget has no room for it; nothing was written.
-    Spent {
+    Exhausted {
         /// When the client's budget is full again, in microseconds since the epoch.
         full_at_us: u64,
     },
@@ -127,18 +127,18 @@ pub trait CommitOperations: Send + Sync {
 
     /// As [`Self::commit`] of a new operation, in one transaction with the charge, and only if the client's budget has room
     /// for it. An operation that is there already is raced, whatever the budget.
-    async fn commit_charged(
+    async fn commit_with_token(
         &self,
         commit: Commit,
-        charge: Charge,
-    ) -> Result<Charged<Box<Record>>, Unavailable>;
+        charge: Token,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable>;
 
     /// As [`Self::decision_record`], in one transaction with the charge, and only if the client's budget has room for it.
-    async fn decision_record_charged(
+    async fn decision_record_with_token(
         &self,
         record: DecisionRecord,
-        charge: Charge,
-    ) -> Result<Charged<()>, Unavailable>;
+        charge: Token,
+    ) -> Result<RateLimited<()>, Unavailable>;
 
     /// Keeps a preview, and of all previews the `n_kept` newest. Returns after the write is on disk.
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;
@@ -294,7 +294,7 @@ pub trait SignAdmission: Send + Sync {
 
 /// The nodes there are to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answering {
+pub struct NodesStatus {
     /// Those that answer, and can be relied on for all keys but those that their fault names.
     pub open: BTreeSet<ParticipantIndex>,
     /// How many hold something.
@@ -314,7 +314,7 @@ pub struct NodeFault {
     pub keys: BTreeSet<KeyId>,
 }
 
-impl Answering {
+impl NodesStatus {
     /// Every node with a fault, by its number; empty when there is none.
     #[must_use]
     pub fn faults_text(&self) -> String {
@@ -342,7 +342,7 @@ pub trait DriveNodes: Send + Sync {
     ) -> Result<Outcome, Unavailable>;
 
     /// Which nodes answer, and what is wrong with what they hold.
-    async fn answering(&self) -> Result<Answering, Unavailable>;
+    async fn nodes_status(&self) -> Result<NodesStatus, Unavailable>;
 
     /// Goes on with the check of what each node holds, some rows at a time.
     async fn check(&self);

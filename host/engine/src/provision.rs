@@ -12,7 +12,7 @@ use gateway_domain::canonical;
 use gateway_domain::ids::{KeyRef, OperationId};
 use gateway_domain::intent::{Intent, KeyCreate, KeyUse, OperationType, Payment, SigningTerms};
 use gateway_domain::key::{CustodyKey, KeyState};
-use gateway_domain::operation::{Ask, Failure, Operation, Phase, Refusal, Submission};
+use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
 use gateway_domain::policy::Moment;
 use gateway_domain::roster::Threshold;
 use std::future::Future;
@@ -127,7 +127,7 @@ impl Inner {
         let secrets = Secrets::default();
         self.drive(&mut draft, &secrets).await?;
         if draft.operation.phase == Phase::Admitted {
-            draft.ask(self.ports.clock.now(), Ask::Execute { requested_at_ms: None, key: None })?;
+            draft.ask(self.ports.clock.now(), Action::Execute { requested_at_ms: None, key: None })?;
             self.drive(&mut draft, &secrets).await?;
         }
         Ok(draft)
@@ -144,7 +144,7 @@ impl Inner {
         let request = operation.request(Moment::Approval, &operation.approvals);
         let policy = self.judge(request, None, None, 0).await?;
         let fault = judged(&policy);
-        let ask = Ask::WaiveApprovals { policy: policy.clone() };
+        let ask = Action::WaiveApprovals { policy: policy.clone() };
         if draft.ask(self.ports.clock.now(), ask)? == 0 {
             self.record_decision(operation.id, &request, policy).await?;
         }

@@ -6,7 +6,7 @@
 //! sooner. That of previews, which make nothing, is in this process's memory.
 
 use crate::error::EngineError;
-use crate::ports::Charged;
+use crate::ports::RateLimited;
 use gateway_domain::ids::Tenant;
 use gateway_domain::time::EpochMs;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const LAST_US: u64 = i64::MAX as u64 / 4;
 
 /// How many submissions, or previews, a client may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
+pub struct RateLimit {
     /// So many a second in the long run; 0 switches the limit off.
     pub per_second: u32,
     /// So many at once after a pause.
@@ -33,7 +33,7 @@ pub struct Rate {
 
 /// One submission to be charged to a client's budget. All instants are microseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charge {
+pub struct Token {
     /// Whose client.
     pub tenant: Tenant,
     /// The client.
@@ -47,12 +47,12 @@ pub struct Charge {
     /// A budget that is full later than this is not believed: it counts as full at `latest_us`.
     pub believed_us: u64,
     /// As settled, for what the client is told.
-    pub rate: Rate,
+    pub rate: RateLimit,
 }
 
 /// What a client may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct Quota {
     /// So many at once after a pause.
     pub limit: u32,
     /// Of these, how many are left now.
@@ -63,12 +63,12 @@ pub struct Budget {
     pub retry_after_ms: u64,
 }
 
-impl Rate {
-    fn charge(self, tenant: &Tenant, client_id: &str, now: EpochMs) -> Option<Charge> {
+impl RateLimit {
+    fn charge(self, tenant: &Tenant, client_id: &str, now: EpochMs) -> Option<Token> {
         let increment_us = 1_000_000_u64.checked_div(u64::from(self.per_second))?.max(1);
         let now_us = now.0.saturating_mul(1000).min(LAST_US);
         let latest_us = now_us.saturating_add(increment_us * u64::from(self.burst.saturating_sub(1)));
-        Some(Charge {
+        Some(Token {
             tenant: tenant.clone(),
             client_id: client_id.to_owned(),
             now_us,
@@ -80,7 +80,7 @@ impl Rate {
     }
 }
 
-impl Charge {
+impl Token {
     /// Whether a budget that is full at this instant has no room for it.
     #[must_use]
     pub const fn is_beyond(&self, full_at_us: u64) -> bool {
@@ -95,11 +95,11 @@ impl Charge {
 
     /// What is left of a budget that is full at this instant.
     #[must_use]
-    pub fn left_of(&self, full_at_us: u64) -> Budget {
+    pub fn left_of(&self, full_at_us: u64) -> Quota {
         let early_us = full_at_us.saturating_sub(self.now_us);
         let room_us = (self.latest_us - self.now_us + self.increment_us).saturating_sub(early_us);
         let remaining = u32::try_from(room_us / self.increment_us).unwrap_or(u32::MAX);
-        Budget {
+        Quota {
             limit: self.rate.burst,
             remaining: remaining.min(self.rate.burst),
             full_in_ms: early_us.div_ceil(1000),
@@ -109,15 +109,15 @@ impl Charge {
 }
 
 /// What is known of the store's budgets, or budgets that are nowhere else.
-pub(crate) struct Budgets {
-    rate: Rate,
+pub(crate) struct RateLimiter {
+    rate: RateLimit,
     /// For each client the instant at which its budget is full, as last learnt. The store's is never earlier, but for a
     /// clock that was put back.
     full_at_us: Mutex<BTreeMap<(Tenant, String), u64>>,
 }
 
-impl Budgets {
-    pub(crate) const fn new(rate: Rate) -> Self {
+impl RateLimiter {
+    pub(crate) const fn new(rate: RateLimit) -> Self {
         Self { rate, full_at_us: Mutex::new(BTreeMap::new()) }
     }
 
@@ -130,7 +130,7 @@ impl Budgets {
         tenant: &Tenant,
         client_id: &str,
         now: EpochMs,
-    ) -> Result<Option<Charge>, Budget> {
+    ) -> Result<Option<Token>, Quota> {
         let Some(charge) = self.rate.charge(tenant, client_id, now) else { return Ok(None) };
         let known = self.lock().get(&charge.client()).copied();
         match known {
@@ -143,7 +143,7 @@ impl Budgets {
     ///
     /// # Errors
     /// What is left: less than one.
-    pub(crate) fn take(&self, tenant: &Tenant, client_id: &str, now: EpochMs) -> Result<(), Budget> {
+    pub(crate) fn take(&self, tenant: &Tenant, client_id: &str, now: EpochMs) -> Result<(), Quota> {
         let Some(charge) = self.rate.charge(tenant, client_id, now) else { return Ok(()) };
         let mut clients = self.with_room(charge.now_us);
         let full_at_us = clients.entry(charge.client()).or_default();
@@ -157,18 +157,22 @@ impl Budgets {
     /// What was written, and what the client has left; remembers what the store said.
     ///
     /// # Errors
-    /// `Raced` and `RateLimited`: nothing was written.
-    pub(crate) fn settle<T>(&self, charge: &Charge, charged: Charged<T>) -> Result<(T, Budget), EngineError> {
+    /// `Conflict` and `RateLimited`: nothing was written.
+    pub(crate) fn settle<T>(
+        &self,
+        charge: &Token,
+        charged: RateLimited<T>,
+    ) -> Result<(T, Quota), EngineError> {
         match charged {
-            Charged::Written { written, full_at_us } => Ok((written, self.learn(charge, full_at_us))),
-            Charged::Raced => Err(EngineError::Raced),
-            Charged::Spent { full_at_us } => {
+            RateLimited::Written { written, full_at_us } => Ok((written, self.learn(charge, full_at_us))),
+            RateLimited::Conflict => Err(EngineError::Conflict),
+            RateLimited::Exhausted { full_at_us } => {
                 Err(EngineError::submissions_limited(self.learn(charge, full_at_us)))
             }
         }
     }
 
-    fn learn(&self, charge: &Charge, full_at_us: u64) -> Budget {
+    fn learn(&self, charge: &Token, full_at_us: u64) -> Quota {
         let mut clients = self.with_room(charge.now_us);
         let known = clients.entry(charge.client()).or_insert(full_at_us);
         // Answers overtake each other: the later instant is the newer, unless the clock was put back.
@@ -194,7 +198,7 @@ impl Budgets {
     }
 }
 
-impl Charge {
+impl Token {
     fn client(&self) -> (Tenant, String) {
         (self.tenant.clone(), self.client_id.clone())
     }

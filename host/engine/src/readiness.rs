@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Dependency, Unavailable};
-use crate::ports::{Answering, Damage, KeyQuorum, PolicyHealth, ReadError};
+use crate::ports::{Damage, KeyQuorum, NodesStatus, PolicyHealth, ReadError};
 use gateway_domain::approval::ApprovalFault;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::CustodyKey;
@@ -43,7 +43,7 @@ pub struct Readiness {
     /// Who signs admissions.
     pub authority: Result<(), Unavailable>,
     /// The runtime nodes.
-    pub nodes: Result<Answering, Unavailable>,
+    pub nodes: Result<NodesStatus, Unavailable>,
 }
 
 impl Readiness {
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Keys that sign and that some node does not hold as it must, with what they need.
-    async fn damaged_keys(&self, nodes: &Answering) -> Result<Vec<(KeyId, KeyQuorum)>, Unavailable> {
+    async fn damaged_keys(&self, nodes: &NodesStatus) -> Result<Vec<(KeyId, KeyQuorum)>, Unavailable> {
         let ids: BTreeSet<_> =
             nodes.faults.values().flat_map(|fault| &fault.keys).copied().take(DAMAGED_KEYS_MAX).collect();
         let mut damaged = Vec::new();
@@ -147,10 +147,10 @@ impl Engine {
 /// Whether every key that signs still can. Nodes that hold no share of such a key are not missed; where no key is known,
 /// two of those that hold something are enough, since no key takes fewer.
 fn enough(
-    nodes: Answering,
+    nodes: NodesStatus,
     keys: &[KeyQuorum],
     damaged: &[(KeyId, KeyQuorum)],
-) -> Result<Answering, Unavailable> {
+) -> Result<NodesStatus, Unavailable> {
     let n_open = nodes.open.len();
     let not_enough = |detail: String| {
         let faults = nodes.faults_text();
@@ -199,9 +199,9 @@ mod tests {
     use gateway_domain::roster::Roster;
     use std::collections::BTreeMap;
 
-    fn answering(open: &[u16], n_known: usize) -> Answering {
+    fn nodes_status(open: &[u16], n_known: usize) -> NodesStatus {
         let open = open.iter().copied().map(ParticipantIndex).collect();
-        Answering { open, n_known, faults: BTreeMap::new() }
+        NodesStatus { open, n_known, faults: BTreeMap::new() }
     }
 
     fn key(participants: &[u16], threshold: u16) -> KeyQuorum {
@@ -216,7 +216,7 @@ mod tests {
         {
             let open: Vec<u16> = (0..n_open).collect();
             assert_eq!(
-                enough(answering(&open, n_known), &[], &[]).is_ok(),
+                enough(nodes_status(&open, n_known), &[], &[]).is_ok(),
                 is_enough,
                 "{n_open} of {n_known}"
             );
@@ -233,7 +233,7 @@ mod tests {
             (&[2, 3, 4, 5, 6], Some("1 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
             (&[7, 8], Some("0 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
         ] {
-            let missing = enough(answering(open, 9), &keys, &[]).err().map(|why| why.detail);
+            let missing = enough(nodes_status(open, 9), &keys, &[]).err().map(|why| why.detail);
             assert_eq!(missing.as_deref(), missed, "{open:?}");
         }
     }
@@ -256,7 +256,7 @@ mod tests {
             ),
         ] {
             let faults = faults.into_iter().map(|(node, fault)| (ParticipantIndex(node), fault)).collect();
-            let nodes = Answering { faults, ..answering(&[0, 1, 2], 3) };
+            let nodes = NodesStatus { faults, ..nodes_status(&[0, 1, 2], 3) };
             let missing = enough(nodes, &[key(&[0, 1, 2], 2)], &damaged).err().map(|why| why.detail);
             let missed = missed.map(|missed| missed.replace("KEY", &of(1).to_string()));
             assert_eq!(missing, missed);

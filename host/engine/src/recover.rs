@@ -6,7 +6,7 @@ use crate::ports::Record;
 use crate::secret::Secrets;
 use crate::target::{Target, until_unraced};
 use gateway_domain::ids::Hex32;
-use gateway_domain::operation::{Ask, Asker, Recovery, SettledEffect, recovery};
+use gateway_domain::operation::{Action, Recovery, Requester, SettledEffect, recovery};
 use std::sync::Arc;
 
 /// A request to recover, as it came.
@@ -17,7 +17,7 @@ pub struct Recover {
     /// The result the caller expects.
     pub result_root: Hex32,
     /// Who sent it.
-    pub asker: Option<Asker>,
+    pub requester: Option<Requester>,
 }
 
 impl Engine {
@@ -53,8 +53,8 @@ impl Inner {
         }
         let now = self.ports.clock.now();
         let (recovery, _) = recovery(&draft.operation, &recover.effect_id, recover.result_root, now)?;
-        let ask = Ask::Recover { effect_id: recover.effect_id.clone(), result_root: recover.result_root };
-        draft.ask_for(recover.asker.as_ref(), now, ask)?;
+        let ask = Action::Recover { effect_id: recover.effect_id.clone(), result_root: recover.result_root };
+        draft.ask_for(recover.requester.as_ref(), now, ask)?;
         draft.commit(self).await?;
         Ok((recovery, draft.into_record()))
     }

@@ -6,14 +6,14 @@ use crate::error::{EngineError, judged};
 use crate::fit::check_keys;
 use crate::judge::PROVISIONER;
 use crate::ports::Record;
-use crate::rate::{Budget, Charge};
+use crate::rate::{Quota, Token};
 use crate::target::until_unraced;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family, Intent};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::operation::{Ask, KeySlot, Submission, open};
+use gateway_domain::operation::{Action, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Moment};
 
 /// A parsed request to create an operation.
@@ -44,7 +44,7 @@ pub struct Submitted {
     /// Whether it was created from another body.
     pub body_differs: bool,
     /// What the client may still submit; none for a replay, which costs nothing, and while the limit is off.
-    pub budget: Option<Budget>,
+    pub budget: Option<Quota>,
 }
 
 /// A submission on its way to become an operation.
@@ -54,7 +54,7 @@ pub(crate) struct Creation {
     pub(crate) slot: KeySlot,
     pub(crate) claim: String,
     /// What it costs its client, whether it is created or refused by the policy.
-    pub(crate) charge: Option<Charge>,
+    pub(crate) charge: Option<Token>,
 }
 
 impl Engine {
@@ -223,7 +223,7 @@ impl Inner {
         id: OperationId,
         request: &policy::Request<'_>,
         policy: policy::Outcome,
-        charge: Option<Charge>,
+        charge: Option<Token>,
     ) -> Result<EngineError, EngineError> {
         let (judged, reasons) = (judged(&policy), policy.reason_texts());
         let budget = self.record_refusal(id, request, policy, charge).await?;
@@ -240,7 +240,7 @@ impl Inner {
             return Ok(Submitted { record, replayed: true, body_differs, budget: None });
         }
         let mut draft = Draft::load(record);
-        draft.ask(self.ports.clock.now(), Ask::NoteReplay { body_digest })?;
+        draft.ask(self.ports.clock.now(), Action::NoteReplay { body_digest })?;
         draft.commit(self).await?;
         Ok(Submitted { record: draft.into_record(), replayed: true, body_differs, budget: None })
     }

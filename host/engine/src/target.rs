@@ -42,9 +42,9 @@ pub(crate) async fn until_unraced<'a, T>(
 ) -> Result<T, EngineError> {
     for _ in 0..RACES_MAX {
         match attempt().await {
-            Err(EngineError::Raced) => {}
+            Err(EngineError::Conflict) => {}
             settled => return settled,
         }
     }
-    Err(EngineError::Raced)
+    Err(EngineError::Conflict)
 }

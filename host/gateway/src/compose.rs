@@ -15,7 +15,7 @@ use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::TellTime;
-use gateway_engine::{Engine, Ports, Rate, Rules};
+use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
 use gateway_runtime::{EmbeddedFleet, FleetConfig, existing, identities};
@@ -249,8 +249,8 @@ pub fn rules(settings: &Settings) -> Rules {
         admission_ttl_ms: settings.admission_ttl_ms,
         auto_provision_keys: settings.auto_provision_keys,
         n_nodes: settings.node_count,
-        admission_rate: Rate { per_second: settings.admission_rate, burst: settings.admission_burst },
-        preview_rate: Rate { per_second: settings.preview_rate, burst: settings.preview_burst },
+        admission_rate: RateLimit { per_second: settings.admission_rate, burst: settings.admission_burst },
+        preview_rate: RateLimit { per_second: settings.preview_rate, burst: settings.preview_burst },
         preview_records_max: settings.preview_records_max,
         answer_within: settings.answer_within,
     }

@@ -95,7 +95,7 @@ fn export_command() -> Command {
 
 fn replay_command() -> Command {
     Command::new("replay")
-        .about("Ask a past decision again: same answer, same bytes, same fuel")
+        .about("Action a past decision again: same answer, same bytes, same fuel")
         .after_help(
             "Exit code 0: the same. 1: something differs. 2: the bundle or the record is not at hand.",
         )
@@ -129,7 +129,7 @@ fn replay_command() -> Command {
 
 fn impact_command() -> Command {
     Command::new("impact")
-        .about("Ask a candidate every past decision: what would it change?")
+        .about("Action a candidate every past decision: what would it change?")
         .arg(
             Arg::new("candidate")
                 .value_name("CANDIDATE_DIRECTORY")

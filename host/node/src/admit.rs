@@ -11,7 +11,7 @@ use crate::vault;
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Node {
             generations: Arc::clone(&self.generations),
         };
         self.database.write(keep).await??;
-        self.receipt(&chain, &Deed::Admitted)
+        self.receipt(&chain, &ReceiptKind::Admitted)
     }
 
     /// A decision that was taken in its time holds: the same again is no news, even when it would be too late now.
@@ -53,7 +53,7 @@ impl Node {
             return Ok(None);
         }
         let chain = self.chain_of(request.effect.operation, admission_hash);
-        Ok(Some(self.receipt(&chain, &Deed::Admitted)?))
+        Ok(Some(self.receipt(&chain, &ReceiptKind::Admitted)?))
     }
 }
 

@@ -6,7 +6,9 @@ use crate::error::{Code, NodeError, Rejection};
 use crate::judge::refused;
 use crate::node::NodeConfig;
 use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::approval::{ApprovalFault, Matter, SigningRule, approvals_root, n_distinct_subjects};
+use gateway_domain::approval::{
+    ApprovalFault, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
+};
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
 
@@ -49,14 +51,14 @@ fn check_signatures(
     decision: &AdmissionDecision,
     now: EpochMs,
 ) -> Result<(), NodeError> {
-    let matter = Matter {
+    let subject = ApprovalSubject {
         tenant: &request.owner.tenant,
         operation_id: decision.operation_id,
         key_id: decision.key_id,
         intent_hash: decision.intent_hash,
     };
     for approval in &request.approvals {
-        rule.check(&matter, approval, now).map_err(|fault| not_counted(&approval.subject_id, &fault))?;
+        rule.check(&subject, approval, now).map_err(|fault| not_counted(&approval.subject_id, &fault))?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::epoch_root;
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
 use gateway_domain::time::EpochMs;
 use gateway_seal::relay::Envelope;
 use gateway_sqlite::Job;
@@ -227,7 +227,7 @@ impl Node {
     }
 
     fn staged(&self, call: &Call, keys: PublicKeys, epoch_root: Hex32) -> Result<CeremonyAnswer, NodeError> {
-        let deed = Deed::Staged { attempt: call.effect.attempt, epoch_root };
+        let deed = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root };
         let receipt = self.receipt(&self.chain(call), &deed)?;
         Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
     }

@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// The key in the generation that was admitted: its root is in the decision, so it does not matter who brings it.
+    /// The key in the generation that was admitted: its root is in the decision, so it does not subject who brings it.
     async fn present(
         &self,
         conn: &mut SqliteConnection,

@@ -5,11 +5,11 @@
 
 use crate::error::NodeError;
 use crate::node::Node;
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt, PAYLOAD_TYPE, ReceiptStatement, Signature};
+use gateway_domain::receipt::{Chain, NodeReceipt, PAYLOAD_TYPE, ReceiptKind, ReceiptStatement, Signature};
 
 impl Node {
     /// The word that this node has done this. Only for what is durable.
-    pub(crate) fn receipt(&self, chain: &Chain, deed: &Deed) -> Result<NodeReceipt, NodeError> {
+    pub(crate) fn receipt(&self, chain: &Chain, deed: &ReceiptKind) -> Result<NodeReceipt, NodeError> {
         self.attest(&chain.statement(deed)?)
     }
 

@@ -18,7 +18,7 @@ use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::operation::{EffectStep, SignatureResult};
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_sqlite::Job;
@@ -169,7 +169,7 @@ impl Node {
         package_hash: Hex32,
     ) -> Result<NodeReceipt, NodeError> {
         let attempt = call.effect.attempt;
-        self.receipt(&self.chain(call), &Deed::Signed { attempt, signed_digest, package_hash })
+        self.receipt(&self.chain(call), &ReceiptKind::Signed { attempt, signed_digest, package_hash })
     }
 
     async fn sign_once(

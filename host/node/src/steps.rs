@@ -15,7 +15,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::PublicKey;
 use gateway_domain::operation::{EffectStep, Staged};
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt, ReceiptStatement};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
 use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
@@ -144,12 +144,12 @@ impl Step {
         decision: Option<&AdmissionDecision>,
     ) -> Result<Option<ReceiptStatement>, CanonicalError> {
         let deed = match (&self.body, decision) {
-            (Body::Discard, _) => Deed::Discarded,
-            (Body::Receipt, Some(decision)) => Deed::PolicyFixed(decision.into()),
+            (Body::Discard, _) => ReceiptKind::Discarded,
+            (Body::Receipt, Some(decision)) => ReceiptKind::PolicyReceipt(decision.into()),
             (Body::CommitEpoch(CommitEpoch { attempt, epoch_root }), _) => {
-                Deed::Promoted { attempt: *attempt, epoch_root: *epoch_root }
+                ReceiptKind::Promoted { attempt: *attempt, epoch_root: *epoch_root }
             }
-            (Body::Publish(Publication { attempt, result }), Some(decision)) => Deed::Published {
+            (Body::Publish(Publication { attempt, result }), Some(decision)) => ReceiptKind::Published {
                 attempt: *attempt,
                 operation_type: decision.operation_type,
                 result_ref: result.result_ref()?,

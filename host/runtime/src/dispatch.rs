@@ -10,7 +10,7 @@ use gateway_domain::key::{CustodyKey, Epoch, epoch_root};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Answering, DriveNodes};
+use gateway_engine::ports::{DriveNodes, NodesStatus};
 use gateway_engine::secret::Secrets;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::derive::derive;
@@ -54,7 +54,7 @@ impl DriveNodes for EmbeddedFleet {
         }
     }
 
-    async fn answering(&self) -> Result<Answering, Unavailable> {
+    async fn nodes_status(&self) -> Result<NodesStatus, Unavailable> {
         Ok(self.open().await)
     }
 

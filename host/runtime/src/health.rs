@@ -5,7 +5,7 @@ use gateway_domain::chain;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_engine::ports::{Answering, NodeFault};
+use gateway_engine::ports::{NodeFault, NodesStatus};
 use gateway_node::{Cursor, Damage, Node, NodeError, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -87,10 +87,10 @@ impl EmbeddedFleet {
     }
 
     /// Which of the nodes that have a database are open, or can be opened now, and what is wrong with them.
-    pub(crate) async fn open(&self) -> Answering {
+    pub(crate) async fn open(&self) -> NodesStatus {
         let known = self.known();
         let mut answering =
-            Answering { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
+            NodesStatus { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
         for participant in known {
             let fault = match self.node(participant).await {
                 Ok(node) => match full_disk(&node).await {

@@ -3,7 +3,7 @@
 use crate::calls::Calls;
 use crate::fan_out::Answers;
 use crate::fleet::EmbeddedFleet;
-use gateway_domain::receipt::{Deed, NodeReceipt};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Code, NodeError, Rejection};
 
@@ -13,7 +13,7 @@ impl EmbeddedFleet {
     pub(crate) fn attested<T>(
         &self,
         calls: &Calls<'_>,
-        deed: &Deed,
+        deed: &ReceiptKind,
         answers: Answers<T>,
         receipt: impl Fn(&T) -> &NodeReceipt,
     ) -> Answers<T> {
@@ -34,7 +34,7 @@ impl EmbeddedFleet {
     pub(crate) fn check_receipt(
         &self,
         calls: &Calls<'_>,
-        deed: &Deed,
+        deed: &ReceiptKind,
         node: ParticipantIndex,
         receipt: &NodeReceipt,
     ) -> Result<(), NodeError> {

@@ -15,7 +15,7 @@ use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{CustodyKey, Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{Effect, Outcome, Staged};
-use gateway_domain::receipt::{Deed, NodeReceipt};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_engine::secret::Secrets;
@@ -191,7 +191,7 @@ impl EmbeddedFleet {
         let package_hex = hex::encode(keys.to_bytes());
         let root =
             epoch_root(*key_id, epoch, &package_hex).map_err(|error| unavailable(&error.to_string()))?;
-        let deed = Deed::Staged { attempt: effect.id.attempt, epoch_root: root };
+        let deed = ReceiptKind::Staged { attempt: effect.id.attempt, epoch_root: root };
         let answers = held.into_iter().map(|(node, held)| (node, Ok(held.receipt))).collect();
         let answers = self.attested(&ceremony.calls, &deed, answers, |receipt| receipt);
         // Everybody who is to hold a share is needed.

@@ -14,7 +14,7 @@ use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::Hex32;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::{Effect, Failure, Outcome, SignatureResult};
-use gateway_domain::receipt::{Deed, NodeReceipt};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
 use gateway_engine::secret::{Secret, Secrets};
@@ -132,7 +132,7 @@ impl EmbeddedFleet {
     ) -> Result<Outcome, Unavailable> {
         let package_hash = Hex32::new(package.hash());
         let (attempt, signed_digest) = (job.effect.id.attempt, job.decision.request_digest);
-        let deed = Deed::Signed { attempt, signed_digest, package_hash };
+        let deed = ReceiptKind::Signed { attempt, signed_digest, package_hash };
         let answers = self.attested(&job.calls, &deed, answers, |signed| &signed.receipt);
         let failed: Nodes =
             answers.iter().filter(|(_, answer)| answer.is_err()).map(|(signer, _)| *signer).collect();

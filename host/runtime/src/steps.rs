@@ -5,7 +5,7 @@ use crate::calls::{Calls, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
 use gateway_domain::operation::{Effect, EffectStep, Outcome, Plan};
-use gateway_domain::receipt::{Deed, NodeReceipt};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Node, NodeError, Publication};
@@ -88,7 +88,7 @@ impl EmbeddedFleet {
         let admit =
             |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
         let answers = self.ask(questions, "mid-admission", admit).await;
-        acked(self.attested(&calls, &Deed::Admitted, answers, itself), plan)
+        acked(self.attested(&calls, &ReceiptKind::Admitted, answers, itself), plan)
     }
 
     pub(crate) async fn materialize_receipt(
@@ -104,7 +104,10 @@ impl EmbeddedFleet {
         };
         let questions = questions(calls, effect, nodes, |_| Ok(before.receipt()))?;
         let answers = self.ask(questions, "mid-policy-receipt", ask).await;
-        acked(self.attested(&calls, &Deed::PolicyFixed(calls.decision.into()), answers, itself), plan)
+        acked(
+            self.attested(&calls, &ReceiptKind::PolicyReceipt(calls.decision.into()), answers, itself),
+            plan,
+        )
     }
 
     pub(crate) async fn commit_epoch(
@@ -124,7 +127,7 @@ impl EmbeddedFleet {
         let questions = questions(calls, effect, &told, |_| Ok(()))?;
         let mut answers = self.ask(questions, "mid-commit-epoch", ask).await;
         answers.retain(|node, _| nodes.contains(node));
-        acked_forward(self.attested(&calls, &Deed::Promoted { attempt, epoch_root }, answers, itself))
+        acked_forward(self.attested(&calls, &ReceiptKind::Promoted { attempt, epoch_root }, answers, itself))
     }
 
     pub(crate) async fn publish(
@@ -138,7 +141,7 @@ impl EmbeddedFleet {
         let attempt = calls.operation.executed_attempt();
         let publication = &Publication { attempt, result: calls.result()? };
         let operation_type = calls.decision.operation_type;
-        let deed = Deed::Published { attempt, operation_type, result_ref };
+        let deed = ReceiptKind::Published { attempt, operation_type, result_ref };
         let before = Missed::before(&calls)?;
         let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(async move { missed.bring(&node, || Box::pin(node.publish(&call, publication))).await })
@@ -159,7 +162,7 @@ impl EmbeddedFleet {
         };
         let questions = questions(calls, effect, nodes, |_| Ok(()))?;
         let answers: Answers<NodeReceipt> = self.ask(questions, "mid-discard", ask).await;
-        acked_forward(self.attested(&calls, &Deed::Discarded, answers, itself))
+        acked_forward(self.attested(&calls, &ReceiptKind::Discarded, answers, itself))
     }
 }
 

@@ -9,7 +9,7 @@
 use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::{Hex32, OperationId, Tenant};
-use gateway_domain::operation::{Asker, Change, Event, Submission, evolve, open, replay};
+use gateway_domain::operation::{Change, Event, Requester, Submission, evolve, open, replay};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadLog, Record};
 use gateway_store::Store;
@@ -155,7 +155,7 @@ fn filler(number: u64) -> Event {
     Event {
         at_ms: EpochMs(number),
         change: Change::ApprovalRequested { required: 2 },
-        asked_by: Some(Asker { client: Some(client), unknown_fields: Vec::new() }),
+        requested_by: Some(Requester { client: Some(client), unknown_fields: Vec::new() }),
         settles: None,
     }
 }
@@ -163,7 +163,7 @@ fn filler(number: u64) -> Event {
 fn written(committed: Committed) -> Measured<Record> {
     match committed {
         Committed::Written(record) => Ok(*record),
-        Committed::Raced => Err("a commit was raced".into()),
+        Committed::Conflict => Err("a commit was raced".into()),
     }
 }
 

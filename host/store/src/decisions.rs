@@ -9,7 +9,7 @@ use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::KeptBundle;
+use gateway_engine::ports::StoredBundle;
 use std::fmt;
 use std::str::FromStr;
 
@@ -161,7 +161,7 @@ impl Decisions {
     ///
     /// # Errors
     /// [`Unavailable`] when the store does not answer.
-    pub async fn bundle(&self, hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+    pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         self.backend.bundle(hash).await
     }
 

@@ -13,7 +13,7 @@ use gateway_domain::policy::{Input, Moment, Outcome};
 use gateway_domain::redaction::{Salt, redact};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
-use gateway_engine::{Charge, Unavailable};
+use gateway_engine::{Token, Unavailable};
 
 /// The form of every body written now. Another number is another form, which [`crate::decode`] must learn to read.
 pub(crate) const FORMAT: i64 = 1;
@@ -152,7 +152,7 @@ pub(crate) fn decision(record: &DecisionRecord) -> Result<DecisionRow, Unavailab
 }
 
 /// The columns of a charge.
-pub(crate) fn charge(charge: &Charge) -> ChargeRow {
+pub(crate) fn charge(charge: &Token) -> ChargeRow {
     ChargeRow {
         tenant: charge.tenant.0.clone(),
         client_id: charge.client_id.clone(),

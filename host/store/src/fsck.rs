@@ -23,7 +23,7 @@ use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::KeptBundle;
+use gateway_engine::ports::StoredBundle;
 use std::fmt;
 
 use crate::row::{Cell, Row};
@@ -154,7 +154,7 @@ impl Fsck {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub async fn bundle(&mut self, bundle_hash: Hex32) -> Result<KeptBundle, Unavailable> {
+    pub async fn bundle(&mut self, bundle_hash: Hex32) -> Result<StoredBundle, Unavailable> {
         unless_damaged(policies::kept(&mut self.snapshot, bundle_hash).await)
     }
 

@@ -25,8 +25,10 @@ use decision::{ChargedDecisionJob, DecisionJob};
 pub(crate) use decisions::SqliteReader;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
-use gateway_engine::ports::{Charged, Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, Record};
-use gateway_engine::{Charge, Unavailable};
+use gateway_engine::ports::{
+    Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
+};
+use gateway_engine::{Token, Unavailable};
 use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options, WriteError};
 use previews::Previews;
 use right_edge::RightEdge;
@@ -124,16 +126,16 @@ impl Sqlite {
         let record_root = rows.operation.record_root;
         let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
         match self.written(commit, record_root, self.database.write(job)).await? {
-            Charged::Written { written, .. } => Ok(Committed::Written(written)),
-            Charged::Raced | Charged::Spent { .. } => Ok(Committed::Raced),
+            RateLimited::Written { written, .. } => Ok(Committed::Written(written)),
+            RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(Committed::Conflict),
         }
     }
 
-    pub(crate) async fn commit_charged(
+    pub(crate) async fn commit_with_token(
         &self,
         commit: Commit,
-        charge: &Charge,
-    ) -> Result<Charged<Box<Record>>, Unavailable> {
+        charge: &Token,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         let (rows, charge) = (encode::commit(&commit)?, encode::charge(charge));
         let record_root = rows.operation.record_root;
         let job = ChargedCommitJob { rows, charge, n_statements: Arc::clone(&self.n_statements) };
@@ -145,29 +147,29 @@ impl Sqlite {
         &self,
         commit: Commit,
         record_root: Hex32,
-        writing: impl Future<Output = Result<Charged<Hex32>, WriteError>>,
-    ) -> Result<Charged<Box<Record>>, Unavailable> {
+        writing: impl Future<Output = Result<RateLimited<Hex32>, WriteError>>,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         let Commit { operation, keys, .. } = commit;
         let what = format!("operation `{}` could not be written", operation.id);
         let lost = |error| unwritten(&self.database, what, &error);
         match writing.await.map_err(lost) {
-            Ok(Charged::Written { written: ledger_root, full_at_us }) => {
+            Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.written(record.operation.id, record.clone());
                 for KeyChange { key, .. } in keys {
                     self.keys.written(key.key_id, Some(key));
                 }
-                Ok(Charged::Written { written: Box::new(record), full_at_us })
+                Ok(RateLimited::Written { written: Box::new(record), full_at_us })
             }
-            // Raced, or nobody knows: the database is asked again.
+            // Conflict, or nobody knows: the database is asked again.
             unwritten => {
                 self.operations.doubtful(operation.id);
                 for KeyChange { key, .. } in keys {
                     self.keys.doubtful(key.key_id);
                 }
                 match unwritten? {
-                    Charged::Spent { full_at_us } => Ok(Charged::Spent { full_at_us }),
-                    Charged::Raced | Charged::Written { .. } => Ok(Charged::Raced),
+                    RateLimited::Exhausted { full_at_us } => Ok(RateLimited::Exhausted { full_at_us }),
+                    RateLimited::Conflict | RateLimited::Written { .. } => Ok(RateLimited::Conflict),
                 }
             }
         }
@@ -180,11 +182,11 @@ impl Sqlite {
         self.database.write(job).await.map_err(lost)
     }
 
-    pub(crate) async fn decision_record_charged(
+    pub(crate) async fn decision_record_with_token(
         &self,
         record: &DecisionRecord,
-        charge: &Charge,
-    ) -> Result<Charged<()>, Unavailable> {
+        charge: &Token,
+    ) -> Result<RateLimited<()>, Unavailable> {
         let (row, n_statements) = (encode::decision(record)?, Arc::clone(&self.n_statements));
         let decision = DecisionJob { row, n_statements };
         let job = ChargedDecisionJob { decision, charge: encode::charge(charge) };

@@ -10,11 +10,11 @@ use gateway_domain::key::CustodyKey;
 use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Activated, Activation, Charged, Commit, CommitOperations, Committed, Damage, DecisionRecord,
-    KeepPolicies, KeptBundle, KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, ReadError,
-    ReadLog, ReadOperations, Record,
+    Activated, Activation, Commit, CommitOperations, Committed, Damage, DecisionRecord, KeepPolicies,
+    KeyQuorum, LogConsistency, LogHead, LogInclusion, PreviewRecord, RateLimited, ReadError, ReadLog,
+    ReadOperations, Record, StoredBundle,
 };
-use gateway_engine::{Charge, Unavailable, Visibility};
+use gateway_engine::{Token, Unavailable, Visibility};
 
 /// Durable commits and reads. Dropping it lets queued commits finish; [`close`](Self::close) waits for them.
 #[derive(Debug)]
@@ -88,23 +88,23 @@ impl CommitOperations for Store {
         }
     }
 
-    async fn commit_charged(
+    async fn commit_with_token(
         &self,
         commit: Commit,
-        charge: Charge,
-    ) -> Result<Charged<Box<Record>>, Unavailable> {
+        charge: Token,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.commit_charged(commit, &charge).await,
+            Backend::Sqlite(sqlite) => sqlite.commit_with_token(commit, &charge).await,
         }
     }
 
-    async fn decision_record_charged(
+    async fn decision_record_with_token(
         &self,
         record: DecisionRecord,
-        charge: Charge,
-    ) -> Result<Charged<()>, Unavailable> {
+        charge: Token,
+    ) -> Result<RateLimited<()>, Unavailable> {
         match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.decision_record_charged(&record, &charge).await,
+            Backend::Sqlite(sqlite) => sqlite.decision_record_with_token(&record, &charge).await,
         }
     }
 
@@ -126,7 +126,7 @@ impl KeepPolicies for Store {
     async fn activation_append(
         &self,
         activation: Activation,
-        bundle: KeptBundle,
+        bundle: StoredBundle,
     ) -> Result<Activated, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.activation_append(activation, bundle).await,
@@ -139,7 +139,7 @@ impl KeepPolicies for Store {
         }
     }
 
-    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.bundle_load(bundle_hash).await,
         }

@@ -1,7 +1,7 @@
 //! Approvers who sign: a registry on disk, and bodies made from what a view says.
 
 use gateway_domain::approval::testing::{Authenticator, approval, key, key_entry, registry, signed};
-use gateway_domain::approval::{Approval, Matter};
+use gateway_domain::approval::{Approval, ApprovalSubject};
 use gateway_domain::ids::Tenant;
 use gateway_engine::ports::TellTime;
 use operation_gateway::SystemClock;
@@ -56,9 +56,9 @@ impl Signers {
     pub(crate) fn body_as(&self, view: &Value, subject: &str, roles: &[&str]) -> Value {
         let approval =
             Approval { roles: roles.iter().map(|role| (*role).to_owned()).collect(), ..fresh(subject) };
-        let signs = |seed: u8| signed_over(view, |matter| signed(approval.clone(), matter, &key(seed)));
+        let signs = |seed: u8| signed_over(view, |subject| signed(approval.clone(), subject, &key(seed)));
         body(&match subject {
-            "bob" => signed_over(view, |matter| self.device.signed(approval.clone(), matter)),
+            "bob" => signed_over(view, |subject| self.device.signed(approval.clone(), subject)),
             "alice" => signs(1),
             "tina" => signs(3),
             "carol" => signs(4),
@@ -73,11 +73,11 @@ pub(crate) fn fresh(subject: &str) -> Approval {
 }
 
 /// What a view asks to be signed.
-pub(crate) fn signed_over(view: &Value, sign: impl FnOnce(&Matter<'_>) -> Approval) -> Approval {
+pub(crate) fn signed_over(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_>) -> Approval) -> Approval {
     let stated = &view["approval_statement"];
     let text = |name: &str| stated[name].as_str().unwrap_or_else(|| panic!("no {name} in {view}")).to_owned();
     let tenant = Tenant(text("tenant"));
-    sign(&Matter {
+    sign(&ApprovalSubject {
         tenant: &tenant,
         operation_id: text("operation_id").parse().unwrap(),
         key_id: text("key_id").parse().unwrap(),

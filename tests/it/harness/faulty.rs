@@ -7,7 +7,7 @@ use gateway_domain::intent::Bip32;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
-use gateway_engine::ports::{Answering, DriveNodes};
+use gateway_engine::ports::{DriveNodes, NodesStatus};
 use gateway_engine::secret::Secrets;
 use gateway_engine::{Dependency, Unavailable};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,8 +50,8 @@ impl DriveNodes for FaultyNodes {
         }
     }
 
-    async fn answering(&self) -> Result<Answering, Unavailable> {
-        let mut answering = self.real.answering().await?;
+    async fn nodes_status(&self) -> Result<NodesStatus, Unavailable> {
+        let mut answering = self.real.nodes_status().await?;
         answering.open.retain(|node| !self.faults.silent.lock().unwrap().contains(node));
         Ok(answering)
     }

@@ -19,13 +19,13 @@ pub(crate) struct HeldUp {
     pub(crate) goes_on: oneshot::Receiver<()>,
 }
 
-pub(crate) struct Overtaken {
+pub(crate) struct Superseded {
     pub(crate) store: Arc<Store>,
     pub(crate) next: Arc<Mutex<Option<HeldUp>>>,
 }
 
 #[async_trait]
-impl ReadOperations for Overtaken {
+impl ReadOperations for Superseded {
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         let key = self.store.key_load(id).await;
         let held_up = self.next.lock().unwrap().take();

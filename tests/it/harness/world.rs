@@ -2,7 +2,7 @@
 
 use super::documented;
 use super::faulty::{Faults, FaultyNodes};
-use super::overtaken::{HeldUp, Overtaken};
+use super::overtaken::{HeldUp, Superseded};
 use super::recording::{Asked, Recording};
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -154,7 +154,7 @@ impl World {
         let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
         let ports = Ports {
             commits: store.clone(),
-            reads: Arc::new(Overtaken { store: store.clone(), next: held_up.clone() }),
+            reads: Arc::new(Superseded { store: store.clone(), next: held_up.clone() }),
             log: store.clone(),
             checkpoints: Arc::new(log_signer),
             policy: Arc::new(Recording { host: policies.host(), asked: asked.clone() }),

@@ -6,7 +6,7 @@ use crate::harness::faulty::Faults;
 use crate::harness::samples::{admitted, approval, path, payment, published, submitted, with};
 use crate::harness::world::World;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Activated, Activation, ActivationKind, KeepPolicies, KeptBundle};
+use gateway_engine::ports::{Activated, Activation, ActivationKind, KeepPolicies, StoredBundle};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
@@ -100,7 +100,7 @@ async fn policies(world: &World) {
     }
     for (sequence, kind) in [(1_000_001, ActivationKind::Activate), (1_000_002, ActivationKind::Rollback)] {
         let files = release(1_000_001, &signer(1));
-        let bundle = KeptBundle {
+        let bundle = StoredBundle {
             bundle_hash: files.bundle_hash().unwrap(),
             bundle_id: "payment-guard".into(),
             files: files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_owned())).collect(),

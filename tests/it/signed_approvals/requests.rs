@@ -64,16 +64,17 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
     let approve = path(&operation, "/approve");
     let unverified = signers.device.with_flags(1);
     let elsewhere = signers.device.at_origin("https://evil.example");
-    let asserted =
-        |device: &Authenticator| body(&signed_over(&operation, |matter| device.signed(fresh("bob"), matter)));
+    let asserted = |device: &Authenticator| {
+        body(&signed_over(&operation, |subject| device.signed(fresh("bob"), subject)))
+    };
     let by = |subject: &str, byte: u8| {
-        body(&signed_over(&operation, |matter| signed(fresh(subject), matter, &seed(byte))))
+        body(&signed_over(&operation, |about| signed(fresh(subject), about, &seed(byte))))
     };
     let claiming = |at: i64| {
-        body(&signed_over(&operation, |matter| {
+        body(&signed_over(&operation, |subject| {
             let mut approval = fresh("alice");
             approval.claimed_at_ms = at;
-            signed(approval, matter, &seed(1))
+            signed(approval, subject, &seed(1))
         }))
     };
     // Within the deployment's bounds, and from before there was anything to approve: no reader of evidence would take it.

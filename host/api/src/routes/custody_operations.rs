@@ -1,6 +1,6 @@
 //! `/v1/custody/operations`.
 
-use super::lifecycle::{self, Answer, asker, warn_unknown};
+use super::lifecycle::{self, Answer, requester, warn_unknown};
 use crate::error::ApiError;
 use crate::extract::{
     Body, Caller, CustodyApprove, CustodyExecute, CustodyExport, CustodyPublish, CustodyRead, CustodyRecover,
@@ -137,8 +137,8 @@ pub async fn external_export(
     State(app): State<App>,
     body: Body<CustodyExternalExportRequest>,
 ) -> Answer<CustodyOperationView> {
-    let asker = asker(&caller.principal, body.value.client.clone(), &body.unknown)?;
-    let export = Export { asker, ..body.value.export()? };
+    let requester = requester(&caller.principal, body.value.client.clone(), &body.unknown)?;
+    let export = Export { requester, ..body.value.export()? };
     let target = lifecycle::target(Family::Custody, &caller, id);
     let record = app.engine().export(target, export).await?;
     Ok((warn_unknown(&body.unknown), Json(view(&app, &record).await?)))

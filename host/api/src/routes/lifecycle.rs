@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use gateway_auth::Principal;
 use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
-use gateway_domain::operation::{Asker, Recovery};
+use gateway_domain::operation::{Recovery, Requester};
 use gateway_engine::ports::Record;
 use gateway_engine::secret::Secrets;
 use gateway_engine::{Execute, Publish, Recover, Submitted, Target, Vote};
@@ -36,9 +36,9 @@ pub async fn approve(
     target: Target,
     body: crate::extract::Body<ApproveOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
-    let asker = asker(principal, body.value.client.clone(), &body.unknown)?;
+    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     check_approver(principal, &body.value)?;
-    let record = app.engine().approve(target, Vote { asker, ..body.value.vote()? }).await?;
+    let record = app.engine().approve(target, Vote { requester, ..body.value.vote()? }).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
@@ -60,8 +60,8 @@ pub async fn execute(
     };
     let body = secret.shape::<ExecuteOperationRequest>(app)?;
     drop(secret);
-    let asker = asker(principal, body.value.client, &body.unknown)?;
-    let execute = Execute { requested_at_ms: body.value.requested_at_ms, asker };
+    let requester = requester(principal, body.value.client, &body.unknown)?;
+    let execute = Execute { requested_at_ms: body.value.requested_at_ms, requester };
     let record = app.engine().execute(target, execute, secrets).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
@@ -76,8 +76,8 @@ pub async fn publish(
     target: Target,
     body: crate::extract::Body<PublishOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
-    let asker = asker(principal, body.value.client.clone(), &body.unknown)?;
-    let record = app.engine().publish(target, Publish { asker, ..body.value.publish() }).await?;
+    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
+    let record = app.engine().publish(target, Publish { requester, ..body.value.publish() }).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
@@ -96,8 +96,8 @@ pub async fn node_recovery(
     let secrets = Secrets { secret_kernel_payload, ..Secrets::default() };
     let body = secret.shape::<NodeRecoveryRequest>(app)?;
     drop(secret);
-    let asker = asker(principal, body.value.client.clone(), &body.unknown)?;
-    let recover = Recover { asker, ..body.value.recover()? };
+    let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
+    let recover = Recover { requester, ..body.value.recover()? };
     let (recovery, record) = app.engine().recover(target, recover, secrets).await?;
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
@@ -143,11 +143,11 @@ const fn is_visible(c: char) -> bool {
 }
 
 /// Who asked, for evidence. A `client` that is given must be the caller; one that is not is the caller.
-pub(super) fn asker(
+pub(super) fn requester(
     principal: &Principal,
     client: Option<ClientBinding>,
     unknown_fields: &[String],
-) -> Result<Option<Asker>, ApiError> {
+) -> Result<Option<Requester>, ApiError> {
     let claimed = client.map(ClientBinding::parse).transpose()?;
     let client = match (claimed, principal) {
         (Some(claimed), _) => Some(bound(principal, claimed)?),
@@ -155,7 +155,7 @@ pub(super) fn asker(
         (None, Principal::Unrestricted) => None,
     };
     let says_something = client.is_some() || !unknown_fields.is_empty();
-    Ok(says_something.then(|| Asker { client, unknown_fields: unknown_fields.to_vec() }))
+    Ok(says_something.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
 /// An identified caller approves as itself, in roles it has.

@@ -1,7 +1,7 @@
 //! Approvals that approvers sign: what they sign, and how the signature is sent.
 
 use crate::strict::Fault;
-use gateway_domain::approval::{ApprovalSignature as Signature, Matter, TAG};
+use gateway_domain::approval::{ApprovalSignature as Signature, ApprovalSubject, TAG};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::Hex32;
 use serde::{Deserialize, Serialize};
@@ -111,18 +111,18 @@ pub struct ApprovalStatementView {
 }
 
 impl ApprovalStatementView {
-    /// What is signed of this matter.
+    /// What is signed of this subject.
     ///
     /// # Errors
-    /// [`CanonicalError`], which a matter does not give.
-    pub fn new(matter: &Matter<'_>) -> Result<Self, CanonicalError> {
+    /// [`CanonicalError`], which a subject does not give.
+    pub fn new(subject: &ApprovalSubject<'_>) -> Result<Self, CanonicalError> {
         Ok(Self {
-            tenant: matter.tenant.0.clone(),
-            operation_id: matter.operation_id.0,
-            key_id: matter.key_id.0,
-            intent_hash: matter.intent_hash,
+            tenant: subject.tenant.0.clone(),
+            operation_id: subject.operation_id.0,
+            key_id: subject.key_id.0,
+            intent_hash: subject.intent_hash,
             tag: TAG,
-            template: matter.template()?,
+            template: subject.template()?,
         })
     }
 }

@@ -360,7 +360,7 @@ impl CustodyExternalExportRequest {
             external_id: not_empty("/external_id", self.external_id)?,
             exported_at_ms: self.exported_at_ms,
         };
-        Ok(Export { publication_receipt: self.publication_receipt, export, asker: None })
+        Ok(Export { publication_receipt: self.publication_receipt, export, requester: None })
     }
 }
 

@@ -151,7 +151,13 @@ impl ApproveOperationRequest {
         let subject_id = not_empty("/subject_id", self.subject_id)?;
         let signature = self.signature.map(|signature| signature.parse("/signature")).transpose()?;
         let signature = signature.map(Box::new);
-        Ok(Vote { subject_id, roles: self.roles, claimed_at_ms: self.approved_at_ms, signature, asker: None })
+        Ok(Vote {
+            subject_id,
+            roles: self.roles,
+            claimed_at_ms: self.approved_at_ms,
+            signature,
+            requester: None,
+        })
     }
 }
 
@@ -196,7 +202,7 @@ impl PublishOperationRequest {
             scope: self.scope,
             expected_result_ref: self.expected_result_ref,
             requested_at_ms: self.requested_at_ms,
-            asker: None,
+            requester: None,
         }
     }
 }
@@ -226,7 +232,7 @@ impl NodeRecoveryRequest {
         Ok(Recover {
             effect_id: not_empty("/effect_id", self.effect_id)?,
             result_root: self.result_root,
-            asker: None,
+            requester: None,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bundles::RefusedOfferView;
 use gateway_domain::ids::Hex32;
-use gateway_engine::ports::{Answering, Damage};
+use gateway_engine::ports::{Damage, NodesStatus};
 use gateway_engine::{Readiness, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -97,7 +97,7 @@ impl ReadinessView {
         let status = if is_ready { "ready" } else { "not_ready" };
         let policy = readiness.policy;
         let nodes = readiness.nodes.as_ref().ok();
-        let faults = nodes.map(Answering::faults_text).filter(|text| !text.is_empty());
+        let faults = nodes.map(NodesStatus::faults_text).filter(|text| !text.is_empty());
         let (answering, known) = (nodes.map(|nodes| nodes.open.len()), nodes.map(|nodes| nodes.n_known));
         Self {
             status,

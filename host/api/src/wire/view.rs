@@ -136,7 +136,7 @@ fn approvals(operation: &Operation) -> ApprovalsView {
 
 fn approval_statement(operation: &Operation) -> Option<ApprovalStatementView> {
     let is_awaited = operation.next_actions().contains(&NextAction::Approve);
-    is_awaited.then(|| ApprovalStatementView::new(&operation.matter()).ok()).flatten()
+    is_awaited.then(|| ApprovalStatementView::new(&operation.approval_subject()).ok()).flatten()
 }
 
 fn runtime(record: &Record) -> RuntimeView {

@@ -83,7 +83,7 @@ impl KeySet {
     }
 }
 
-/// Keys for other uses are a matter of course; a private one is none.
+/// Keys for other uses are a subject of course; a private one is none.
 fn left_out(id: &str, fault: KeyFault) {
     match fault {
         KeyFault::Use | KeyFault::Kind => tracing::debug!(kid = id, %fault, "a key is left out"),

@@ -1,7 +1,7 @@
 //! What a gateway or a node makes of an approval's signature.
 
 use super::limits::CLOCK_SKEW_MS;
-use super::{Approval, ApprovalFault, Approvers, Matter};
+use super::{Approval, ApprovalFault, ApprovalSubject, Approvers};
 use crate::time::EpochMs;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -49,11 +49,16 @@ impl SigningRule {
         }
     }
 
-    /// Whether this approval of this matter may count now.
+    /// Whether this approval of this subject may count now.
     ///
     /// # Errors
     /// [`ApprovalFault`].
-    pub fn check(&self, matter: &Matter<'_>, approval: &Approval, now: EpochMs) -> Result<(), ApprovalFault> {
+    pub fn check(
+        &self,
+        subject: &ApprovalSubject<'_>,
+        approval: &Approval,
+        now: EpochMs,
+    ) -> Result<(), ApprovalFault> {
         match (self, approval.signature.as_deref()) {
             (Self::Off, None) => Ok(()),
             (Self::Off, Some(_)) => Err(ApprovalFault::NotTaken),
@@ -63,7 +68,7 @@ impl SigningRule {
                 Err(ApprovalFault::NotSigned)
             }
             (Self::Optional(pinned) | Self::Required(pinned), Some(signature)) => {
-                let statement = matter.statement(approval);
+                let statement = subject.statement(approval);
                 pinned.in_force()?.verify(&statement, signature, now)?;
                 pinned.check_age(statement.approved_at_ms, now)
             }

@@ -18,7 +18,7 @@ pub const TAG: &str = "svc/approval-statement/v1";
 
 /// What the approvals of one operation are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Matter<'a> {
+pub struct ApprovalSubject<'a> {
     /// Whose operation.
     pub tenant: &'a Tenant,
     /// Which.
@@ -34,21 +34,21 @@ pub struct Matter<'a> {
 pub struct Statement<'a> {
     /// The approver's clock, epoch milliseconds.
     pub approved_at_ms: i64,
-    /// See [`Matter::intent_hash`].
+    /// See [`ApprovalSubject::intent_hash`].
     pub intent_hash: Hex32,
-    /// See [`Matter::key_id`].
+    /// See [`ApprovalSubject::key_id`].
     pub key_id: KeyId,
-    /// See [`Matter::operation_id`].
+    /// See [`ApprovalSubject::operation_id`].
     pub operation_id: OperationId,
     /// In the approver's order.
     pub roles: &'a [String],
     /// Who approves.
     pub subject_id: &'a str,
-    /// See [`Matter::tenant`].
+    /// See [`ApprovalSubject::tenant`].
     pub tenant: &'a Tenant,
 }
 
-impl<'a> Matter<'a> {
+impl<'a> ApprovalSubject<'a> {
     /// What this approval states of it.
     #[must_use]
     pub fn statement(&self, approval: &'a Approval) -> Statement<'a> {

@@ -1,7 +1,7 @@
 //! Approvers to test with: a key, or an authenticator that does as it is told.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use super::{Approval, ApprovalSignature, Base64Url, Hex64, Matter};
+use super::{Approval, ApprovalSignature, ApprovalSubject, Base64Url, Hex64};
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 use ed25519_dalek::Signer;
@@ -52,8 +52,12 @@ pub fn approval(subject_id: &str, claimed_at_ms: i64) -> Approval {
 
 /// The approval, signed with a key.
 #[must_use]
-pub fn signed(mut approval: Approval, matter: &Matter<'_>, key: &ed25519_dalek::SigningKey) -> Approval {
-    let message = matter.statement(&approval).message().unwrap();
+pub fn signed(
+    mut approval: Approval,
+    subject: &ApprovalSubject<'_>,
+    key: &ed25519_dalek::SigningKey,
+) -> Approval {
+    let message = subject.statement(&approval).message().unwrap();
     let public_key = Hex32::new(key.verifying_key().to_bytes());
     let signature = Hex64(key.sign(&message).to_bytes());
     approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
@@ -120,8 +124,8 @@ impl Authenticator {
 
     /// The approval, signed as its user means it.
     #[must_use]
-    pub fn signed(&self, approval: Approval, matter: &Matter<'_>) -> Approval {
-        let challenge = matter.statement(&approval).digest().unwrap();
+    pub fn signed(&self, approval: Approval, subject: &ApprovalSubject<'_>) -> Approval {
+        let challenge = subject.statement(&approval).digest().unwrap();
         self.asserted(approval, challenge)
     }
 }

@@ -24,9 +24,9 @@ struct Stated {
 }
 
 impl Stated {
-    fn matter(&self) -> Matter<'_> {
+    fn approval_subject(&self) -> ApprovalSubject<'_> {
         let Self { tenant, operation_id, key_id, intent_hash, .. } = self;
-        Matter { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
+        ApprovalSubject { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
     }
 
     fn approval(&self) -> Approval {
@@ -54,12 +54,12 @@ fn statements_are_those_of_another_program() {
         serde_json::from_str(include_str!("../../vectors/approval_statement.json")).unwrap();
     assert!(vectors.len() >= 11);
     for Vector { name, statement, message, sha256 } in vectors {
-        let (matter, approval) = (statement.matter(), statement.approval());
-        let ours = matter.statement(&approval);
+        let (subject, approval) = (statement.approval_subject(), statement.approval());
+        let ours = subject.statement(&approval);
         assert_eq!(String::from_utf8(ours.message().unwrap()).unwrap(), message, "{name}");
         assert_eq!(ours.digest().unwrap(), sha256, "{name}");
         // As a client without a canonical form of its own.
-        let filled = matter
+        let filled = subject
             .template()
             .unwrap()
             .replacen("{subject_id}", &json!(approval.subject_id).to_string(), 1)
@@ -89,8 +89,8 @@ fn assertions_are_judged_as_by_another_server() {
     let approvers = Approvers::parse(vectors.registry.to_string().as_bytes()).unwrap();
     assert!(vectors.cases.len() >= 35);
     for Case { name, expected, statement, signature } in vectors.cases {
-        let (matter, approval) = (statement.matter(), statement.approval());
-        let judged = approvers.verify(&matter.statement(&approval), &signature, vectors.now_ms);
+        let (subject, approval) = (statement.approval_subject(), statement.approval());
+        let judged = approvers.verify(&subject.statement(&approval), &signature, vectors.now_ms);
         let word = judged.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok");
         assert_eq!(word, expected, "{name}: {judged:?}");
         let stored: ApprovalSignature = serde_json::from_value(json!(signature)).unwrap();
@@ -140,13 +140,13 @@ impl Given {
         given
     }
 
-    fn matter(&self) -> Matter<'_> {
+    fn approval_subject(&self) -> ApprovalSubject<'_> {
         let Self { tenant, operation_id, key_id, intent_hash, .. } = self;
-        Matter { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
+        ApprovalSubject { tenant, operation_id: *operation_id, key_id: *key_id, intent_hash: *intent_hash }
     }
 
     fn sign(&mut self, signing: &SigningKey) {
-        let message = self.matter().statement(&self.approval).message().unwrap();
+        let message = self.approval_subject().statement(&self.approval).message().unwrap();
         let signature = Hex64(signing.sign(&message).to_bytes());
         let signature = ApprovalSignature::Ed25519 { public_key: public(signing), signature };
         self.approval.signature = Some(Box::new(signature));
@@ -172,7 +172,7 @@ fn required() -> SigningRule {
 
 #[track_caller]
 fn word(rule: &SigningRule, given: &Given) -> &'static str {
-    let judged = rule.check(&given.matter(), &given.approval, NOW);
+    let judged = rule.check(&given.approval_subject(), &given.approval, NOW);
     judged.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok")
 }
 

@@ -15,12 +15,12 @@ pub struct Command {
     /// When.
     pub at: EpochMs,
     /// What.
-    pub ask: Ask,
+    pub ask: Action,
 }
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Action {
     /// Count an approval. `policy` is the evaluation over the approvals with this one; the engine leaves it out
     /// where [`super::approval_is_open`] says that nothing depends on it.
     Approve {

@@ -7,7 +7,7 @@ use crate::intent::{Intent, OperationType};
 
 /// Whether this can be the next change of the operation. The crash simulation holds every event of its lives to it.
 #[must_use]
-pub const fn may_happen(operation: &Operation, change: &Change) -> bool {
+pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
     let phase = &operation.phase;
     match change {
         // The first event, and no other.
@@ -20,25 +20,25 @@ pub const fn may_happen(operation: &Operation, change: &Change) -> bool {
         Change::QuorumReached => matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::LateApprovalRecorded { .. } => !matches!(phase, Phase::Submitted | Phase::PendingApproval),
         Change::DecisionSigned { .. } => matches!(phase, Phase::Deciding),
-        Change::AdmissionApplied { .. } => matches!(phase, Phase::Applying),
+        Change::AdmissionApplied { .. } => matches!(phase, Phase::Admitting),
         Change::ExecutionRequested { .. } => matches!(phase, Phase::Admitted),
-        Change::ReceiptMaterialized { .. } => matches!(phase, Phase::Materializing),
+        Change::ReceiptMaterialized { .. } => matches!(phase, Phase::IssuingReceipt),
         Change::CeremonyStarted { .. } => matches!(phase, Phase::ReceiptMaterialized),
-        Change::AttemptLost { .. } | Change::EpochDecided { .. } => matches!(phase, Phase::Preparing { .. }),
+        Change::AttemptLost { .. } | Change::EpochDecided { .. } => matches!(phase, Phase::Executing { .. }),
         Change::Aborted { .. } => match operation.intent.operation_type() {
             OperationType::Sign => matches!(
                 phase,
-                Phase::Applying | Phase::Admitted | Phase::Materializing | Phase::Preparing { .. }
+                Phase::Admitting | Phase::Admitted | Phase::IssuingReceipt | Phase::Executing { .. }
             ),
             OperationType::KeyCreate
             | OperationType::Refresh
             | OperationType::Reshare
             | OperationType::Rotate
-            | OperationType::Recover => matches!(phase, Phase::Preparing { .. }),
+            | OperationType::Recover => matches!(phase, Phase::Executing { .. }),
         },
-        Change::EpochAcked { .. } => matches!(phase, Phase::Committing { .. }),
-        Change::Executed { signature: Some(_), .. } => matches!(phase, Phase::Preparing { .. }),
-        Change::Executed { signature: None, .. } => matches!(phase, Phase::Committing { .. }),
+        Change::EpochAcked { .. } => matches!(phase, Phase::CommittingEpoch { .. }),
+        Change::Executed { signature: Some(_), .. } => matches!(phase, Phase::Executing { .. }),
+        Change::Executed { signature: None, .. } => matches!(phase, Phase::CommittingEpoch { .. }),
         Change::PublicationRequested { .. } => matches!(phase, Phase::Executed),
         Change::Published { .. } => matches!(phase, Phase::Publishing),
         Change::ExternallyExported(_) => matches!(phase, Phase::Published),
@@ -46,11 +46,11 @@ pub const fn may_happen(operation: &Operation, change: &Change) -> bool {
             phase,
             Phase::PendingApproval
                 | Phase::Deciding
-                | Phase::Applying
+                | Phase::Admitting
                 | Phase::Admitted
-                | Phase::Materializing
+                | Phase::IssuingReceipt
                 // Earlier releases ended a signing operation here without discard receipts.
-                | Phase::Preparing { .. }
+                | Phase::Executing { .. }
                 | Phase::Discarding
         ),
         Change::ReplayNoted { .. } | Change::RecoveryRecorded(_) => !matches!(phase, Phase::Submitted),

@@ -21,8 +21,8 @@ pub struct Event {
     /// What.
     pub change: Change,
     /// The request behind it, where that says who made it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub asked_by: Option<Asker>,
+    #[serde(rename = "asked_by", skip_serializing_if = "Option::is_none", default)]
+    pub requested_by: Option<Requester>,
     /// The effect that this event brought to its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub settles: Option<SettledEffect>,
@@ -30,7 +30,7 @@ pub struct Event {
 
 /// Who made a request that advanced an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asker {
+pub struct Requester {
     /// The caller, as authenticated or as it said.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<ClientBinding>,

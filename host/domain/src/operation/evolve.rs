@@ -66,22 +66,22 @@ pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
         Change::DecisionSigned { policy, admission } => {
             operation.policy = policy.clone();
             operation.admission = Some(admission.clone());
-            operation.phase = Phase::Applying;
+            operation.phase = Phase::Admitting;
         }
         Change::AdmissionApplied { .. } => operation.phase = Phase::Admitted,
-        Change::ExecutionRequested { .. } => operation.phase = Phase::Materializing,
+        Change::ExecutionRequested { .. } => operation.phase = Phase::IssuingReceipt,
         Change::ReceiptMaterialized { policy_receipt_id, .. } => {
             operation.policy_receipt_id.clone_from(policy_receipt_id);
             operation.phase = Phase::ReceiptMaterialized;
         }
-        Change::CeremonyStarted { attempt } => operation.phase = Phase::Preparing { attempt: *attempt },
+        Change::CeremonyStarted { attempt } => operation.phase = Phase::Executing { attempt: *attempt },
         Change::AttemptLost { attempt, .. } => {
-            operation.phase = Phase::Preparing { attempt: attempt.saturating_add(1) };
+            operation.phase = Phase::Executing { attempt: attempt.saturating_add(1) };
         }
         Change::EpochDecided { staged, .. } => {
             operation.staged = Some(staged.clone());
             let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
-            operation.phase = Phase::Committing { attempt: 1, unacked };
+            operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
         }
         Change::EpochAcked { receipts } => acked(&mut operation, receipts),
         Change::Executed { result_ref, signature, .. } => {
@@ -115,7 +115,7 @@ fn counted(operation: &mut Operation, approval: &Approval, policy: &policy::Outc
 }
 
 fn acked(operation: &mut Operation, receipts: &[NodeReceipt]) {
-    if let Phase::Committing { attempt, unacked } = &mut operation.phase {
+    if let Phase::CommittingEpoch { attempt, unacked } = &mut operation.phase {
         *attempt = attempt.saturating_add(1);
         unacked.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));
     }

@@ -14,14 +14,14 @@ pub(super) fn decide(
     at: EpochMs,
 ) -> Result<Vec<Change>, Refusal> {
     match &operation.phase {
-        Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Applying => {
+        Phase::Submitted | Phase::PendingApproval | Phase::Deciding | Phase::Admitting => {
             Err(Refusal::NotExecuted { missing: missing_approvals(operation) })
         }
         Phase::Admitted => start(operation, requested_at_ms, key, at),
-        Phase::Materializing
+        Phase::IssuingReceipt
         | Phase::ReceiptMaterialized
-        | Phase::Preparing { .. }
-        | Phase::Committing { .. }
+        | Phase::Executing { .. }
+        | Phase::CommittingEpoch { .. }
         | Phase::Executed
         | Phase::Publishing
         | Phase::Published => Ok(Vec::new()),

@@ -15,12 +15,12 @@ pub(super) fn decide(
         Phase::Submitted
         | Phase::PendingApproval
         | Phase::Deciding
-        | Phase::Applying
+        | Phase::Admitting
         | Phase::Admitted
-        | Phase::Materializing
+        | Phase::IssuingReceipt
         | Phase::ReceiptMaterialized
-        | Phase::Preparing { .. }
-        | Phase::Committing { .. }
+        | Phase::Executing { .. }
+        | Phase::CommittingEpoch { .. }
         | Phase::Executed
         | Phase::Publishing => {
             let missing =
@@ -48,7 +48,7 @@ pub(super) fn decide(
 #[cfg(test)]
 mod tests {
     use super::super::samples::{Kind, hex32, intent, submission};
-    use super::super::{Ask, Command, ExportState, State, decide, evolve, open, replay};
+    use super::super::{Action, Command, ExportState, State, decide, evolve, open, replay};
     use super::*;
     use crate::intent::PublicationMode;
     use crate::time::EpochMs;
@@ -67,7 +67,7 @@ mod tests {
     }
 
     fn asked(operation: &Operation, receipt: &str, export: &ExternalExport) -> Result<Operation, Refusal> {
-        let ask = Ask::Export { publication_receipt: receipt.into(), export: export.clone() };
+        let ask = Action::Export { publication_receipt: receipt.into(), export: export.clone() };
         let events = decide(operation, &Command { at: EpochMs(2), ask })?;
         Ok(events.iter().fold(operation.clone(), evolve))
     }

@@ -1,7 +1,7 @@
 //! What an operation owes. After a crash this is all there is to know.
 
 use super::Operation;
-use super::command::Ask;
+use super::command::Action;
 use super::effect::{Effect, EffectId, EffectStep};
 use super::phase::Phase;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub enum Step {
     /// Nothing until somebody asks.
     Rest,
     /// A record, without touching the world.
-    Record(Box<Ask>),
+    Record(Box<Action>),
     /// An effect.
     Perform(Effect),
 }
@@ -32,11 +32,11 @@ pub fn next(operation: &Operation) -> Step {
         | Phase::Published
         | Phase::Failed => Step::Rest,
         Phase::Deciding => perform_on(BTreeSet::new(), EffectStep::Decision, 1),
-        Phase::Applying => perform(EffectStep::Admission, 1),
-        Phase::Materializing => perform(EffectStep::PolicyReceipt, 1),
-        Phase::ReceiptMaterialized => Step::Record(Box::new(Ask::BeginCeremony)),
-        Phase::Preparing { attempt } => perform(EffectStep::Execute, *attempt),
-        Phase::Committing { attempt, unacked } => {
+        Phase::Admitting => perform(EffectStep::Admission, 1),
+        Phase::IssuingReceipt => perform(EffectStep::PolicyReceipt, 1),
+        Phase::ReceiptMaterialized => Step::Record(Box::new(Action::BeginCeremony)),
+        Phase::Executing { attempt } => perform(EffectStep::Execute, *attempt),
+        Phase::CommittingEpoch { attempt, unacked } => {
             perform_on(unacked.clone(), EffectStep::CommitEpoch, *attempt)
         }
         Phase::Publishing => perform(EffectStep::Publish, 1),

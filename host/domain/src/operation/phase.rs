@@ -16,20 +16,24 @@ pub enum Phase {
     /// Owes the signed decision.
     Deciding,
     /// Owes the decision's application on the nodes.
-    Applying,
+    #[serde(rename = "applying")]
+    Admitting,
     /// Rests: execution is awaited.
     Admitted,
     /// Owes the policy receipt.
-    Materializing,
+    #[serde(rename = "materializing")]
+    IssuingReceipt,
     /// Owes the record that the ceremony begins.
     ReceiptMaterialized,
     /// Owes the ceremony.
-    Preparing {
+    #[serde(rename = "preparing")]
+    Executing {
         /// 1 for the first; a lost attempt is never resumed.
         attempt: u32,
     },
     /// Past the point of no return: owes the promotion of new shares on the nodes that have not confirmed.
-    Committing {
+    #[serde(rename = "committing")]
+    CommittingEpoch {
         /// Counts the changes of `unacked`, so that an effect id never names two actions.
         attempt: u32,
         /// Who has not confirmed.
@@ -143,10 +147,10 @@ impl Phase {
     pub const fn state(&self) -> State {
         match self {
             Self::Submitted => State::Submitted,
-            Self::PendingApproval | Self::Deciding | Self::Applying => State::PendingApproval,
-            Self::Admitted | Self::Materializing => State::Admitted,
+            Self::PendingApproval | Self::Deciding | Self::Admitting => State::PendingApproval,
+            Self::Admitted | Self::IssuingReceipt => State::Admitted,
             Self::ReceiptMaterialized => State::ReceiptMaterialized,
-            Self::Preparing { .. } | Self::Committing { .. } => State::Executing,
+            Self::Executing { .. } | Self::CommittingEpoch { .. } => State::Executing,
             Self::Executed | Self::Publishing => State::Executed,
             Self::Published => State::Published,
             Self::Discarding | Self::Failed => State::Failed,
@@ -159,9 +163,9 @@ impl Phase {
         match (self, mode) {
             (Self::Submitted | Self::PendingApproval, _) => &[NextAction::Approve],
             // Enough have approved: what the decision waited for may be there by now, and either asks for it again.
-            (Self::Deciding | Self::Applying, _) => &[NextAction::Approve, NextAction::Execute],
-            (Self::Admitted | Self::Materializing, _) => &[NextAction::Execute],
-            (Self::ReceiptMaterialized | Self::Preparing { .. } | Self::Committing { .. }, _) => {
+            (Self::Deciding | Self::Admitting, _) => &[NextAction::Approve, NextAction::Execute],
+            (Self::Admitted | Self::IssuingReceipt, _) => &[NextAction::Execute],
+            (Self::ReceiptMaterialized | Self::Executing { .. } | Self::CommittingEpoch { .. }, _) => {
                 &[NextAction::Execute, NextAction::NodeRecovery]
             }
             (Self::Executed | Self::Publishing, PublicationMode::Manual) => &[NextAction::Publish],

@@ -18,12 +18,12 @@ pub(super) fn decide(
         Phase::Submitted
         | Phase::PendingApproval
         | Phase::Deciding
-        | Phase::Applying
+        | Phase::Admitting
         | Phase::Admitted
-        | Phase::Materializing
+        | Phase::IssuingReceipt
         | Phase::ReceiptMaterialized
-        | Phase::Preparing { .. }
-        | Phase::Committing { .. } => {
+        | Phase::Executing { .. }
+        | Phase::CommittingEpoch { .. } => {
             Err(Refusal::NotExecuted { missing: format!("its state is `{}`", operation.state().as_str()) })
         }
         Phase::Executed => {

@@ -50,11 +50,11 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
         Outcome::Signed { .. } | Outcome::Staged { .. } => Vec::new(),
         Outcome::AttemptLost(reason) => attempt_lost(operation, reason),
         Outcome::Rejected { failure, policy } => match &operation.phase {
-            Phase::Deciding | Phase::Applying | Phase::Materializing | Phase::Preparing { .. } => {
+            Phase::Deciding | Phase::Admitting | Phase::IssuingReceipt | Phase::Executing { .. } => {
                 vec![give_up(operation, failure.clone(), policy.clone())]
             }
             // Past the point of no return there is only forward: the effect stays owed.
-            Phase::Committing { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
+            Phase::CommittingEpoch { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
             // These owe nothing, so no answer gets here.
             Phase::Submitted
             | Phase::PendingApproval
@@ -138,7 +138,7 @@ fn executed(operation: &Operation, executed: Change) -> Vec<Change> {
 }
 
 fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
-    let Phase::Preparing { attempt } = operation.phase else { return Vec::new() };
+    let Phase::Executing { attempt } = operation.phase else { return Vec::new() };
     let stages_epoch = operation.plan().is_some_and(|plan| plan.stages_epoch());
     if !stages_epoch || attempt < ATTEMPTS_MAX {
         return vec![Change::AttemptLost { attempt, reason: reason.to_owned() }];
@@ -153,7 +153,7 @@ fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
 pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<policy::Outcome>) -> Change {
     let is_held = operation
         .plan()
-        .is_some_and(|plan| !plan.stages_epoch() || matches!(operation.phase, Phase::Preparing { .. }));
+        .is_some_and(|plan| !plan.stages_epoch() || matches!(operation.phase, Phase::Executing { .. }));
     if is_held {
         Change::Aborted { failure }
     } else {
@@ -162,7 +162,7 @@ pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<po
 }
 
 fn ceremony_is_owed(operation: &Operation, stages_epoch: bool) -> bool {
-    matches!(operation.phase, Phase::Preparing { .. })
+    matches!(operation.phase, Phase::Executing { .. })
         && operation.plan().is_some_and(|plan| plan.stages_epoch() == stages_epoch)
 }
 

@@ -64,7 +64,7 @@ fn recoveries_survive_crashes() {
 /// Whatever a runtime says: without the word of everybody who had a part, nothing is executed.
 #[test]
 fn a_result_without_every_word_for_it_moves_nothing() {
-    use super::{Ask, Command, Outcome, Phase, Step, decide, next};
+    use super::{Action, Command, Outcome, Phase, Step, decide, next};
     for kind in [Kind::Payment, Kind::Refresh] {
         let mut machine = life::begun(kind);
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
@@ -76,21 +76,21 @@ fn a_result_without_every_word_for_it_moves_nothing() {
                 other => panic!("{other:?}"),
             }
             let result_root = outcome.result_root().unwrap();
-            let ask = Ask::Settle { effect: effect.id, outcome, result_root };
+            let ask = Action::Settle { effect: effect.id, outcome, result_root };
             decide(&machine.operation, &Command { at: machine.now, ask }).unwrap()
         };
         assert_eq!(settle(|receipts| receipts.truncate(1)), []);
         assert_eq!(settle(Vec::clear), []);
         assert_eq!(settle(|receipts| receipts[0].participant.0 = 63), []);
         assert!(!settle(|_| {}).is_empty());
-        assert!(matches!(machine.operation.phase, Phase::Preparing { .. }));
+        assert!(matches!(machine.operation.phase, Phase::Executing { .. }));
     }
 }
 
 /// A node that has confirmed is not asked again; what it says again is not recorded again.
 #[test]
 fn a_promotion_is_recorded_once_for_each_node() {
-    use super::{Ask, Change, Command, Outcome, Step, decide, evolve, next};
+    use super::{Action, Change, Command, Outcome, Step, decide, evolve, next};
     let mut machine = life::begun(Kind::Refresh);
     assert!(machine.drive_once());
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
@@ -100,7 +100,7 @@ fn a_promotion_is_recorded_once_for_each_node() {
         let Step::Perform(effect) = next(operation) else { panic!() };
         let outcome = Outcome::Acked(receipts.to_vec());
         let result_root = outcome.result_root().unwrap();
-        let ask = Ask::Settle { effect: effect.id, outcome, result_root };
+        let ask = Action::Settle { effect: effect.id, outcome, result_root };
         decide(operation, &Command { at: machine.now, ask }).unwrap()
     };
     let first = acknowledge(&machine.operation, &all[..1]);
@@ -113,13 +113,13 @@ fn a_promotion_is_recorded_once_for_each_node() {
 /// Lost attempts leave no receipts; those of the one that succeeded say which it was.
 #[test]
 fn receipts_of_a_ceremony_name_its_attempt() {
-    use super::{Ask, Command, Outcome, Step, decide, next};
-    use crate::receipt::{Deed, attested};
+    use super::{Action, Command, Outcome, Step, decide, next};
+    use crate::receipt::{ReceiptKind, attested};
     let mut machine = life::begun(Kind::Payment);
     let settle = |operation: &super::Operation, outcome: Outcome| {
         let Step::Perform(effect) = next(operation) else { panic!() };
         let result_root = outcome.result_root().unwrap();
-        let ask = Ask::Settle { effect: effect.id, outcome, result_root };
+        let ask = Action::Settle { effect: effect.id, outcome, result_root };
         decide(operation, &Command { at: crate::time::EpochMs(1), ask }).unwrap()
     };
     let lost = settle(&machine.operation, Outcome::AttemptLost("a node restarted".into()));
@@ -128,14 +128,14 @@ fn receipts_of_a_ceremony_name_its_attempt() {
     let signed = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let executed = settle(&machine.operation, signed);
     let (deed, _) = attested(&machine.operation, &executed[0]).unwrap();
-    assert!(matches!(deed, Deed::Signed { attempt: 2, .. }), "{deed:?}");
+    assert!(matches!(deed, ReceiptKind::Signed { attempt: 2, .. }), "{deed:?}");
     invariants::receipts_hold(&machine.operation, &executed[0]);
 }
 
 /// Whatever a policy says, and whoever writes the history: only a key is made without the approvals it waits for.
 #[test]
 fn only_a_creation_goes_on_without_approvals() {
-    use super::{Ask, Change, Command, decide, may_happen, open, replay};
+    use super::{Action, Change, Command, decide, may_follow, open, replay};
     use crate::intent::PublicationMode;
     use crate::time::EpochMs;
     use samples::{intent, submission, verdict};
@@ -144,22 +144,22 @@ fn only_a_creation_goes_on_without_approvals() {
         let operation = replay(&opened).unwrap();
         let ask = |required| Command {
             at: EpochMs(2),
-            ask: Ask::WaiveApprovals { policy: verdict(&[], required) },
+            ask: Action::WaiveApprovals { policy: verdict(&[], required) },
         };
         let is_creation = kind == Kind::KeyCreate;
         assert_eq!(decide(&operation, &ask(0)).unwrap().len(), if is_creation { 2 } else { 0 });
         assert_eq!(decide(&operation, &ask(2)).unwrap(), [], "the policy does not agree");
         let wants_one = verdict(&["alice".to_owned()], 1);
-        let ask = Command { at: EpochMs(2), ask: Ask::WaiveApprovals { policy: wants_one } };
+        let ask = Command { at: EpochMs(2), ask: Action::WaiveApprovals { policy: wants_one } };
         assert_eq!(decide(&operation, &ask).unwrap(), [], "the policy is content, and asks for somebody");
         let waived = Change::ApprovalsWaived { policy: verdict(&[], 0) };
-        assert_eq!(may_happen(&operation, &waived), is_creation);
+        assert_eq!(may_follow(&operation, &waived), is_creation);
     }
 }
 
 #[test]
 fn event_times_do_not_go_back_when_the_clock_does() {
-    use super::{Ask, Command, Step, decide, next};
+    use super::{Action, Command, Step, decide, next};
     use crate::ids::Hex32;
     use crate::time::EpochMs;
     let mut machine = life::begun(Kind::Payment);
@@ -168,8 +168,8 @@ fn event_times_do_not_go_back_when_the_clock_does() {
     let outcome = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let result_root = outcome.result_root().unwrap();
     for ask in [
-        Ask::Settle { effect: effect.id, outcome, result_root },
-        Ask::NoteReplay { body_digest: Hex32::new([99; 32]) },
+        Action::Settle { effect: effect.id, outcome, result_root },
+        Action::NoteReplay { body_digest: Hex32::new([99; 32]) },
     ] {
         let events = decide(&machine.operation, &Command { at: EpochMs(then.0 - 1), ask }).unwrap();
         assert!(!events.is_empty() && events.iter().all(|event| event.at_ms == then), "{events:?}");
@@ -178,21 +178,22 @@ fn event_times_do_not_go_back_when_the_clock_does() {
 
 #[test]
 fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
-    use super::{Ask, Command, NextAction, Outcome, Phase, Refusal, State, Step, decide, next};
+    use super::{Action, Command, NextAction, Outcome, Phase, Refusal, State, Step, decide, next};
     let mut machine = life::begun(Kind::Payment);
     let failure = super::Failure { code: "refused".into(), detail: String::new(), culprits: vec![] };
     let settle = |machine: &mut machine::Machine, outcome: Outcome| {
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
         let result_root = outcome.result_root().unwrap();
-        machine.ask(Ask::Settle { effect: effect.id, outcome, result_root }).unwrap()
+        machine.ask(Action::Settle { effect: effect.id, outcome, result_root }).unwrap()
     };
     assert_eq!(settle(&mut machine, Outcome::Rejected { failure, policy: None }), 1);
     let operation = machine.operation.clone();
     assert_eq!((&operation.phase, operation.state()), (&Phase::Discarding, State::Executing));
     assert_eq!(operation.next_actions(), [NextAction::Execute]);
     let asked = |ask| decide(&operation, &Command { at: machine.now, ask });
-    assert_eq!(asked(Ask::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
-    let publish = Ask::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 };
+    assert_eq!(asked(Action::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
+    let publish =
+        Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 };
     assert!(matches!(asked(publish), Err(Refusal::NotExecuted { .. })));
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let all = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
@@ -203,7 +204,7 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     assert!(matches!(
         decide(
             &machine.operation,
-            &Command { at: machine.now, ask: Ask::Execute { requested_at_ms: None, key: None } }
+            &Command { at: machine.now, ask: Action::Execute { requested_at_ms: None, key: None } }
         ),
         Err(Refusal::Failed(_))
     ));

@@ -10,11 +10,11 @@ use serde::Serialize;
 
 /// A step that a node made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ReceiptKind {
     /// It verified the decision and keeps it.
     Admitted,
     /// It fixed what the policy said, and on what: the operation is about to be executed.
-    PolicyFixed(PolicyBasis),
+    PolicyReceipt(PolicyBasis),
     /// It released its one share of a signature.
     Signed {
         /// The attempt at the ceremony.
@@ -76,13 +76,13 @@ impl From<&AdmissionDecision> for PolicyBasis {
     }
 }
 
-impl Deed {
+impl ReceiptKind {
     /// Its step.
     #[must_use]
     pub const fn step(&self) -> EffectStep {
         match self {
             Self::Admitted => EffectStep::Admission,
-            Self::PolicyFixed(_) => EffectStep::PolicyReceipt,
+            Self::PolicyReceipt(_) => EffectStep::PolicyReceipt,
             Self::Signed { .. } | Self::Staged { .. } => EffectStep::Execute,
             Self::Promoted { .. } => EffectStep::CommitEpoch,
             Self::Published { .. } => EffectStep::Publish,
@@ -110,7 +110,7 @@ impl Deed {
         }
         match *self {
             Self::Admitted | Self::Discarded => Ok(admission_hash),
-            Self::PolicyFixed(basis) => canonical::digest("svc/receipt/policy/v1", &basis),
+            Self::PolicyReceipt(basis) => canonical::digest("svc/receipt/policy/v1", &basis),
             Self::Signed { signed_digest, package_hash, .. } => {
                 canonical::digest("svc/receipt/share/v1", &Share { signed_digest, package_hash })
             }
@@ -124,7 +124,7 @@ impl Deed {
         match *self {
             Self::Signed { attempt, .. } | Self::Staged { attempt, .. } => attempt,
             Self::Admitted
-            | Self::PolicyFixed(_)
+            | Self::PolicyReceipt(_)
             | Self::Promoted { .. }
             | Self::Published { .. }
             | Self::Discarded => 1,
@@ -135,7 +135,7 @@ impl Deed {
     fn head(&self, chain: &Chain) -> Result<Hex32, CanonicalError> {
         match *self {
             Self::Admitted => chain.after_admission(),
-            Self::PolicyFixed(_) => chain.after_receipt(),
+            Self::PolicyReceipt(_) => chain.after_receipt(),
             Self::Signed { attempt, .. } | Self::Staged { attempt, .. } => chain.after_execute(attempt),
             Self::Promoted { attempt, .. } => chain.after_commit_epoch(attempt),
             Self::Published { attempt, operation_type, .. } => chain.after_publish(operation_type, attempt),
@@ -149,7 +149,7 @@ impl Chain {
     ///
     /// # Errors
     /// [`CanonicalError`], which these values do not give.
-    pub fn statement(&self, deed: &Deed) -> Result<ReceiptStatement, CanonicalError> {
+    pub fn statement(&self, deed: &ReceiptKind) -> Result<ReceiptStatement, CanonicalError> {
         Ok(ReceiptStatement {
             operation_id: self.operation_id,
             participant: self.participant,

@@ -43,7 +43,7 @@ fn honest(statement: &ReceiptStatement) -> NodeReceipt {
 /// The word of these nodes that they have done this.
 pub(crate) fn receipts(
     operation: &Operation,
-    deed: Deed,
+    deed: ReceiptKind,
     nodes: impl Iterator<Item = ParticipantIndex>,
 ) -> Vec<NodeReceipt> {
     let receipt = |node| honest(&Chain::of(operation, node).unwrap().statement(&deed).unwrap());
@@ -52,7 +52,7 @@ pub(crate) fn receipts(
 
 /// Each is that of its node, over what the operation says of it.
 #[track_caller]
-pub(crate) fn check_receipts(operation: &Operation, deed: &Deed, receipts: &[NodeReceipt]) {
+pub(crate) fn check_receipts(operation: &Operation, deed: &ReceiptKind, receipts: &[NodeReceipt]) {
     for receipt in receipts {
         let statement = Chain::of(operation, receipt.participant).unwrap().statement(deed).unwrap();
         assert_eq!(*receipt, honest(&statement), "{deed:?}");
@@ -69,37 +69,40 @@ fn chain(participant: u16) -> Chain {
 }
 
 /// One deed of each kind, and a neighbour of each that differs in one thing.
-fn deeds() -> Vec<Deed> {
+fn deeds() -> Vec<ReceiptKind> {
     let basis = PolicyBasis {
         bundle_hash: hex32(3),
         policy_input_hash: hex32(4),
         policy_output_hash: hex32(5),
         approvals_root: hex32(6),
     };
-    let signed = |attempt, digest, package| Deed::Signed {
+    let signed = |attempt, digest, package| ReceiptKind::Signed {
         attempt,
         signed_digest: hex32(digest),
         package_hash: hex32(package),
     };
-    let published =
-        |operation_type, result| Deed::Published { attempt: 1, operation_type, result_ref: hex32(result) };
+    let published = |operation_type, result| ReceiptKind::Published {
+        attempt: 1,
+        operation_type,
+        result_ref: hex32(result),
+    };
     vec![
-        Deed::Admitted,
-        Deed::Discarded,
-        Deed::PolicyFixed(basis),
-        Deed::PolicyFixed(PolicyBasis { bundle_hash: hex32(9), ..basis }),
-        Deed::PolicyFixed(PolicyBasis { policy_input_hash: hex32(9), ..basis }),
-        Deed::PolicyFixed(PolicyBasis { policy_output_hash: hex32(9), ..basis }),
-        Deed::PolicyFixed(PolicyBasis { approvals_root: hex32(9), ..basis }),
+        ReceiptKind::Admitted,
+        ReceiptKind::Discarded,
+        ReceiptKind::PolicyReceipt(basis),
+        ReceiptKind::PolicyReceipt(PolicyBasis { bundle_hash: hex32(9), ..basis }),
+        ReceiptKind::PolicyReceipt(PolicyBasis { policy_input_hash: hex32(9), ..basis }),
+        ReceiptKind::PolicyReceipt(PolicyBasis { policy_output_hash: hex32(9), ..basis }),
+        ReceiptKind::PolicyReceipt(PolicyBasis { approvals_root: hex32(9), ..basis }),
         signed(1, 7, 8),
         signed(2, 7, 8),
         signed(1, 9, 8),
         signed(1, 7, 9),
-        Deed::Staged { attempt: 1, epoch_root: hex32(7) },
-        Deed::Staged { attempt: 1, epoch_root: hex32(8) },
-        Deed::Promoted { attempt: 1, epoch_root: hex32(7) },
-        Deed::Promoted { attempt: 2, epoch_root: hex32(7) },
-        Deed::Promoted { attempt: 1, epoch_root: hex32(8) },
+        ReceiptKind::Staged { attempt: 1, epoch_root: hex32(7) },
+        ReceiptKind::Staged { attempt: 1, epoch_root: hex32(8) },
+        ReceiptKind::Promoted { attempt: 1, epoch_root: hex32(7) },
+        ReceiptKind::Promoted { attempt: 2, epoch_root: hex32(7) },
+        ReceiptKind::Promoted { attempt: 1, epoch_root: hex32(8) },
         published(OperationType::Sign, 7),
         published(OperationType::Sign, 8),
         published(OperationType::Refresh, 7),
@@ -149,7 +152,7 @@ fn every_member_of_a_statement_is_signed() {
 /// A signature that any message has under a key of small order: lax verifiers take it.
 #[test]
 fn a_key_under_which_anything_verifies_verifies_nothing() {
-    let statement = chain(0).statement(&Deed::Admitted).unwrap();
+    let statement = chain(0).statement(&ReceiptKind::Admitted).unwrap();
     let (mut neutral, mut signature) = ([0; 32], [0; 64]);
     (neutral[0], signature[0]) = (1, 1);
     let receipt = NodeReceipt { signature: Signature::new(signature), ..honest(&statement) };
@@ -165,7 +168,7 @@ fn a_key_under_which_anything_verifies_verifies_nothing() {
 /// The same signature plus the group's order: one more text for it, which a strict reader refuses.
 #[test]
 fn a_signature_has_one_form() {
-    let statement = chain(0).statement(&Deed::Admitted).unwrap();
+    let statement = chain(0).statement(&ReceiptKind::Admitted).unwrap();
     let receipt = honest(&statement);
     let mut bytes = key(ParticipantIndex(0))
         .sign(&pre_authentication_encoding(PAYLOAD_TYPE, &statement.payload().unwrap()))
@@ -184,7 +187,7 @@ fn a_signature_has_one_form() {
 /// Signed by another program (OpenSSL) from the statement's text as it stands here.
 #[test]
 fn another_program_signs_the_same() {
-    let deed = Deed::Signed { attempt: 2, signed_digest: hex32(7), package_hash: hex32(8) };
+    let deed = ReceiptKind::Signed { attempt: 2, signed_digest: hex32(7), package_hash: hex32(8) };
     let statement = chain(0).statement(&deed).unwrap();
     let vector: serde_json::Value = serde_json::from_str(include_str!("../../vectors/receipt.json")).unwrap();
     assert_eq!(String::from_utf8(statement.payload().unwrap()).unwrap(), vector["payload"]);
@@ -198,7 +201,7 @@ fn another_program_signs_the_same() {
 
 #[test]
 fn a_receipt_without_a_signature_is_none() {
-    let receipt = serde_json::to_value(honest(&chain(0).statement(&Deed::Admitted).unwrap())).unwrap();
+    let receipt = serde_json::to_value(honest(&chain(0).statement(&ReceiptKind::Admitted).unwrap())).unwrap();
     let text = receipt["node_signature"].as_str().unwrap();
     for wrong in [String::new(), text[1..].to_owned(), format!("{text}00"), text.to_uppercase()] {
         let mut altered = receipt.clone();

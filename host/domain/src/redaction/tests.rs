@@ -9,7 +9,7 @@ const SALT: Salt = Salt::new([7; 32]);
 
 fn submitted(intent: Intent) -> Event {
     let change = Change::Submitted(Box::new(submission(intent, 2)));
-    Event { at_ms: EpochMs(1), change, asked_by: None, settles: None }
+    Event { at_ms: EpochMs(1), change, requested_by: None, settles: None }
 }
 
 /// Every stored change there is, and a submission of every kind with everything in it that is optional.

@@ -7,7 +7,7 @@ use gateway_domain::time::EpochMs;
 
 /// A bundle's files by name, ascending. Nothing about them is believed: whoever reads them back verifies them again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptBundle {
+pub struct StoredBundle {
     /// SHA-256 of the canonical manifest.
     pub bundle_hash: Hex32,
     /// For people.
@@ -61,7 +61,7 @@ pub enum Activated {
     /// The high-water mark names this bundle already: nothing was added, except signatures that the bundle gained.
     Standing,
     /// The high-water mark is at or above its sequence, with another bundle: nothing was written.
-    Overtaken {
+    Superseded {
         /// The high-water mark's sequence.
         reached: u64,
     },
@@ -75,14 +75,14 @@ pub trait KeepPolicies: Send + Sync {
     async fn activation_append(
         &self,
         activation: Activation,
-        bundle: KeptBundle,
+        bundle: StoredBundle,
     ) -> Result<Activated, Unavailable>;
 
     /// Newest first, at most `n_max`: the first is the high-water mark.
     async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable>;
 
     /// A bundle that was active once.
-    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable>;
+    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable>;
 
     /// One file of a bundle that was active once.
     async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable>;

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const RATE: Rate = Rate { per_second: 10, burst: 3 };
+const RATE: RateLimit = RateLimit { per_second: 10, burst: 3 };
 
 fn tenant(name: &str) -> Tenant {
     Tenant(name.to_owned())
@@ -11,16 +11,16 @@ fn tenant(name: &str) -> Tenant {
 
 /// One budget as a store keeps it: full at an instant.
 struct Store {
-    rate: Rate,
+    rate: RateLimit,
     full_at_us: u64,
 }
 
 impl Store {
-    fn new(rate: Rate) -> Self {
+    fn new(rate: RateLimit) -> Self {
         Self { rate, full_at_us: 0 }
     }
 
-    fn submit(&mut self, now_ms: u64) -> Result<Budget, Budget> {
+    fn submit(&mut self, now_ms: u64) -> Result<Quota, Quota> {
         let charge = self.rate.charge(&tenant("t"), "c", EpochMs(now_ms)).unwrap();
         if charge.is_beyond(self.full_at_us) {
             return Err(charge.left_of(self.full_at_us));
@@ -34,11 +34,11 @@ impl Store {
 fn a_client_has_its_burst_and_then_its_rate() {
     let mut store = Store::new(RATE);
     let at = |ms: u64| 1_000_000 + ms;
-    let left = |answer: Result<Budget, Budget>| {
+    let left = |answer: Result<Quota, Quota>| {
         let budget = answer.unwrap();
         (budget.remaining, budget.full_in_ms)
     };
-    let wait = |answer: Result<Budget, Budget>| {
+    let wait = |answer: Result<Quota, Quota>| {
         let budget = answer.unwrap_err();
         assert_eq!((budget.limit, budget.remaining), (3, 0));
         (budget.retry_after_ms, budget.full_in_ms)
@@ -55,13 +55,13 @@ fn a_client_has_its_burst_and_then_its_rate() {
 
 #[test]
 fn zero_switches_the_limit_off() {
-    let budgets = Budgets::new(Rate { per_second: 0, burst: 0 });
+    let budgets = RateLimiter::new(RateLimit { per_second: 0, burst: 0 });
     assert_eq!(budgets.charge(&tenant("t"), "c", EpochMs(0)), Ok(None));
 }
 
 #[test]
 fn what_is_known_refuses_and_never_permits() {
-    let budgets = Budgets::new(RATE);
+    let budgets = RateLimiter::new(RATE);
     let charge = |client: &str, ms| budgets.charge(&tenant("t"), client, EpochMs(ms));
     let first = charge("a", 1_000).unwrap().unwrap();
     // Nothing is taken by asking.
@@ -89,7 +89,7 @@ fn a_clock_put_back_neither_locks_out_nor_gives_a_burst() {
     assert_eq!((budget.remaining, budget.full_in_ms), (0, 300));
     assert!(store.submit(noon - hour).is_err() && store.submit(noon - hour + 100).is_ok());
     // What was known of it stands in nobody's way.
-    let budgets = Budgets::new(RATE);
+    let budgets = RateLimiter::new(RATE);
     let late = budgets.charge(&tenant("t"), "c", EpochMs(noon)).unwrap().unwrap();
     budgets.learn(&late, noon * 1000 + 300_000);
     let early = budgets.charge(&tenant("t"), "c", EpochMs(noon - hour)).unwrap().unwrap();
@@ -102,7 +102,7 @@ fn the_ends_of_every_number() {
     let ends = [0, 1, 2, 1_000_000, 1_000_001, u32::MAX];
     for (per_second, burst) in ends.into_iter().flat_map(|one| ends.map(|other| (one, other))) {
         for now_ms in [0, 1, u64::MAX / 1000, u64::MAX - 1, u64::MAX] {
-            let rate = Rate { per_second, burst };
+            let rate = RateLimit { per_second, burst };
             let Some(charge) = rate.charge(&tenant("t"), "c", EpochMs(now_ms)) else {
                 assert_eq!(per_second, 0);
                 continue;
@@ -120,7 +120,7 @@ fn the_ends_of_every_number() {
 
 #[test]
 fn clients_beyond_those_remembered_are_forgotten_and_not_refused() {
-    let budgets = Budgets::new(Rate { per_second: 1, burst: 1 });
+    let budgets = RateLimiter::new(RateLimit { per_second: 1, burst: 1 });
     for client in 0..=CLIENTS_MAX {
         let charge = budgets.charge(&tenant("t"), &client.to_string(), EpochMs(0)).unwrap().unwrap();
         budgets.learn(&charge, 1_000_000);
@@ -132,7 +132,7 @@ fn clients_beyond_those_remembered_are_forgotten_and_not_refused() {
 
 /// A bucket that is counted in submissions: what a reader of the settings expects.
 struct Bucket {
-    rate: Rate,
+    rate: RateLimit,
     tokens: f64,
     at_ms: u64,
 }
@@ -162,7 +162,7 @@ proptest! {
         burst in 1_u32..40,
         steps in prop::collection::vec(0_u64..400, 1..60),
     ) {
-        let rate = Rate { per_second, burst };
+        let rate = RateLimit { per_second, burst };
         let (mut now_ms, mut store) = (1_700_000_000_000, Store::new(rate));
         let mut bucket = Bucket { rate, tokens: f64::from(burst), at_ms: now_ms };
         for step in steps {
@@ -190,7 +190,7 @@ proptest! {
         jumps in prop::collection::vec(-400_000_i64..2_000, 1..8),
         steps in prop::collection::vec(0_u64..50, 1..200),
     ) {
-        let rate = Rate { per_second, burst };
+        let rate = RateLimit { per_second, burst };
         let mut store = Store { rate, full_at_us: before_us };
         let mut now_ms = 1_700_000_000_000_u64;
         for jump in jumps {
@@ -210,8 +210,8 @@ proptest! {
     #[test]
     fn waiting_as_told_is_enough(per_second in 1_u32..2000, burst in 1_u32..20, n_sent in 1_u32..60) {
         let now_ms = 1_700_000_000_000;
-        let mut store = Store::new(Rate { per_second, burst });
-        let mut last = Ok(Budget { limit: 0, remaining: 0, full_in_ms: 0, retry_after_ms: 0 });
+        let mut store = Store::new(RateLimit { per_second, burst });
+        let mut last = Ok(Quota { limit: 0, remaining: 0, full_in_ms: 0, retry_after_ms: 0 });
         for _ in 0..n_sent {
             last = store.submit(now_ms);
         }
@@ -225,7 +225,7 @@ proptest! {
 
 #[test]
 fn a_budget_that_no_store_has_is_taken_from_here() {
-    let budgets = Budgets::new(RATE);
+    let budgets = RateLimiter::new(RATE);
     let take = |client: &str, ms| budgets.take(&tenant("t"), client, EpochMs(ms));
     for _ in 0..RATE.burst {
         assert_eq!(take("a", 1_000), Ok(()));
@@ -236,5 +236,8 @@ fn a_budget_that_no_store_has_is_taken_from_here() {
     }
     assert!(take("b", 1_000).is_ok() && budgets.take(&tenant("u"), "a", EpochMs(1_000)).is_ok());
     assert!(take("a", 1_100).is_ok() && take("a", 1_100).is_err());
-    assert_eq!(Budgets::new(Rate { per_second: 0, burst: 0 }).take(&tenant("t"), "a", EpochMs(0)), Ok(()));
+    assert_eq!(
+        RateLimiter::new(RateLimit { per_second: 0, burst: 0 }).take(&tenant("t"), "a", EpochMs(0)),
+        Ok(())
+    );
 }

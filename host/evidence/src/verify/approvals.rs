@@ -21,7 +21,7 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
         let at = format!("/events/{index}/event/change/approval/signature");
         match (&approval.signature, &roots.approvers) {
             (Some(signature), Some(approvers)) => {
-                let statement = story.operation.matter().statement(approval);
+                let statement = story.operation.approval_subject().statement(approval);
                 let verified = approvers
                     .verify(&statement, signature, event.at_ms)
                     .and_then(|()| story.operation.may_be_approved_at(statement.approved_at_ms, event.at_ms));

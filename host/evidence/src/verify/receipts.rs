@@ -5,7 +5,7 @@ use super::story::Story;
 use crate::course::course;
 use crate::roots::Roots;
 use gateway_domain::operation::{Change, Operation, Phase, Plan, SignatureResult};
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt, attested, participants};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, attested, participants};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,12 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     }
 }
 
-fn signed(before: &Operation, deed: &Deed, receipt: &NodeReceipt, roots: &Roots) -> Result<(), String> {
+fn signed(
+    before: &Operation,
+    deed: &ReceiptKind,
+    receipt: &NodeReceipt,
+    roots: &Roots,
+) -> Result<(), String> {
     let node = receipt.participant;
     let key = roots.nodes.get(&node).ok_or_else(|| format!("the roots have no key of node {node}"))?;
     let chain = Chain::of(before, node).ok_or_else(|| "there is no admission to act on".to_owned())?;
@@ -91,5 +96,5 @@ fn is_of_signers(receipts: &[NodeReceipt], signature: &SignatureResult) -> bool 
 }
 
 fn is_in_force(phase: &Phase) -> bool {
-    matches!(phase, Phase::Committing { unacked, .. } if unacked.is_empty())
+    matches!(phase, Phase::CommittingEpoch { unacked, .. } if unacked.is_empty())
 }

@@ -8,7 +8,7 @@ use crate::course::course;
 use crate::document::Kind;
 use crate::summary::{IDENTITY, summary};
 use gateway_domain::intent::key_id;
-use gateway_domain::operation::{Change, Event, Operation, State, may_happen, replay};
+use gateway_domain::operation::{Change, Event, Operation, State, may_follow, replay};
 use serde_json::{Map, Value, json};
 
 const NAME: &str = "operation";
@@ -87,7 +87,7 @@ fn names(operation: &Operation, findings: &mut Findings) {
 fn out_of_order(events: &[Event], findings: &mut Findings) {
     course(events, |index, before, event| {
         let at = format!("/events/{index}/event/change");
-        if !may_happen(before, &event.change) {
+        if !may_follow(before, &event.change) {
             let state = before.state().as_str();
             let what = format!("can not happen to an operation that is `{state}`");
             findings.add(format!("{at}/type"), what);

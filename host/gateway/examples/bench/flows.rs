@@ -278,7 +278,7 @@ impl Life {
         }
         let at_ms = self.committed.last().map(|event| event.at_ms).ok_or("no events")?;
         let change = Change::ReplayNoted { body_digest: Hex32::ZERO };
-        self.write(store, vec![Event { at_ms, change, asked_by: None, settles: None }]).await
+        self.write(store, vec![Event { at_ms, change, requested_by: None, settles: None }]).await
     }
 
     async fn write(&mut self, store: &Store, events: Vec<Event>) -> Measured<()> {
@@ -293,7 +293,7 @@ impl Life {
         };
         match store.commit(commit).await.map_err(|why| why.to_string())? {
             Committed::Written(record) => self.record_root = record.record_root,
-            Committed::Raced => return Err("nobody else writes here".into()),
+            Committed::Conflict => return Err("nobody else writes here".into()),
         }
         Ok(())
     }

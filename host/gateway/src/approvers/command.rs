@@ -4,7 +4,7 @@ use super::{Fault, load};
 use crate::cli::approvers::{Approvers, Sign};
 use crate::clock::SystemClock;
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::approval::{Approval, ApprovalSignature, Hex64, KeyEntry, Matter, Validity};
+use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, Hex64, KeyEntry, Validity};
 use gateway_domain::chain;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
@@ -98,7 +98,7 @@ struct Stated {
 fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
     let signing = SigningKey::from_bytes(&*key_file::load(&sign.key)?);
     let view = view(&sign.operation).map_err(|error| named(&sign.operation, error))?;
-    let (intent, key_ref, matter) = view.matter()?;
+    let (intent, key_ref, subject) = view.approval_subject()?;
     let claimed = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
     let mut approval = Approval {
         subject_id: sign.subject_id.clone(),
@@ -112,18 +112,18 @@ fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
         "`{}` approves operation {} of tenant `{}` on the key `{key_ref}`, {}:\n{}\nin the roles `{}`, at {claimed} ms, with the key ed25519 {public_key}; \
          the intent's hash is {}\n",
         approval.subject_id,
-        matter.operation_id,
-        matter.tenant,
-        matter.key_id,
+        subject.operation_id,
+        subject.tenant,
+        subject.key_id,
         serde_json::to_string_pretty(&intent)?,
         approval.roles.join("`, `"),
-        matter.intent_hash,
+        subject.intent_hash,
     );
     std::io::stderr().lock().write_all(plain(&shown).as_bytes())?;
     if !sign.confirmed {
         confirm()?;
     }
-    let message = matter.statement(&approval).message()?;
+    let message = subject.statement(&approval).message()?;
     let signature = Hex64(signing.sign(&message).to_bytes());
     approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
     let Approval { subject_id, roles, signature, .. } = &approval;
@@ -176,7 +176,7 @@ fn view(path: &Path) -> Result<View, Fault> {
 
 impl View {
     /// The intent that the view shows, its key's name, and what an approval of it is about.
-    fn matter(&self) -> Result<(Intent, KeyRef, Matter<'_>), Fault> {
+    fn approval_subject(&self) -> Result<(Intent, KeyRef, ApprovalSubject<'_>), Fault> {
         let Stated { tenant, operation_id, key_id: named, intent_hash } = &self.approval_statement;
         if *operation_id != self.operation_id {
             return Err("the statement is of another operation than the view".into());
@@ -189,9 +189,13 @@ impl View {
         let intent = self
             .intent_of(*intent_hash)?
             .ok_or("the intent that is shown is not the one that is approved")?;
-        let matter =
-            Matter { tenant, operation_id: *operation_id, key_id: *named, intent_hash: *intent_hash };
-        Ok((intent, key_ref, matter))
+        let subject = ApprovalSubject {
+            tenant,
+            operation_id: *operation_id,
+            key_id: *named,
+            intent_hash: *intent_hash,
+        };
+        Ok((intent, key_ref, subject))
     }
 
     /// A view names the key also of a payment that named none.

@@ -1,8 +1,8 @@
-//! The files of every kept bundle make its hash. Whether its signatures are trusted is no matter here: who signs changes
+//! The files of every kept bundle make its hash. Whether its signatures are trusted is no subject here: who signs changes
 //! with time, and each start verifies them.
 
 use gateway_engine::Unavailable;
-use gateway_engine::ports::KeptBundle;
+use gateway_engine::ports::StoredBundle;
 use gateway_policy::BundleFiles;
 use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
 use gateway_store::{Finding, Fsck};
@@ -33,7 +33,7 @@ pub(super) async fn check(
 }
 
 /// The manifest, which lists exactly the files that are there, and whether it is the one that was kept.
-fn read(bundle: KeptBundle) -> Result<(Manifest, bool), BundleError> {
+fn read(bundle: StoredBundle) -> Result<(Manifest, bool), BundleError> {
     let files = BundleFiles::new(bundle.files)?;
     files.check_listed()?;
     let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;

@@ -45,7 +45,7 @@ pub(crate) fn unsigned(engine: &PolicyEngine, folder: &Path) -> Result<Evaluator
 
 /// The bundles that decided, loaded once each.
 ///
-/// Who signed one is of no matter: its hash pins every byte of it, and the record names the hash.
+/// Who signed one is of no subject: its hash pins every byte of it, and the record names the hash.
 pub(super) struct Deciders<'a> {
     engine: PolicyEngine,
     decisions: &'a Decisions,

@@ -21,7 +21,7 @@ pub(super) enum Phase {
     /// A request is being handled, and the handler waits for more of its body.
     Body,
     /// The answer is being sent.
-    Answering,
+    NodesStatus,
     /// The answer is being sent, and the client takes no more of it.
     Unread,
     /// The connection is to be closed, to make room for another.
@@ -60,7 +60,7 @@ impl Phase {
         Self::Header,
         Self::Handling,
         Self::Body,
-        Self::Answering,
+        Self::NodesStatus,
         Self::Unread,
         Self::Evicted,
     ];
@@ -72,7 +72,7 @@ impl Phase {
             Self::Handshake | Self::Header => Some(Waiting::Header),
             Self::Body => Some(Waiting::Body),
             Self::Unread => Some(Waiting::Unread),
-            Self::Handling | Self::Answering | Self::Evicted => None,
+            Self::Handling | Self::NodesStatus | Self::Evicted => None,
         }
     }
 }
@@ -148,27 +148,27 @@ impl Activity {
     }
 
     /// The handler has an answer.
-    pub(super) fn answering(&self) {
-        self.step(|phase| (phase != Phase::Evicted).then_some(Phase::Answering));
+    pub(super) fn nodes_status(&self) {
+        self.step(|phase| (phase != Phase::Evicted).then_some(Phase::NodesStatus));
     }
 
     /// The client takes no more of the answer.
     pub(super) fn unread(&self) {
-        self.step(|phase| (phase == Phase::Answering).then_some(Phase::Unread));
+        self.step(|phase| (phase == Phase::NodesStatus).then_some(Phase::Unread));
     }
 
     /// Some more of the answer was taken.
     pub(super) fn sent(&self) {
-        self.step(|phase| matches!(phase, Phase::Unread | Phase::Idle).then_some(Phase::Answering));
+        self.step(|phase| matches!(phase, Phase::Unread | Phase::Idle).then_some(Phase::NodesStatus));
     }
 
     /// All of the answer was taken.
     pub(super) fn sent_all(&self) {
         // First, so that whoever sees an idle connection sees since when.
-        if matches!(self.phase(), Phase::Answering | Phase::Unread) {
+        if matches!(self.phase(), Phase::NodesStatus | Phase::Unread) {
             self.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Release);
         }
-        self.step(|phase| matches!(phase, Phase::Answering | Phase::Unread).then_some(Phase::Idle));
+        self.step(|phase| matches!(phase, Phase::NodesStatus | Phase::Unread).then_some(Phase::Idle));
     }
 
     /// Moves to another phase, if there is one from here; whether it did.

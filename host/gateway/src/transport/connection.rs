@@ -112,7 +112,7 @@ impl Shared {
         request.extensions_mut().insert(peer);
         let request = request.map(|body| Body::new(Arriving { body, activity: Arc::clone(activity) }));
         let Ok(answer) = self.router.clone().oneshot(request).await;
-        activity.answering();
+        activity.nodes_status();
         Ok(answer)
     }
 }

@@ -198,7 +198,7 @@ mod tests {
     /// Answers on a connection: it is idle from now on.
     fn answer(permit: &Permit) {
         assert!(permit.activity().handling());
-        permit.activity().answering();
+        permit.activity().nodes_status();
         permit.activity().sent_all();
     }
 
@@ -284,7 +284,7 @@ mod tests {
         let permits: Vec<_> = (0..7).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
         let activity = |n: usize| permits[n].activity();
         assert!(activity(0).handling());
-        activity(0).answering();
+        activity(0).nodes_status();
         activity(0).unread();
         assert!(activity(1).handling());
         activity(1).awaits_body();
@@ -312,7 +312,7 @@ mod tests {
     fn handling_and_answering_connections_are_never_evicted() {
         let limit = limit(2, 2);
         let answering = handled(&limit, "10.0.0.1").unwrap();
-        answering.activity().answering();
+        answering.activity().nodes_status();
         let handling = handled(&limit, "10.0.0.1").unwrap();
         handling.activity().awaits_body();
         assert!(handling.activity().received_body());
@@ -331,7 +331,7 @@ mod tests {
         let _second = limit.take(address("10.0.0.2")).unwrap();
         first.activity().received();
         assert!(!first.activity().handling() && !first.activity().received_body());
-        first.activity().answering();
+        first.activity().nodes_status();
         first.activity().sent_all();
         assert!(!first.activity().handling());
     }

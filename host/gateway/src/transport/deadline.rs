@@ -28,7 +28,7 @@ impl Due {
     const fn of(phase: Phase) -> Self {
         match phase {
             Phase::New | Phase::Handshake | Phase::Header => Self::Header,
-            Phase::Idle | Phase::Answering | Phase::Unread => Self::Request,
+            Phase::Idle | Phase::NodesStatus | Phase::Unread => Self::Request,
             Phase::Handling | Phase::Body | Phase::Evicted => Self::Nothing,
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::support::{Group, KEY, NOW, code};
 use gateway_domain::approval::testing::{Authenticator, approval, entry, key, key_entry, registry, signed};
-use gateway_domain::approval::{Approval, Approvers, Matter, Pinned, SigningRule, approvals_root};
+use gateway_domain::approval::{Approval, ApprovalSubject, Approvers, Pinned, SigningRule, approvals_root};
 use gateway_domain::ids::{KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
@@ -52,10 +52,10 @@ async fn group() -> Group {
 }
 
 /// What approvals of a case are about, whatever was done to it since.
-fn matter<'a>(case: &Case, tenant: &'a Tenant) -> Matter<'a> {
+fn approval_subject<'a>(case: &Case, tenant: &'a Tenant) -> ApprovalSubject<'a> {
     let decision = &case.decision;
     let (operation_id, key_id, intent_hash) = (decision.operation_id, decision.key_id, decision.intent_hash);
-    Matter { tenant, operation_id, key_id, intent_hash }
+    ApprovalSubject { tenant, operation_id, key_id, intent_hash }
 }
 
 fn at(subject_id: &str) -> Approval {
@@ -72,9 +72,9 @@ fn resting_on(mut case: Case, approvals: Vec<Approval>) -> Case {
 /// By Alice with her key and Bob with his authenticator: what they see is what they sign.
 fn approved(case: Case) -> Case {
     let tenant = Tenant("default".into());
-    let matter = matter(&case, &tenant);
-    let alice = signed(at("alice"), &matter, &key(1));
-    let bob = Authenticator::new(20).signed(at("bob"), &matter);
+    let subject = approval_subject(&case, &tenant);
+    let alice = signed(at("alice"), &subject, &key(1));
+    let bob = Authenticator::new(20).signed(at("bob"), &subject);
     resting_on(case, vec![alice, bob])
 }
 
@@ -130,11 +130,11 @@ async fn invented_approvals_are_refused() {
     let unsigned = resting_on(action(&group), vec![alice.clone(), at("bob")]);
     assert_approval_refused(&group, &unsigned, "not_signed").await;
     // Signed by the gateway, with a key of its own.
-    let own = signed(at("bob"), &matter(&genuine, &tenant), &key(66));
+    let own = signed(at("bob"), &approval_subject(&genuine, &tenant), &key(66));
     assert_approval_refused(&group, &resting_on(action(&group), vec![alice.clone(), own]), "unknown_key")
         .await;
     // In the name of somebody who may not approve, signed by somebody who may.
-    let nobody = signed(at("mallory"), &matter(&genuine, &tenant), &key(2));
+    let nobody = signed(at("mallory"), &approval_subject(&genuine, &tenant), &key(2));
     let nobody = resting_on(action(&group), vec![alice.clone(), nobody]);
     assert_approval_refused(&group, &nobody, "unknown_approver").await;
     // Alice under another name, and under her own twice.
@@ -142,8 +142,11 @@ async fn invented_approvals_are_refused() {
     renamed.subject_id = "bob".into();
     let renamed = resting_on(action(&group), vec![alice.clone(), renamed]);
     assert_approval_refused(&group, &renamed, "unknown_key").await;
-    let later =
-        signed(approval("alice", i64::try_from(NOW).unwrap() - 1), &matter(&genuine, &tenant), &key(1));
+    let later = signed(
+        approval("alice", i64::try_from(NOW).unwrap() - 1),
+        &approval_subject(&genuine, &tenant),
+        &key(1),
+    );
     for second in [alice.clone(), later] {
         let twice = resting_on(action(&group), vec![alice.clone(), second]);
         assert_says(refused(&group, &twice).await, Code::AdmissionRefused, "1 of 2 approvals");
@@ -189,14 +192,14 @@ async fn approvals_are_of_one_tenant() {
     // The key is `default`'s, whatever the gateway says of it.
     let genuine = approved(action(&group));
     let elsewhere = [
-        signed(at("carol"), &matter(&genuine, &second), &key(3)),
-        signed(at("alice"), &matter(&genuine, &second), &key(1)),
+        signed(at("carol"), &approval_subject(&genuine, &second), &key(3)),
+        signed(at("alice"), &approval_subject(&genuine, &second), &key(1)),
     ];
     let mut lied = resting_on(action(&group), elsewhere.to_vec());
     lied.owner = owner("second", "treasury");
     assert_says(refused(&group, &lied).await, Code::AdmissionRefused, "not this tenant's key");
     // Carol approves for her tenant, and counts for no other.
-    let carol = signed(at("carol"), &matter(&genuine, &second), &key(3));
+    let carol = signed(at("carol"), &approval_subject(&genuine, &second), &key(3));
     let carols = resting_on(action(&group), vec![genuine.approvals[0].clone(), carol]);
     assert_approval_refused(&group, &carols, "unknown_approver").await;
     // Alice has nothing to say on the second tenant's keys.
@@ -214,7 +217,7 @@ async fn keys_and_approvals_are_of_their_time() {
     let tenant = Tenant("default".into());
     let bob = approved(action(&group)).approvals[1].clone();
     for (byte, fault) in [(11, "key_revoked"), (12, "key_expired"), (13, "key_not_yet_valid")] {
-        let alice = signed(at("alice"), &matter(&action(&group), &tenant), &key(byte));
+        let alice = signed(at("alice"), &approval_subject(&action(&group), &tenant), &key(byte));
         assert_approval_refused(&group, &resting_on(action(&group), vec![alice, bob.clone()]), fault).await;
     }
     // Kept until it suits somebody.
@@ -232,7 +235,7 @@ async fn assertions_are_made_by_a_verified_user_at_the_right_place_over_this_sta
     let alice = approved(action(&group)).approvals[0].clone();
     let case = |bob: Approval| resting_on(action(&group), vec![alice.clone(), bob]);
     let device = Authenticator::new(20);
-    let by = |device: &Authenticator| device.signed(at("bob"), &matter(&action(&group), &tenant));
+    let by = |device: &Authenticator| device.signed(at("bob"), &approval_subject(&action(&group), &tenant));
     for (flags, fault) in [(0x01, "user_not_verified"), (0x04, "user_not_present")] {
         let device = device.with_flags(flags);
         assert_approval_refused(&group, &case(by(&device)), fault).await;
@@ -243,7 +246,7 @@ async fn assertions_are_made_by_a_verified_user_at_the_right_place_over_this_sta
     assert_approval_refused(&group, &case(by(&stranger)), "unknown_key").await;
     // What Bob touched his authenticator for was another operation.
     let of_another = group.case(2, asset_action(&[0, 1, 2], 7));
-    let other = device.signed(at("bob"), &matter(&of_another, &tenant));
+    let other = device.signed(at("bob"), &approval_subject(&of_another, &tenant));
     assert_approval_refused(&group, &case(other), "wrong_challenge").await;
 }
 
@@ -252,7 +255,7 @@ async fn where_signatures_are_optional_a_wrong_one_is_still_wrong() {
     let mut group = group().await;
     group.set_signed_approvals(SigningRule::Optional(pinned())).await;
     let tenant = Tenant("default".into());
-    let own = signed(at("bob"), &matter(&action(&group), &tenant), &key(66));
+    let own = signed(at("bob"), &approval_subject(&action(&group), &tenant), &key(66));
     let forged = resting_on(action(&group), vec![at("alice"), own]);
     assert_approval_refused(&group, &forged, "unknown_key").await;
     group.admit(&resting_on(action(&group), vec![at("alice"), at("dave")])).await;

@@ -2,7 +2,7 @@
 
 use crate::support::{Group, KEY, code};
 use gateway_domain::operation::EffectStep;
-use gateway_domain::receipt::{Deed, NodeReceipt};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, SUITES, asset_action, hex32};
 use gateway_node::{
@@ -40,10 +40,10 @@ async fn a_signature_leaves_a_receipt_for_every_step_and_always_the_same() {
         let receipts = sign(&group, &case, &published).await;
         let signed_digest = case.decision.request_digest;
         let deeds = [
-            Deed::Admitted,
-            Deed::PolicyFixed((&case.decision).into()),
-            Deed::Signed { attempt: 1, signed_digest, package_hash },
-            Deed::Published { attempt: 1, operation_type: case.decision.operation_type, result_ref },
+            ReceiptKind::Admitted,
+            ReceiptKind::PolicyReceipt((&case.decision).into()),
+            ReceiptKind::Signed { attempt: 1, signed_digest, package_hash },
+            ReceiptKind::Published { attempt: 1, operation_type: case.decision.operation_type, result_ref },
         ];
         for (receipt, deed) in receipts.iter().zip(deeds) {
             group.check_receipt(&case, 0, deed, receipt);
@@ -73,17 +73,17 @@ async fn new_shares_leave_receipts_for_the_generation() {
             .ceremony_start(&call(EffectStep::Execute), &start, &ExecuteSecrets::default())
             .await;
         let CeremonyAnswer::Staged { receipt, .. } = answer.unwrap() else { panic!() };
-        group.check_receipt(&case, 0, Deed::Staged { attempt: 1, epoch_root }, &receipt);
+        group.check_receipt(&case, 0, ReceiptKind::Staged { attempt: 1, epoch_root }, &receipt);
         staged.push(receipt);
         group.restart(0).await;
     }
     assert_eq!(staged[0], staged[1]);
     let promoted = group.nodes[0].commit_epoch(&call(EffectStep::CommitEpoch), &commit).await.unwrap();
-    group.check_receipt(&case, 0, Deed::Promoted { attempt: 1, epoch_root }, &promoted);
+    group.check_receipt(&case, 0, ReceiptKind::Promoted { attempt: 1, epoch_root }, &promoted);
     let body = group.generation(&case);
     let published = group.nodes[0].publish(&call(EffectStep::Publish), &body).await.unwrap();
     let (result_ref, operation_type) = (body.result.result_ref().unwrap(), case.decision.operation_type);
-    let deed = Deed::Published { attempt: 1, operation_type, result_ref };
+    let deed = ReceiptKind::Published { attempt: 1, operation_type, result_ref };
     group.check_receipt(&case, 0, deed, &published);
     group.restart(0).await;
     assert_eq!(group.nodes[0].publish(&call(EffectStep::Publish), &body).await.unwrap(), published);
@@ -128,7 +128,7 @@ async fn what_was_given_up_leaves_a_receipt_even_where_it_was_never_heard_of() {
         let call = case.call(participant, EffectStep::Discard, 1, 1);
         let node = usize::from(participant);
         let discarded = group.nodes[node].discard(&call).await.unwrap();
-        group.check_receipt(&case, participant, Deed::Discarded, &discarded);
+        group.check_receipt(&case, participant, ReceiptKind::Discarded, &discarded);
         group.restart(participant).await;
         assert_eq!(group.nodes[node].discard(&call).await.unwrap(), discarded);
     }

@@ -5,7 +5,7 @@ use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
-use gateway_domain::receipt::{Deed, NodeReceipt};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned, roster};
@@ -294,7 +294,13 @@ impl Group {
 
     /// The receipt is this node's word for this deed, under the identity it has.
     #[track_caller]
-    pub(crate) fn check_receipt(&self, case: &Case, participant: u16, deed: Deed, receipt: &NodeReceipt) {
+    pub(crate) fn check_receipt(
+        &self,
+        case: &Case,
+        participant: u16,
+        deed: ReceiptKind,
+        receipt: &NodeReceipt,
+    ) {
         let key = self.nodes[usize::from(participant)].identity().signing_key();
         let statement = case.chain(participant).statement(&deed).unwrap();
         receipt.verify(&statement, &key).unwrap();

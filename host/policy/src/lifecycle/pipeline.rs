@@ -8,7 +8,7 @@ use crate::{Evaluator, counters};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::failpoint::failpoint;
-use gateway_engine::ports::{Activated, Activation, ActivationKind, KeptBundle};
+use gateway_engine::ports::{Activated, Activation, ActivationKind, StoredBundle};
 use std::sync::Arc;
 use tokio::task;
 
@@ -129,7 +129,7 @@ impl Lifecycle {
         match self.store.activation_append(activation.clone(), kept(&bundle)).await? {
             Activated::Recorded => counters::activated(kind),
             Activated::Standing => return self.stand(memory, bundle, evaluator).await,
-            Activated::Overtaken { reached } => {
+            Activated::Superseded { reached } => {
                 return Err(BundleError::Rollback { offered: sequence, reached }.into());
             }
         }
@@ -207,8 +207,8 @@ fn check_rises(offered: u64, mark: Option<&Activation>) -> Result<(), BundleErro
     }
 }
 
-fn kept(bundle: &Bundle) -> KeptBundle {
-    KeptBundle {
+fn kept(bundle: &Bundle) -> StoredBundle {
+    StoredBundle {
         bundle_hash: bundle.hash(),
         bundle_id: bundle.manifest().bundle_id.clone(),
         files: bundle.files().iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect(),

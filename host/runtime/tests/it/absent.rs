@@ -81,7 +81,7 @@ async fn too_few_nodes_are_named_and_nothing_else_is() {
          participant 2: the node's store can not be opened"
     );
     let fresh = operation(2, asset_action(&[0, 1, 2], 8));
-    let deciding = world.drive(fresh, |operation| operation.phase == Phase::Applying).await.unwrap();
+    let deciding = world.drive(fresh, |operation| operation.phase == Phase::Admitting).await.unwrap();
     let Outcome::Acked(receipts) = world.owed(&deciding).await.unwrap() else { panic!() };
     assert_eq!(receipts.len(), 1, "the core judges whether that is enough");
     world.break_disk(&[1]).await;

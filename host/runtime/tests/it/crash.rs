@@ -79,7 +79,7 @@ async fn a_crash_in_the_middle_costs_one_attempt() {
         let lost = world.owed(&signing).await.unwrap();
         assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
         let next = world.settle(signing, lost);
-        assert_eq!(next.phase, Phase::Preparing { attempt: 2 });
+        assert_eq!(next.phase, Phase::Executing { attempt: 2 });
         let signed = world.live(next).await;
         assert_eq!(signed.phase, Phase::Published);
         check(signed.signature.as_ref().unwrap());

@@ -78,9 +78,9 @@ async fn killed_after_one_share_left_the_next_attempt_signs() {
 #[tokio::test]
 async fn killed_at_any_step_between_two_nodes_the_operation_goes_on() {
     let steps = [
-        ("mid-admission", Phase::Applying),
-        ("mid-policy-receipt", Phase::Materializing),
-        ("mid-commitments", Phase::Preparing { attempt: 1 }),
+        ("mid-admission", Phase::Admitting),
+        ("mid-policy-receipt", Phase::IssuingReceipt),
+        ("mid-commitments", Phase::Executing { attempt: 1 }),
         ("mid-publish", Phase::Publishing),
     ];
     let mut world = World::with_key(3, 2, SUITES[0]).await;
@@ -113,9 +113,9 @@ async fn killed_while_shares_are_made_they_are_made_whole() {
             let before = world.keys.get(&KEY).and_then(|key| key.public.clone());
             let there = world
                 .drive(operation(1, change.clone()), |operation| match point {
-                    "mid-commit-epoch" => matches!(operation.phase, Phase::Committing { .. }),
+                    "mid-commit-epoch" => matches!(operation.phase, Phase::CommittingEpoch { .. }),
                     "mid-publish" => operation.phase == Phase::Publishing,
-                    _ => matches!(operation.phase, Phase::Preparing { .. }),
+                    _ => matches!(operation.phase, Phase::Executing { .. }),
                 })
                 .await
                 .unwrap();

@@ -134,7 +134,7 @@ async fn a_late_publication_touches_only_the_generation_it_ended() {
 #[tokio::test]
 async fn a_rotation_that_waits_for_a_node_does_not_stop_the_old_key() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let committing = |operation: &Operation| matches!(operation.phase, Phase::Committing { .. });
+    let committing = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
     let rotating = world.drive(operation(1, rotate("r1", &[0, 1, 3], 2)), committing).await.unwrap();
     let outcome = world.owed(&rotating).await.unwrap();
     world.signature(2, &[0, 1, 2]).await;

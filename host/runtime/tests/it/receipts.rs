@@ -4,7 +4,7 @@
 use crate::support::{World, operation};
 use crate::verify::check;
 use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase, State};
-use gateway_domain::receipt::{Chain, Deed, NodeReceipt, ReceiptStatement, Signature, attested};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement, Signature, attested};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::Node;
 use gateway_node::testing::{SUITES, asset_action, hex32, kek, key_create, roster};
@@ -77,8 +77,8 @@ async fn a_lie_acknowledges_nothing_and_the_others_go_on() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let mut signing = operation(1, asset_action(&[0, 1, 2], 7));
     let steps = [
-        (Phase::Applying, EffectStep::Admission),
-        (Phase::Materializing, EffectStep::PolicyReceipt),
+        (Phase::Admitting, EffectStep::Admission),
+        (Phase::IssuingReceipt, EffectStep::PolicyReceipt),
         (Phase::Publishing, EffectStep::Publish),
     ];
     for (phase, step) in steps {
@@ -100,11 +100,11 @@ async fn a_lie_acknowledges_nothing_and_the_others_go_on() {
 #[tokio::test]
 async fn the_true_word_of_another_acknowledges_nothing() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let applying = until(&mut world, operation(1, asset_action(&[0, 1, 2], 7)), &Phase::Applying).await;
+    let applying = until(&mut world, operation(1, asset_action(&[0, 1, 2], 7)), &Phase::Admitting).await;
     begin_to_lie(&world, EffectStep::Admission, |_, other, truth| {
         let (admission_hash, operation_id) = (truth.admission_hash, truth.operation_id);
         let chain = Chain { admission_hash, operation_id, participant: other.participant() };
-        other.sign_anything(&chain.statement(&Deed::Admitted).unwrap())
+        other.sign_anything(&chain.statement(&ReceiptKind::Admitted).unwrap())
     })
     .await;
     assert_eq!(acknowledged(&world, &applying).await, [0, 2]);
@@ -142,8 +142,8 @@ async fn a_lie_about_what_was_signed_before_a_restart_costs_an_attempt_too() {
 async fn where_the_liar_is_needed_it_is_named() {
     let mut world = World::with_key(3, 3, SUITES[0]).await;
     for (id, phase, step) in [
-        (1, Phase::Applying, EffectStep::Admission),
-        (2, Phase::Preparing { attempt: 1 }, EffectStep::Execute),
+        (1, Phase::Admitting, EffectStep::Admission),
+        (2, Phase::Executing { attempt: 1 }, EffectStep::Execute),
     ] {
         be_honest(&world).await;
         let signing = until(&mut world, operation(id, asset_action(&[0, 1, 2], id)), &phase).await;
@@ -191,14 +191,14 @@ async fn a_generation_whose_holder_lies_about_it_is_discarded() {
 async fn a_promotion_waits_for_a_true_word() {
     let mut world = World::new();
     let creating = operation(100, key_create(&[0, 1, 2], 2, SUITES[0]));
-    let is_committing = |operation: &Operation| matches!(operation.phase, Phase::Committing { .. });
+    let is_committing = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
     let committing = world.drive(creating, is_committing).await.unwrap();
     begin_to_lie(&world, EffectStep::CommitEpoch, LIES[3].1).await;
     let acked = world.owed(&committing).await.unwrap();
     let waiting = world.settle(committing, acked);
     assert_eq!(
         waiting.phase,
-        Phase::Committing { attempt: 2, unacked: BTreeSet::from([ParticipantIndex(LIAR)]) }
+        Phase::CommittingEpoch { attempt: 2, unacked: BTreeSet::from([ParticipantIndex(LIAR)]) }
     );
     let why = world.owed(&waiting).await.unwrap_err();
     assert!(why.detail.starts_with("participant 1: receipt_refused: "), "{why}");

@@ -13,7 +13,7 @@ fn failure(outcome: Outcome) -> Failure {
 }
 
 async fn applying(world: &mut World, begun: Operation) -> Operation {
-    world.drive(begun, |operation| operation.phase == Phase::Applying).await.unwrap()
+    world.drive(begun, |operation| operation.phase == Phase::Admitting).await.unwrap()
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, Epoch, Keys, after};
 use gateway_domain::operation::{
-    Ask, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, Step, Submission,
+    Action, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, Step, Submission,
     decide, evolve, next, open, replay, target,
 };
 use gateway_domain::policy::{self, Decision, Quorum};
@@ -209,11 +209,11 @@ impl World {
     /// Gives the core an answer to what is owed.
     pub(crate) fn settle(&mut self, operation: Operation, outcome: Outcome) -> Operation {
         let result_root = outcome.result_root().unwrap();
-        let ask = Ask::Settle { effect: effect(&operation).id, outcome, result_root };
+        let ask = Action::Settle { effect: effect(&operation).id, outcome, result_root };
         self.ask(operation, ask)
     }
 
-    pub(crate) fn ask(&mut self, mut operation: Operation, ask: Ask) -> Operation {
+    pub(crate) fn ask(&mut self, mut operation: Operation, ask: Action) -> Operation {
         let at = EpochMs(self.now.load(Ordering::Relaxed));
         let made = operation.successor.as_ref().map_or(operation.key.key_id, |slot| slot.key_id);
         if !self.keys.contains_key(&made) {
@@ -259,9 +259,11 @@ impl World {
                     settled
                 }
                 Step::Rest => match operation.phase {
-                    Phase::Admitted => self.ask(operation, Ask::Execute { requested_at_ms: None, key: None }),
+                    Phase::Admitted => {
+                        self.ask(operation, Action::Execute { requested_at_ms: None, key: None })
+                    }
                     Phase::Executed => {
-                        let publish = Ask::Publish {
+                        let publish = Action::Publish {
                             scope: "signature".into(),
                             expected_result_ref: None,
                             requested_at_ms: 0,
@@ -282,7 +284,7 @@ impl World {
 
     /// Until the operation owes this attempt at its ceremony.
     pub(crate) async fn until_ceremony(&mut self, operation: Operation) -> Operation {
-        self.drive(operation, |operation| matches!(operation.phase, Phase::Preparing { .. })).await.unwrap()
+        self.drive(operation, |operation| matches!(operation.phase, Phase::Executing { .. })).await.unwrap()
     }
 }
 

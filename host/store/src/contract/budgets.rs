@@ -7,20 +7,20 @@ use crate::{Cursor, Place};
 use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{Charged, Commit, CommitOperations};
-use gateway_engine::{Charge, Rate};
+use gateway_engine::ports::{Commit, CommitOperations, RateLimited};
+use gateway_engine::{RateLimit, Token};
 use tokio::task::JoinSet;
 
 /// One more every 100 ms, three at once. All instants are microseconds.
-pub(crate) fn charge(client: &str, now_us: u64) -> Charge {
-    Charge {
+pub(crate) fn charge(client: &str, now_us: u64) -> Token {
+    Token {
         tenant: Tenant("default".into()),
         client_id: client.into(),
         now_us,
         increment_us: 100_000,
         latest_us: now_us + 200_000,
         believed_us: now_us + 300_000 + 60_000_000,
-        rate: Rate { per_second: 10, burst: 3 },
+        rate: RateLimit { per_second: 10, burst: 3 },
     }
 }
 
@@ -34,19 +34,19 @@ pub(crate) fn nth(n: u16) -> Commit {
 }
 
 /// When the budget is full after it; or, if it is spent, when it is full.
-async fn pay(store: &impl Ports, n: u16, charge: Charge) -> Result<u64, u64> {
+async fn pay(store: &impl Ports, n: u16, charge: Token) -> Result<u64, u64> {
     let commit = nth(n);
     let id = commit.operation.id;
-    match store.commit_charged(commit, charge).await.unwrap() {
-        Charged::Written { written, full_at_us } => {
+    match store.commit_with_token(commit, charge).await.unwrap() {
+        RateLimited::Written { written, full_at_us } => {
             assert_eq!(store.operation_load(id).await.unwrap(), Some(*written));
             Ok(full_at_us)
         }
-        Charged::Spent { full_at_us } => {
+        RateLimited::Exhausted { full_at_us } => {
             assert_eq!(store.operation_load(id).await.unwrap(), None);
             Err(full_at_us)
         }
-        Charged::Raced => panic!("the commit was raced"),
+        RateLimited::Conflict => panic!("the commit was raced"),
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn a_charge_is_made_with_its_operation_and_kept(deployment: &im
     assert_eq!(pay(&*store, 4, charge("a", now + 100_000)).await, Ok(now + 400_000));
     // Another client, and another tenant's client of the same name.
     assert_eq!(pay(&*store, 5, charge("b", now)).await, Ok(now + 100_000));
-    let other = Charge { tenant: Tenant("other".into()), ..charge("a", now) };
+    let other = Token { tenant: Tenant("other".into()), ..charge("a", now) };
     assert_eq!(pay(&*store, 6, other).await, Ok(now + 100_000));
 }
 
@@ -71,30 +71,33 @@ pub(crate) async fn what_is_raced_costs_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let full = pay(&*store, 1, charge("a", 1_000_000)).await;
     for _ in 0..5 {
-        let again = store.commit_charged(nth(1), charge("a", 1_000_000)).await.unwrap();
-        assert_eq!(again, Charged::Raced);
+        let again = store.commit_with_token(nth(1), charge("a", 1_000_000)).await.unwrap();
+        assert_eq!(again, RateLimited::Conflict);
     }
     // Of the same claim, and of the same key made meanwhile: raced for another reason than being there.
     let mut claimed = nth(2);
     claimed.claim = nth(1).claim;
-    assert_eq!(store.commit_charged(claimed.clone(), charge("a", 1_000_000)).await, Ok(Charged::Raced));
+    assert_eq!(
+        store.commit_with_token(claimed.clone(), charge("a", 1_000_000)).await,
+        Ok(RateLimited::Conflict)
+    );
     assert_raced(&*store, claimed).await;
     assert_eq!(pay(&*store, 3, charge("a", 1_000_000)).await, full.map(|full| full + 100_000));
     assert_eq!(pay(&*store, 4, charge("a", 1_000_000)).await, Ok(1_300_000));
     // Spent, what is there is a replay all the same.
     assert_eq!(pay(&*store, 5, charge("a", 1_000_000)).await, Err(1_300_000));
-    assert_eq!(store.commit_charged(nth(1), charge("a", 1_000_000)).await, Ok(Charged::Raced));
+    assert_eq!(store.commit_with_token(nth(1), charge("a", 1_000_000)).await, Ok(RateLimited::Conflict));
 }
 
 pub(crate) async fn a_refusal_is_charged_with_its_record(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let refusal = || decision(3, Moment::Submit);
     for n in 1..=3 {
-        let charged = store.decision_record_charged(refusal(), charge("a", 1_000_000)).await;
-        assert_eq!(charged, Ok(Charged::Written { written: (), full_at_us: 1_000_000 + n * 100_000 }));
+        let charged = store.decision_record_with_token(refusal(), charge("a", 1_000_000)).await;
+        assert_eq!(charged, Ok(RateLimited::Written { written: (), full_at_us: 1_000_000 + n * 100_000 }));
     }
-    let charged = store.decision_record_charged(refusal(), charge("a", 1_000_000)).await;
-    assert_eq!(charged, Ok(Charged::Spent { full_at_us: 1_300_000 }));
+    let charged = store.decision_record_with_token(refusal(), charge("a", 1_000_000)).await;
+    assert_eq!(charged, Ok(RateLimited::Exhausted { full_at_us: 1_300_000 }));
     assert_eq!(pay(&*store, 1, charge("a", 1_000_000)).await, Err(1_300_000));
     let decisions = deployment.decisions().await;
     let found = decisions.page(Cursor::default(), 10).await.unwrap();
@@ -131,7 +134,7 @@ pub(crate) async fn every_budget_is_as_computed(deployment: &impl Deployment) {
     {
         let latest_us = now_us + increment_us * (burst - 1);
         let believed_us = latest_us + increment_us + minute;
-        let charge = Charge { increment_us, latest_us, believed_us, ..charge("a", now_us) };
+        let charge = Token { increment_us, latest_us, believed_us, ..charge("a", now_us) };
         n += 1;
         let expected =
             if charge.is_beyond(full_at_us) { Err(full_at_us) } else { Ok(charge.applied_to(full_at_us)) };

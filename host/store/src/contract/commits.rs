@@ -110,7 +110,7 @@ pub(crate) async fn of_32_concurrent_commits_one_wins_each_revision(deployment: 
         let answers = clients.join_all().await;
         let mut winners = answers.into_iter().filter_map(|answer| match answer {
             Committed::Written(record) => Some(*record),
-            Committed::Raced => None,
+            Committed::Conflict => None,
         });
         record = winners.next().expect("one must win");
         assert_eq!(winners.next(), None, "only one may win");

@@ -4,13 +4,13 @@ use super::Deployment;
 use super::samples::hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Activated, Activation, ActivationKind, CommitOperations, KeepPolicies, KeptBundle,
+    Activated, Activation, ActivationKind, CommitOperations, KeepPolicies, StoredBundle,
 };
 use std::sync::Arc;
 
-fn bundle(byte: u8) -> KeptBundle {
+fn bundle(byte: u8) -> StoredBundle {
     let file = |name: &str| (name.to_owned(), vec![byte; 3]);
-    KeptBundle {
+    StoredBundle {
         bundle_hash: hex32(byte),
         bundle_id: "guard".into(),
         files: vec![file("manifest.json"), file("signatures/a.json")],
@@ -37,13 +37,13 @@ pub(crate) async fn the_high_water_mark_only_rises(deployment: &impl Deployment)
     assert_eq!(store.activations(10).await.unwrap(), []);
     assert_eq!(activate(&*store, 5, 1).await, Activated::Recorded);
     assert_eq!(activate(&*store, 5, 1).await, Activated::Standing);
-    assert_eq!(activate(&*store, 5, 2).await, Activated::Overtaken { reached: 5 });
-    assert_eq!(activate(&*store, 4, 2).await, Activated::Overtaken { reached: 5 });
+    assert_eq!(activate(&*store, 5, 2).await, Activated::Superseded { reached: 5 });
+    assert_eq!(activate(&*store, 4, 2).await, Activated::Superseded { reached: 5 });
     assert_eq!(store.bundle_load(hex32(2)).await.unwrap(), None, "what is refused is not kept");
     assert_eq!(activate(&*store, 7, 2).await, Activated::Recorded);
     deployment.close(store).await;
     let store = deployment.open().await;
-    assert_eq!(activate(&*store, 5, 1).await, Activated::Overtaken { reached: 7 });
+    assert_eq!(activate(&*store, 5, 1).await, Activated::Superseded { reached: 7 });
     assert_eq!(store.activations(10).await.unwrap(), [activation(7, 2), activation(5, 1)]);
     assert_eq!(store.activations(1).await.unwrap(), [activation(7, 2)]);
 }
@@ -63,9 +63,9 @@ pub(crate) async fn a_rollback_is_an_activation_with_a_higher_sequence(deploymen
     assert_eq!(again().await, Activated::Standing);
     // The bundle that stands may be offered with its own, lower sequence; the one it replaced may not.
     assert_eq!(activate(&*store, 1, 1).await, Activated::Standing);
-    assert_eq!(activate(&*store, 2, 2).await, Activated::Overtaken { reached: 3 });
+    assert_eq!(activate(&*store, 2, 2).await, Activated::Superseded { reached: 3 });
     activate(&*store, 4, 3).await;
-    assert_eq!(again().await, Activated::Overtaken { reached: 4 }, "a record is used up");
+    assert_eq!(again().await, Activated::Superseded { reached: 4 }, "a record is used up");
     assert_eq!(store.activations(2).await.unwrap(), [activation(4, 3), back]);
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn of_16_concurrent_activations_of_one_sequence_one_is_recorded
     for task in tasks {
         match task.await.unwrap() {
             Activated::Recorded => n_recorded += 1,
-            other => assert_eq!(other, Activated::Overtaken { reached: 1 }),
+            other => assert_eq!(other, Activated::Superseded { reached: 1 }),
         }
     }
     assert_eq!((n_recorded, store.activations(20).await.unwrap().len()), (1, 1));

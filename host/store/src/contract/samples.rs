@@ -183,7 +183,7 @@ pub(crate) fn opening_payment(byte: u8) -> Commit {
 
 /// The commit that follows a record.
 pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> Commit {
-    let event = |change| Event { at_ms: at, change, asked_by: None, settles: None };
+    let event = |change| Event { at_ms: at, change, requested_by: None, settles: None };
     let events: Vec<_> = changes.into_iter().map(event).collect();
     let operation = events.iter().fold(record.operation.clone(), evolve);
     Commit { operation, events, previous_record_root: record.record_root, keys: vec![], claim: None }
@@ -217,7 +217,7 @@ pub(crate) fn note(byte: u8) -> Change {
 pub(crate) async fn written(store: &impl Ports, commit: Commit) -> Record {
     match store.commit(commit).await.unwrap() {
         Committed::Written(record) => *record,
-        Committed::Raced => panic!("the commit was raced"),
+        Committed::Conflict => panic!("the commit was raced"),
     }
 }
 
@@ -226,7 +226,7 @@ pub(crate) async fn assert_raced(store: &impl Ports, commit: Commit) {
     let before = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
     let key_before = store.key_load(commit.operation.key.key_id).await.unwrap();
     let key_id = commit.operation.key.key_id;
-    assert_eq!(store.commit(commit).await.unwrap(), Committed::Raced);
+    assert_eq!(store.commit(commit).await.unwrap(), Committed::Conflict);
     let after = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
     assert_eq!(after, before, "a raced commit must write nothing");
     assert_eq!(store.key_load(key_id).await.unwrap(), key_before, "a raced commit must leave the key alone");

@@ -6,7 +6,7 @@ use crate::error::{failed, unavailable};
 use gateway_domain::canonical::{self, CanonicalError};
 use gateway_domain::ids::Hex32;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activation, KeptBundle};
+use gateway_engine::ports::{Activation, StoredBundle};
 
 /// An activation, as a row but for the hash.
 pub(crate) struct ActivationRow {
@@ -61,8 +61,8 @@ pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unava
 }
 
 /// The rows of a bundle.
-pub(crate) fn bundle(bundle: KeptBundle) -> Result<BundleRows, Unavailable> {
-    let KeptBundle { bundle_hash, bundle_id, files } = bundle;
+pub(crate) fn bundle(bundle: StoredBundle) -> Result<BundleRows, Unavailable> {
+    let StoredBundle { bundle_hash, bundle_id, files } = bundle;
     let lost = |error| failed(format_args!("bundle `{bundle_hash}` can not be hashed"), &error);
     let row = |(name, bytes): (String, Vec<u8>)| {
         let row_hash = file_hash(bundle_hash, &name, &bytes)?;

@@ -7,7 +7,7 @@ use crate::encode::policies::{activation, file_hash, rows_hash};
 use crate::row::{Columns, Expected, is};
 use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::Hex32;
-use gateway_engine::ports::KeptBundle;
+use gateway_engine::ports::StoredBundle;
 
 pub(super) const BUNDLES: &str = "SELECT * FROM policy_bundles ORDER BY bundle_hash";
 const NEVER_ACTIVE: &str = "SELECT bundle_hash FROM policy_bundles
@@ -90,11 +90,11 @@ impl Check<'_> {
 }
 
 /// A bundle as the store has it; files whose names are no text are left out.
-pub(super) async fn kept(snapshot: &mut Snapshot, bundle_hash: Hex32) -> Result<KeptBundle, Stop> {
+pub(super) async fn kept(snapshot: &mut Snapshot, bundle_hash: Hex32) -> Result<StoredBundle, Stop> {
     let rows = snapshot.rows(KEPT, &[bundle_hash.into()]).await?;
     let bundle_id = rows.first().and_then(|row| row.text("bundle_id")).unwrap_or_default().to_owned();
     let file = |row: &Row| Some((row.text("name")?.to_owned(), row.bytes("bytes")?.to_owned()));
-    Ok(KeptBundle { bundle_hash, bundle_id, files: rows.iter().filter_map(file).collect() })
+    Ok(StoredBundle { bundle_hash, bundle_id, files: rows.iter().filter_map(file).collect() })
 }
 
 fn bundle_row_hash(bundle: &Row, files: &[Row]) -> Option<Hex32> {

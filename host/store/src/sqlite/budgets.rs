@@ -3,7 +3,7 @@
 use crate::encode::ChargeRow;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
-/// Budgets that are full, dropped with each charge: more than a charge adds, so that the table has no more rows than clients
+/// RateLimiter that are full, dropped with each charge: more than a charge adds, so that the table has no more rows than clients
 /// that submitted lately.
 const DROPPED_PER_CHARGE: i64 = 2;
 

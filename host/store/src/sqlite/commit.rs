@@ -10,7 +10,7 @@ use crate::sqlite::budgets;
 use crate::sqlite::right_edge::RightEdge;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::Completed;
-use gateway_engine::ports::Charged;
+use gateway_engine::ports::RateLimited;
 use gateway_sqlite::Job;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use std::sync::Arc;
@@ -24,21 +24,21 @@ pub(crate) struct CommitJob {
 impl Job for CommitJob {
     type State = RightEdge;
     /// The log's root after the commit.
-    type Output = Charged<Hex32>;
+    type Output = RateLimited<Hex32>;
 
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
         edge: &mut RightEdge,
-    ) -> Result<Charged<Hex32>, sqlx::Error> {
+    ) -> Result<RateLimited<Hex32>, sqlx::Error> {
         let (mut script, appended) = Script::of(&self.rows, None, edge);
         let written = script.text.build().execute(conn).await?.rows_affected();
         self.n_statements.fetch_add(script.n_statements, Ordering::Relaxed);
         if written == 0 {
-            return Ok(Charged::Raced);
+            return Ok(RateLimited::Conflict);
         }
         edge.frontier = appended.frontier;
-        Ok(Charged::Written { written: appended.root, full_at_us: 0 })
+        Ok(RateLimited::Written { written: appended.root, full_at_us: 0 })
     }
 }
 
@@ -52,34 +52,34 @@ pub(crate) struct ChargedCommitJob {
 impl Job for ChargedCommitJob {
     type State = RightEdge;
     /// The log's root after the commit.
-    type Output = Charged<Hex32>;
+    type Output = RateLimited<Hex32>;
 
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
         edge: &mut RightEdge,
-    ) -> Result<Charged<Hex32>, sqlx::Error> {
+    ) -> Result<RateLimited<Hex32>, sqlx::Error> {
         let (mut script, appended) = Script::of(&self.rows, Some(&self.charge), edge);
         // All of them are run, and one returns something if the commit is written.
         let charged = script.text.build_query_scalar().fetch_all(&mut *conn).await?;
         self.n_statements.fetch_add(script.n_statements, Ordering::Relaxed);
         let Some(full_at_us) = charged.first().copied() else { return self.unwritten(conn).await };
         edge.frontier = appended.frontier;
-        Ok(Charged::Written { written: appended.root, full_at_us: unsigned(full_at_us) })
+        Ok(RateLimited::Written { written: appended.root, full_at_us: unsigned(full_at_us) })
     }
 }
 
 impl ChargedCommitJob {
     /// What is there already is a replay, whatever the budget.
-    async fn unwritten(&self, conn: &mut SqliteConnection) -> Result<Charged<Hex32>, sqlx::Error> {
+    async fn unwritten(&self, conn: &mut SqliteConnection) -> Result<RateLimited<Hex32>, sqlx::Error> {
         let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM operations WHERE operation_id = ?1)")
             .bind(bytes(&self.rows.operation.id.0))
             .fetch_one(&mut *conn);
         if exists.await? {
-            return Ok(Charged::Raced);
+            return Ok(RateLimited::Conflict);
         }
         let spent = budgets::spent(conn, &self.charge).await?.map(unsigned);
-        Ok(spent.map_or(Charged::Raced, |full_at_us| Charged::Spent { full_at_us }))
+        Ok(spent.map_or(RateLimited::Conflict, |full_at_us| RateLimited::Exhausted { full_at_us }))
     }
 }
 

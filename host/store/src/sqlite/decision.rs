@@ -4,7 +4,7 @@ use crate::encode::{ChargeRow, DecisionRow, FORMAT, row_hash};
 use crate::sqlite::commit::unsigned;
 use crate::sqlite::right_edge::RightEdge;
 use crate::sqlite::{budgets, next_index};
-use gateway_engine::ports::Charged;
+use gateway_engine::ports::RateLimited;
 use gateway_sqlite::Job;
 use sqlx::{QueryBuilder, SqliteConnection};
 use std::sync::Arc;
@@ -50,13 +50,13 @@ pub(crate) struct ChargedDecisionJob {
 
 impl Job for ChargedDecisionJob {
     type State = RightEdge;
-    type Output = Charged<()>;
+    type Output = RateLimited<()>;
 
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
         edge: &mut RightEdge,
-    ) -> Result<Charged<()>, sqlx::Error> {
+    ) -> Result<RateLimited<()>, sqlx::Error> {
         let mut script = QueryBuilder::new("");
         budgets::charge_begin(&mut script, &self.charge);
         budgets::has_room(&mut script, &self.charge);
@@ -66,9 +66,9 @@ impl Job for ChargedDecisionJob {
         self.decision.n_statements.fetch_add(2, Ordering::Relaxed);
         if let Some(full_at_us) = charged.first().copied().map(unsigned) {
             self.decision.apply(conn, edge).await?;
-            return Ok(Charged::Written { written: (), full_at_us });
+            return Ok(RateLimited::Written { written: (), full_at_us });
         }
         let spent = budgets::spent(conn, &self.charge).await?.map(unsigned);
-        Ok(spent.map_or(Charged::Raced, |full_at_us| Charged::Spent { full_at_us }))
+        Ok(spent.map_or(RateLimited::Conflict, |full_at_us| RateLimited::Exhausted { full_at_us }))
     }
 }

@@ -8,7 +8,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
-use gateway_engine::ports::KeptBundle;
+use gateway_engine::ports::StoredBundle;
 use gateway_sqlite::{OpenError, Options, Reader};
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl SqliteReader {
         self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await
     }
 
-    pub(crate) async fn bundle(&self, hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+    pub(crate) async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         policies::bundle(self.reader.pool(), hash).await
     }
 

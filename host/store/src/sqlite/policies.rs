@@ -10,7 +10,7 @@ use crate::sqlite::right_edge::RightEdge;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, KeptBundle};
+use gateway_engine::ports::{Activated, Activation, StoredBundle};
 use gateway_sqlite::Job;
 use sqlx::{SqliteConnection, SqlitePool};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Job for ActivationJob {
             self.keep_bundle(conn).await?;
             return Ok(Activated::Standing);
         }
-        Ok(Activated::Overtaken { reached: reached.unsigned_abs() })
+        Ok(Activated::Superseded { reached: reached.unsigned_abs() })
     }
 }
 
@@ -134,7 +134,7 @@ impl Sqlite {
     pub(crate) async fn activation_append(
         &self,
         activation: Activation,
-        bundle: KeptBundle,
+        bundle: StoredBundle,
     ) -> Result<Activated, Unavailable> {
         let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
         let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
@@ -151,7 +151,7 @@ impl Sqlite {
         rows.into_iter().map(decode::activation).collect()
     }
 
-    pub(crate) async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+    pub(crate) async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         bundle(self.database.reader(), bundle_hash).await
     }
 
@@ -176,12 +176,15 @@ impl Sqlite {
 }
 
 /// The files of a bundle that was active once, its signatures among them.
-pub(super) async fn bundle(pool: &SqlitePool, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+pub(super) async fn bundle(
+    pool: &SqlitePool,
+    bundle_hash: Hex32,
+) -> Result<Option<StoredBundle>, Unavailable> {
     let query = sqlx::query_as::<_, (String, String, Vec<u8>)>(FILES).bind(&bundle_hash.as_bytes()[..]);
     let rows = query.fetch_all(pool).await;
     let rows =
         rows.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))?;
     let Some(bundle_id) = rows.first().map(|(bundle_id, ..)| bundle_id.clone()) else { return Ok(None) };
     let files = rows.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
-    Ok(Some(KeptBundle { bundle_hash, bundle_id, files }))
+    Ok(Some(StoredBundle { bundle_hash, bundle_id, files }))
 }

@@ -15,7 +15,7 @@ use gateway_domain::operation::KeySlot;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Charged, CommitOperations, Committed, KeepPolicies, ReadError, ReadLog, ReadOperations, Subject,
+    CommitOperations, Committed, KeepPolicies, RateLimited, ReadError, ReadLog, ReadOperations, Subject,
 };
 use gateway_engine::{Dependency, Unavailable};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
@@ -95,11 +95,11 @@ async fn a_raced_commit_leaves_every_table_and_the_root_alone() {
     let before = n_rows(&folder).await;
     assert_eq!(before, [1, 2, 1, 1, 1, 0, 1, 0]);
     let twin = on_key(opening(submission(2, key_create()), EpochMs(1)), None);
-    assert_eq!(store.commit(twin).await.unwrap(), Committed::Raced);
+    assert_eq!(store.commit(twin).await.unwrap(), Committed::Conflict);
     let mut claimed = opening_payment(3);
     claimed.operation = on_key(opening(submission(3, key_create()), EpochMs(1)), None).operation;
     claimed.claim = Some(format!("claim-{}", id(1)));
-    assert_eq!(store.commit(claimed).await.unwrap(), Committed::Raced);
+    assert_eq!(store.commit(claimed).await.unwrap(), Committed::Conflict);
     assert_eq!(n_rows(&folder).await, before);
     assert_eq!(store.counters().rollbacks, 0, "a race is not a rollback");
     written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
@@ -113,13 +113,13 @@ async fn a_raced_decision_spends_nothing() {
     let record = written(&*store, opening_payment(1)).await;
     let decision = following(&record, EpochMs(2), vec![decision_signed()]);
     written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
-    assert_eq!(store.commit(decision).await.unwrap(), Committed::Raced);
+    assert_eq!(store.commit(decision).await.unwrap(), Committed::Conflict);
     assert_eq!(folder.n_rows("spending").await, 0);
     let record = store.operation_load(id(1)).await.unwrap().unwrap();
     let decided = written(&*store, following(&record, EpochMs(2), vec![decision_signed()])).await;
     let failure = following(&decided, EpochMs(3), vec![failed()]);
     written(&*store, following(&decided, EpochMs(3), vec![note(1)])).await;
-    assert_eq!(store.commit(failure).await.unwrap(), Committed::Raced);
+    assert_eq!(store.commit(failure).await.unwrap(), Committed::Conflict);
     assert_eq!(folder.n_rows("spending").await, 1, "a raced failure voids nothing");
 }
 
@@ -663,8 +663,8 @@ async fn budgets_that_are_full_are_dropped_by_and_by() {
     let folder = Folder::new();
     let store = folder.open().await;
     let pay = async |n: u16, client: &str, now_us| {
-        let charged = store.commit_charged(nth(n), charge(client, now_us)).await.unwrap();
-        assert!(matches!(charged, Charged::Written { .. }), "{charged:?}");
+        let charged = store.commit_with_token(nth(n), charge(client, now_us)).await.unwrap();
+        assert!(matches!(charged, RateLimited::Written { .. }), "{charged:?}");
     };
     for n in 0..50 {
         pay(n, &format!("client-{n}"), 1_000_000).await;
@@ -677,8 +677,8 @@ async fn budgets_that_are_full_are_dropped_by_and_by() {
     assert_eq!(folder.n_rows("admission_budgets").await, 1);
     // A refusal drops them too.
     let charged =
-        store.decision_record_charged(decision(1, Moment::Submit), charge("last", 200_000_000)).await;
-    assert!(matches!(charged, Ok(Charged::Written { .. })));
+        store.decision_record_with_token(decision(1, Moment::Submit), charge("last", 200_000_000)).await;
+    assert!(matches!(charged, Ok(RateLimited::Written { .. })));
     assert_eq!(folder.n_rows("admission_budgets").await, 1);
     store.close().await;
 }

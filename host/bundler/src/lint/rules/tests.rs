@@ -77,7 +77,7 @@ fn people_are_told_what_happened_and_what_to_do() {
         manifest.obligations = Vec::new();
         found(|findings| texts(&manifest, findings))
     };
-    assert_eq!(check(Severity::Error, "No.", "Ask."), []);
+    assert_eq!(check(Severity::Error, "No.", "Action."), []);
     assert_eq!(check(Severity::Info, "Yes.", ""), []);
     assert_eq!(check(Severity::Info, " ", ""), [(Level::Error, "text_missing")]);
     assert_eq!(check(Severity::Warning, "Soon.", " "), [(Level::Warning, "remedy_missing")]);

@@ -6,7 +6,7 @@ use crate::approval::Approvers;
 use crate::approval::testing::{entry, key, key_entry, registry};
 use crate::intent::{Intent, OperationType};
 use crate::operation::{
-    Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_happen, replay,
+    Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_follow, replay,
 };
 use crate::receipt::attested;
 use crate::receipt::tests::check_receipts;
@@ -118,7 +118,7 @@ fn enough_nodes_confirmed(machine: &Machine) {
 
 /// What is written is what a reader takes for the order of a life.
 pub(crate) fn happens_in_order(before: &Operation, event: &Event) {
-    assert!(may_happen(before, &event.change), "{:?} in {:?}", event.change, before.phase);
+    assert!(may_follow(before, &event.change), "{:?} in {:?}", event.change, before.phase);
 }
 
 /// Whoever has the events and the nodes' keys can check every receipt, and nobody who had to act is missing.
@@ -207,8 +207,8 @@ fn who_signed_is_still_believed(machine: &Machine) {
     for approval in &machine.operation.approvals {
         assert_eq!(approval.signature.is_some(), approval.subject_id == SIGNER);
         if let Some(signature) = &approval.signature {
-            let matter = machine.operation.matter();
-            let verified = APPROVERS.verify(&matter.statement(approval), signature, machine.now);
+            let subject = machine.operation.approval_subject();
+            let verified = APPROVERS.verify(&subject.statement(approval), signature, machine.now);
             assert_eq!(verified, Ok(()), "{approval:?}");
         }
     }

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::samples::{Kind, approval, asked, hex32, intent, key, submission, verdict};
 use crate::approval::testing::{key as signing_key, signed};
 use crate::intent::PublicationMode;
-use crate::operation::{Ask, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
+use crate::operation::{Action, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
 use crate::policy::Moment;
 use crate::roster::ParticipantIndex;
 
@@ -55,7 +55,7 @@ pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
 pub(crate) fn begun(kind: Kind) -> Machine {
     let mut machine = Machine::submit(0, submission(intent(kind, PublicationMode::Manual), 0));
     machine.world.calm = true;
-    while !matches!(machine.operation.phase, Phase::Preparing { .. }) {
+    while !matches!(machine.operation.phase, Phase::Executing { .. }) {
         if machine.operation.phase == Phase::Admitted {
             machine.ask(execute()).unwrap();
         } else {
@@ -80,31 +80,32 @@ fn anybody_asks_anything(machine: &mut Machine) {
         0..=5 => approve(machine),
         6 | 7 => execute(),
         8 => publish(),
-        9 => Ask::BeginCeremony,
+        9 => Action::BeginCeremony,
         10 if !machine.answers.is_empty() && machine.random.one_in(2) => stale_answer(machine),
-        10 => {
-            Ask::Recover { effect_id: format!("unknown-{}", machine.random.below(3)), result_root: hex32(1) }
-        }
+        10 => Action::Recover {
+            effect_id: format!("unknown-{}", machine.random.below(3)),
+            result_root: hex32(1),
+        },
         11 => export(machine),
         12 if machine.random.one_in(4) => waive(machine),
-        _ => Ask::NoteReplay { body_digest: hex32(2) },
+        _ => Action::NoteReplay { body_digest: hex32(2) },
     };
     let _answer = machine.ask(ask);
 }
 
 /// An answer of the world that was heard before, as after a crash between an effect and its record.
-fn stale_answer(machine: &mut Machine) -> Ask {
+fn stale_answer(machine: &mut Machine) -> Action {
     let n_answers = u64::try_from(machine.answers.len()).unwrap();
     let index = usize::try_from(machine.random.below(n_answers)).unwrap();
     machine.answers[index].clone()
 }
 
-fn approve(machine: &mut Machine) -> Ask {
+fn approve(machine: &mut Machine) -> Action {
     let subject = format!("subject-{}", machine.random.below(5));
     let mut approval = approval(&subject, machine.now);
     // One in five signs: with and without, an approval is stored, replayed and read the same.
     if subject == SIGNER {
-        approval = signed(approval, &machine.operation.matter(), &signing_key(1));
+        approval = signed(approval, &machine.operation.approval_subject(), &signing_key(1));
     }
     let policy = approval_is_open(&machine.operation, &subject).then(|| {
         let earlier = machine.operation.approvals.iter().map(|approval| approval.subject_id.clone());
@@ -113,23 +114,23 @@ fn approve(machine: &mut Machine) -> Ask {
         let request = machine.operation.request(Moment::Approval, &approvals);
         asked(&request, verdict(&subjects, machine.operation.policy.quorum.required))
     });
-    Ask::Approve { approval, policy }
+    Action::Approve { approval, policy }
 }
 
 /// A deployment that makes keys without approvals, and a policy that is content with it or not.
-fn waive(machine: &mut Machine) -> Ask {
+fn waive(machine: &mut Machine) -> Action {
     let subjects: Vec<_> =
         machine.operation.approvals.iter().map(|approval| approval.subject_id.clone()).collect();
     let request = machine.operation.request(Moment::Approval, &machine.operation.approvals);
     let required = if machine.random.one_in(2) { 0 } else { machine.operation.policy.quorum.required };
-    Ask::WaiveApprovals { policy: asked(&request, verdict(&subjects, required)) }
+    Action::WaiveApprovals { policy: asked(&request, verdict(&subjects, required)) }
 }
 
-fn execute() -> Ask {
-    Ask::Execute { requested_at_ms: None, key: Some(Box::new(key())) }
+fn execute() -> Action {
+    Action::Execute { requested_at_ms: None, key: Some(Box::new(key())) }
 }
 
-fn export(machine: &mut Machine) -> Ask {
+fn export(machine: &mut Machine) -> Action {
     let states = [ExportState::Submitted, ExportState::Accepted, ExportState::Settled];
     let state = states[usize::try_from(machine.random.below(3)).unwrap()];
     let publication_receipt = machine.operation.publication_receipt.clone().unwrap_or_default();
@@ -140,11 +141,11 @@ fn export(machine: &mut Machine) -> Ask {
         external_id: "e".into(),
         exported_at_ms: 0,
     };
-    Ask::Export { publication_receipt, export }
+    Action::Export { publication_receipt, export }
 }
 
-fn publish() -> Ask {
-    Ask::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 }
+fn publish() -> Action {
+    Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 }
 }
 
 /// With everything answering, whoever follows what is owed or open reaches the end.

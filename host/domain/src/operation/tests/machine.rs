@@ -4,7 +4,7 @@ use super::world::World;
 use super::{invariants, samples};
 use crate::ids::Hex32;
 use crate::operation::{
-    Ask, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
+    Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
 };
 use crate::policy::{Moment, Request};
 use crate::time::EpochMs;
@@ -37,7 +37,7 @@ pub(crate) struct Machine {
     pub(crate) now: EpochMs,
     pub(crate) n_crashes: u64,
     /// Answers of the world, to be heard again later.
-    pub(crate) answers: Vec<Ask>,
+    pub(crate) answers: Vec<Action>,
 }
 
 impl Machine {
@@ -67,7 +67,7 @@ impl Machine {
     }
 
     /// Decides and commits; returns what was refused.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Result<usize, Refusal> {
+    pub(crate) fn ask(&mut self, ask: Action) -> Result<usize, Refusal> {
         self.now = self.now.plus_ms(1);
         let events = decide(&self.operation, &Command { at: self.now, ask })?;
         let n_events = events.len();
@@ -98,7 +98,7 @@ impl Machine {
                 }
                 let Some(outcome) = outcome else { return false };
                 let result_root: Hex32 = outcome.result_root().unwrap();
-                let settle = Ask::Settle { effect: effect.id, outcome, result_root };
+                let settle = Action::Settle { effect: effect.id, outcome, result_root };
                 self.answers.push(settle.clone());
                 let moved = self.ask(settle).unwrap() > 0;
                 self.crashes();

@@ -5,7 +5,7 @@ use super::samples;
 use crate::key::{Epoch, PublicKey};
 use crate::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome, SignatureResult, Staged};
 use crate::policy::{self, Decision, Moment};
-use crate::receipt::Deed;
+use crate::receipt::ReceiptKind;
 use crate::receipt::tests::receipts;
 use crate::roster::{ParticipantIndex, Roster};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,15 +52,15 @@ impl World {
         let nodes = &effect.nodes;
         match effect.id.step {
             EffectStep::Decision => Some(self.decision(random, operation)),
-            EffectStep::Admission => Some(self.acks(random, operation, Deed::Admitted, nodes)),
+            EffectStep::Admission => Some(self.acks(random, operation, ReceiptKind::Admitted, nodes)),
             EffectStep::PolicyReceipt => {
                 let decision = &operation.admission.as_ref().unwrap().decision;
-                Some(self.acks(random, operation, Deed::PolicyFixed(decision.into()), nodes))
+                Some(self.acks(random, operation, ReceiptKind::PolicyReceipt(decision.into()), nodes))
             }
             EffectStep::Execute => Some(self.ceremony(random, operation, effect.id, nodes)),
             EffectStep::CommitEpoch => {
                 let epoch_root = operation.staged.as_ref().unwrap().epoch.root;
-                let deed = Deed::Promoted { attempt: operation.executed_attempt(), epoch_root };
+                let deed = ReceiptKind::Promoted { attempt: operation.executed_attempt(), epoch_root };
                 let acks = self.acks(random, operation, deed, nodes);
                 if let Outcome::Acked(receipts) = &acks {
                     for receipt in receipts {
@@ -71,7 +71,7 @@ impl World {
                 Some(acks)
             }
             EffectStep::Publish => {
-                let deed = Deed::Published {
+                let deed = ReceiptKind::Published {
                     attempt: operation.executed_attempt(),
                     operation_type: operation.intent.operation_type(),
                     result_ref: operation.result_ref.unwrap(),
@@ -81,7 +81,7 @@ impl World {
             EffectStep::Discard => {
                 // A node that released a share does not discard.
                 let able = nodes.difference(&self.released).copied().collect();
-                let acks = self.acks(random, operation, Deed::Discarded, &able);
+                let acks = self.acks(random, operation, ReceiptKind::Discarded, &able);
                 if let Outcome::Acked(receipts) = &acks {
                     self.discarded.extend(receipts.iter().map(|receipt| receipt.participant));
                     self.staged.retain(|node| !self.discarded.contains(node));
@@ -148,7 +148,7 @@ impl World {
             package_hash: samples::hex32(15),
         };
         let (signed_digest, package_hash) = (signature.signed_digest, signature.package_hash);
-        let deed = Deed::Signed { attempt: id.attempt, signed_digest, package_hash };
+        let deed = ReceiptKind::Signed { attempt: id.attempt, signed_digest, package_hash };
         let receipts = receipts(operation, deed, nodes.iter().copied());
         Outcome::Signed { signature: Box::new(signature), receipts }
     }
@@ -157,7 +157,7 @@ impl World {
         let target = operation.admission.clone().unwrap().decision.target.unwrap();
         self.staged.extend(target.participants.iter());
         let epoch = Epoch { name: target.epoch, root: samples::hex32(12) };
-        let deed = Deed::Staged { attempt: id.attempt, epoch_root: epoch.root };
+        let deed = ReceiptKind::Staged { attempt: id.attempt, epoch_root: epoch.root };
         let receipts = receipts(operation, deed, target.participants.iter());
         let staged = Box::new(Staged {
             epoch,
@@ -173,7 +173,7 @@ impl World {
         &self,
         random: &mut Random,
         operation: &Operation,
-        deed: Deed,
+        deed: ReceiptKind,
         nodes: &BTreeSet<ParticipantIndex>,
     ) -> Outcome {
         let present = nodes.iter().filter(|node| !self.absent.contains(node));

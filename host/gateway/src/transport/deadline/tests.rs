@@ -69,7 +69,7 @@ async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
     activity.handling();
     pass(3600).await;
     assert!(read(&mut stream).await.is_none(), "an answer is waited for by somebody else");
-    activity.answering();
+    activity.nodes_status();
     activity.sent_all();
     assert!(read(&mut stream).await.is_none());
     pass(59).await;
@@ -83,7 +83,7 @@ async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
 
     let (mut stream, _far, activity) = timed();
     activity.handling();
-    activity.answering();
+    activity.nodes_status();
     activity.sent_all();
     assert!(read(&mut stream).await.is_none());
     pass(60).await;
@@ -97,7 +97,7 @@ async fn a_client_is_idle_from_its_last_answer_on_whether_or_not_anybody_reads()
     let (mut stream, mut far, activity) = timed();
     for _ in 0..2 {
         activity.handling();
-        activity.answering();
+        activity.nodes_status();
         stream.write_all(b"answer").await.unwrap();
         stream.flush().await.unwrap();
         far.read_exact(&mut [0; 6]).await.unwrap();
@@ -118,7 +118,7 @@ async fn each_request_of_a_connection_has_its_own_deadline() {
         pass(9).await;
         assert!(read(&mut stream).await.is_none());
         activity.handling();
-        activity.answering();
+        activity.nodes_status();
         activity.sent_all();
     }
 }

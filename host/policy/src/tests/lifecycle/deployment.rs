@@ -12,7 +12,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::policy::Moment;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, KeepPolicies, KeptBundle, TellTime};
+use gateway_engine::ports::{Activated, Activation, KeepPolicies, StoredBundle, TellTime};
 use gateway_store::Store;
 use std::fs;
 use std::path::Path;
@@ -161,7 +161,11 @@ impl Lying {
 
 #[async_trait]
 impl KeepPolicies for Lying {
-    async fn activation_append(&self, one: Activation, bundle: KeptBundle) -> Result<Activated, Unavailable> {
+    async fn activation_append(
+        &self,
+        one: Activation,
+        bundle: StoredBundle,
+    ) -> Result<Activated, Unavailable> {
         self.store.activation_append(one, bundle).await
     }
 
@@ -171,9 +175,9 @@ impl KeepPolicies for Lying {
         Ok(all.take(usize::try_from(n_max).unwrap()).collect())
     }
 
-    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<KeptBundle>, Unavailable> {
+    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         match self.files.clone() {
-            Some(files) => Ok(Some(KeptBundle { bundle_hash, bundle_id: "lie".into(), files })),
+            Some(files) => Ok(Some(StoredBundle { bundle_hash, bundle_id: "lie".into(), files })),
             None => self.store.bundle_load(bundle_hash).await,
         }
     }
