@@ -4,7 +4,7 @@ use crate::harness::samples::{payment, published};
 use crate::harness::world::{World, parsed};
 use gateway_domain::ids::OperationId;
 use gateway_domain::operation::replay;
-use gateway_domain::receipt::{Chain, attested};
+use gateway_domain::operation::signed_receipts;
 use gateway_engine::ports::ReadOperations;
 use operation_gateway::compose::node_identities;
 
@@ -20,9 +20,9 @@ async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
     let mut n_receipts = vec![];
     for n_before in 1..events.len() {
         let before = replay(&events[..n_before]).unwrap();
-        let Some((deed, receipts)) = attested(&before, &events[n_before]) else { continue };
+        let Some((deed, receipts)) = signed_receipts(&before, &events[n_before]) else { continue };
         for receipt in receipts {
-            let statement = Chain::of(&before, receipt.participant).unwrap().statement(&deed).unwrap();
+            let statement = before.receipt_chain(receipt.participant).unwrap().statement(&deed).unwrap();
             receipt.verify(&statement, &pinned[&receipt.participant]).unwrap();
         }
         n_receipts.push((deed.step().as_str(), receipts.len()));

@@ -109,9 +109,9 @@ impl ApiError {
         self
     }
 
-    /// The same with what is left of the client's budget, if it was charged.
-    fn with_budget(self, budget: Option<Quota>) -> Self {
-        let headers = budget.into_iter().flat_map(rate_limit_headers);
+    /// The same with what is left of the client's quota, if it was charged.
+    fn with_quota(self, quota: Option<Quota>) -> Self {
+        let headers = quota.into_iter().flat_map(rate_limit_headers);
         headers.fold(self, |error, (name, value)| error.with(name, value))
     }
 
@@ -169,10 +169,10 @@ impl From<EngineError> for ApiError {
             ),
             EngineError::KeyExists(_) => Self::new(Code::CustodyKeyExists, message),
             EngineError::Refused(refusal) => Self::from(refusal),
-            EngineError::PolicyRejected { budget, .. } => {
-                Self::new(Code::PolicyRejected, message).with_budget(budget)
+            EngineError::PolicyRejected { quota, .. } => {
+                Self::new(Code::PolicyRejected, message).with_quota(quota)
             }
-            EngineError::RateLimited { budget, .. } => rate_limited(&message, budget),
+            EngineError::RateLimited { quota, .. } => rate_limited(&message, quota),
             EngineError::Invalid { pointer, .. } => {
                 Self::new(Code::InvalidJson, format!("`{pointer}` {message}"))
             }
@@ -271,8 +271,8 @@ impl From<BindingMismatch> for ApiError {
 /// The budget as headers (IETF draft-ietf-httpapi-ratelimit-headers-03), whole seconds: `RateLimit-Reset` is when all of it is
 /// there again.
 #[must_use]
-pub fn rate_limit_headers(budget: Quota) -> [(HeaderName, String); 3] {
-    let Quota { limit, remaining, full_in_ms, .. } = budget;
+pub fn rate_limit_headers(quota: Quota) -> [(HeaderName, String); 3] {
+    let Quota { limit, remaining, full_in_ms, .. } = quota;
     [
         (HeaderName::from_static("ratelimit-limit"), limit.to_string()),
         (HeaderName::from_static("ratelimit-remaining"), remaining.to_string()),
@@ -280,11 +280,11 @@ pub fn rate_limit_headers(budget: Quota) -> [(HeaderName, String); 3] {
     ]
 }
 
-fn rate_limited(message: &str, budget: Quota) -> ApiError {
-    let retry_after_ms = budget.retry_after_ms;
+fn rate_limited(message: &str, quota: Quota) -> ApiError {
+    let retry_after_ms = quota.retry_after_ms;
     let seconds = retry_after_ms.div_ceil(1000).max(1).to_string();
     let message = format!("{message}; retry in {retry_after_ms} ms");
     ApiError::new(Code::PolicyAdmissionRateLimited, message)
         .with(header::RETRY_AFTER, seconds)
-        .with_budget(Some(budget))
+        .with_quota(Some(quota))
 }

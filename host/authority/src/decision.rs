@@ -4,8 +4,8 @@ use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32};
-use gateway_domain::intent::{Intent, KeyUse, SigningTerms, key_id};
-use gateway_domain::key::{CustodyKey, Epoch, FIRST_EPOCH};
+use gateway_domain::intent::{Intent, KeyUse, key_id};
+use gateway_domain::key::{CustodyKey, Epoch, FIRST_EPOCH, fit};
 use gateway_domain::operation::{Operation, target};
 use gateway_domain::policy;
 use gateway_domain::roster::{Roster, Threshold};
@@ -95,8 +95,8 @@ fn serves(intent: &Intent, key: Option<&CustodyKey>) -> Result<Option<KeyUse>, R
     let of_key = key.and_then(|key| key.serves);
     match (intent, intent.key_use()) {
         (Intent::KeyCreate(create), _) => Ok(create.serves),
-        (_, Some(asked)) if of_key.is_some_and(|serves| serves != asked) => Err(Refusal::KeyUse),
-        (_, Some(asked)) => Ok(Some(asked)),
+        (_, key_use) if !fit::serves(of_key, key_use) => Err(Refusal::KeyUse),
+        (_, Some(key_use)) => Ok(Some(key_use)),
         (_, None) => Ok(of_key),
     }
 }
@@ -154,7 +154,7 @@ fn actors(intent: &Intent, key: Option<&CustodyKey>, target: Option<&Target>) ->
     }
     let key = key.ok_or(Refusal::NoKey)?;
     match (intent.signing_terms(), target) {
-        (Some(terms), _) => Ok(made(&terms.requested_participants, signing_threshold(terms, key))),
+        (Some(terms), _) => Ok(made(&terms.requested_participants, fit::signing_threshold(terms, key))),
         (None, None) => Err(Refusal::NoTarget),
         (None, Some(target)) => Ok(Actors {
             participants: key.participants.union(&target.participants).map_err(|_| Refusal::Roster)?,
@@ -162,9 +162,4 @@ fn actors(intent: &Intent, key: Option<&CustodyKey>, target: Option<&Target>) ->
             holders: Some(key.participants.clone()),
         }),
     }
-}
-
-/// A threshold may be raised, never lowered (decisions.md 5).
-fn signing_threshold(terms: &SigningTerms, key: &CustodyKey) -> Threshold {
-    terms.threshold.map_or(key.threshold, |asked| asked.max(key.threshold))
 }

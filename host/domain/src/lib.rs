@@ -26,6 +26,7 @@ pub mod policy;
 pub mod receipt;
 pub mod redaction;
 pub mod roster;
+pub mod step;
 pub mod time;
 
 pub use chain::chain;

@@ -8,24 +8,22 @@
 //! The gateway checks each receipt before it counts or records it; [`attested`] lets anybody do the same again with the
 //! operation's events alone.
 
-mod attested;
 mod chain;
-mod deed;
+mod kind;
 mod signature;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use attested::attested;
 pub use chain::Chain;
-pub use deed::{PolicyBasis, ReceiptKind};
+pub use kind::{PolicyBasis, ReceiptKind};
 pub use signature::{InvalidSignature, Signature};
 
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::pre_authentication_encoding;
 use crate::ed25519::PublicKey;
 use crate::ids::{Hex32, OperationId};
-use crate::operation::EffectStep;
 use crate::roster::ParticipantIndex;
+use crate::step::EffectStep;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

@@ -1,71 +1,90 @@
-//! Approval: load → policy → decide → commit → drive to admission when the quorum is reached.
+//! Approval: load → policy → decide → commit → drive to admission once the quorum is reached.
 
-use crate::draft::Draft;
 use crate::engine::{Engine, Inner};
-use crate::error::{Dependency, EngineError, Unavailable, judged};
+use crate::error::{Dependency, EngineError, Unavailable};
+use crate::policy::check_evaluated;
 use crate::ports::Record;
-use crate::target::{Target, until_unraced};
+use crate::session::{Session, Target, UseCase};
 use gateway_domain::approval::{Approval, ApprovalFault, ApprovalSignature};
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
 use gateway_domain::policy::{self, Moment};
-use gateway_domain::time::EpochMs;
 
-/// One person's vote as it came.
+/// A parsed request to approve an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vote {
-    /// Who.
+    /// The approver.
     pub subject_id: String,
-    /// In which roles.
+    /// The roles in which they approve.
     pub roles: Vec<String>,
-    /// The voter's clock, epoch milliseconds: a claim.
+    /// The approver's clock, epoch milliseconds: a claim.
     pub claimed_at_ms: i64,
-    /// The voter's own signature over its statement.
+    /// The approver's own signature over the approval statement.
     pub signature: Option<Box<ApprovalSignature>>,
-    /// Who sent it.
+    /// The caller that sent it.
     pub requester: Option<Requester>,
 }
 
 impl Engine {
-    /// Counts a vote; the last one needed drives the operation to admission.
+    /// Records an approval; the last one needed drives the operation to admission.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `RateLimited`, `Unavailable`.
     pub async fn approve(&self, target: Target, vote: Vote) -> Result<Record, EngineError> {
-        let engine = self.clone();
-        let work = async move { until_unraced(|| Box::pin(engine.0.approve(&target, &vote))).await };
-        self.run_to_end(work).await
+        self.run((target, vote)).await
     }
 }
 
-impl Inner {
-    async fn approve(&self, target: &Target, vote: &Vote) -> Result<Record, EngineError> {
-        let _turn = self.locks.lock(target.id).await?;
-        let mut draft = self.find_draft(target).await?;
+impl UseCase for (Target, Vote) {
+    type Answer = Record;
+
+    async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
+        let (target, vote) = self;
+        let mut session = engine.session(target).await?;
         let approval = Approval {
             subject_id: vote.subject_id.clone(),
             roles: vote.roles.clone(),
             claimed_at_ms: vote.claimed_at_ms,
-            approved_at_ms: self.ports.clock.now(),
+            approved_at_ms: engine.ports.clock.now(),
             signature: vote.signature.clone(),
         };
-        self.check_signature(&draft.operation, &approval)?;
-        if self.expire(&mut draft, approval.approved_at_ms)? > 0 {
-            draft.commit(self).await?;
+        engine.check_signature(&session.operation, &approval)?;
+        if session.expire()? > 0 {
+            session.commit().await?;
         }
-        let policy = self.who_counts(&draft.operation, &approval, vote.requester.as_ref()).await?;
-        self.count(&mut draft, approval, policy, vote.requester.as_ref()).await?;
-        // The vote is kept even when nobody can admit now; a later drive will.
-        self.drive_or_wait(&mut draft).await?;
-        refused_at_admission(&draft.operation)?;
-        Ok(draft.into_record())
+        let requester = vote.requester.as_ref();
+        let policy = engine.evaluate_approval(&session.operation, &approval, requester).await?;
+        session.count(approval, policy, requester).await?;
+        // The approval is kept even when the admission cannot be decided now: a later drive will decide it.
+        session.drive_or_wait().await?;
+        refused_at_admission(&session.operation)?;
+        Ok(session.into_record())
+    }
+}
+
+impl Session<'_> {
+    /// Fails an operation whose approvals took too long. The number of events.
+    pub(crate) fn expire(&mut self) -> Result<usize, Refusal> {
+        self.decide(Action::Expire { approval_ttl_ms: self.engine.rules.approval_ttl_ms })
     }
 
-    /// Ends an operation whose approvals take too long. The number of events.
-    pub(crate) fn expire(&self, draft: &mut Draft, now: EpochMs) -> Result<usize, Refusal> {
-        draft.ask(now, Action::Expire { approval_ttl_ms: self.rules.approval_ttl_ms })
+    /// Decides on the approval; one that the policy does not count leaves a record.
+    async fn count(
+        &mut self,
+        approval: Approval,
+        policy: Option<policy::Outcome>,
+        requester: Option<&Requester>,
+    ) -> Result<(), EngineError> {
+        let action = Action::Approve { approval: approval.clone(), policy: policy.clone() };
+        let Err(refusal) = self.decide_at(approval.approved_at_ms, requester, action) else { return Ok(()) };
+        if let Some(policy) = policy {
+            self.engine.record_refused_approval(&self.operation, &approval, policy, requester).await?;
+        }
+        Err(refusal.into())
     }
+}
 
-    /// Before anything is decided on it, and on a repeat too: what is not signed as it must be leaves no trace.
+impl Inner {
+    /// Checked before anything is decided, and on a repeat too: an approval without a valid signature leaves no trace.
     fn check_signature(&self, operation: &Operation, approval: &Approval) -> Result<(), EngineError> {
         let now = approval.approved_at_ms;
         let checked = self.rules.signed_approvals.check(&operation.approval_subject(), approval, now);
@@ -79,24 +98,8 @@ impl Inner {
         })
     }
 
-    /// Decides on the vote; one that the policy keeps from counting leaves its record.
-    async fn count(
-        &self,
-        draft: &mut Draft,
-        approval: Approval,
-        policy: Option<policy::Outcome>,
-        requester: Option<&Requester>,
-    ) -> Result<(), EngineError> {
-        let ask = Action::Approve { approval: approval.clone(), policy: policy.clone() };
-        let Err(refusal) = draft.ask_for(requester, approval.approved_at_ms, ask) else { return Ok(()) };
-        if let Some(policy) = policy {
-            self.record_vote(&draft.operation, &approval, policy, requester).await?;
-        }
-        Err(refusal.into())
-    }
-
-    /// A vote that does not count is charged like a submission: it is on record for ever.
-    async fn record_vote(
+    /// Takes a token like a submission does, since the record stays for good.
+    async fn record_refused_approval(
         &self,
         operation: &Operation,
         approval: &Approval,
@@ -105,15 +108,15 @@ impl Inner {
     ) -> Result<(), EngineError> {
         let client =
             requester.and_then(|requester| requester.client.as_ref()).unwrap_or(&operation.submitter);
-        let charge = self.charge(&operation.tenant, &client.client_id)?;
+        let token = self.token(&operation.tenant, &client.client_id)?;
         let approvals = with(operation, approval);
         let request = operation.request(Moment::Approval, &approvals);
-        self.record_refusal(operation.id, &request, policy, charge).await?;
+        self.record_refusal(operation.id, &request, policy, token).await?;
         Ok(())
     }
 
-    /// The policy over the approvals with this one, where anything depends on it.
-    async fn who_counts(
+    /// The policy's outcome over the approvals with this one; none where nothing depends on it.
+    async fn evaluate_approval(
         &self,
         operation: &Operation,
         approval: &Approval,
@@ -124,11 +127,11 @@ impl Inner {
         }
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         let approvals = with(operation, approval);
-        let spent_beside = self.spending_asked(&operation.intent);
+        let payment = self.needs_velocity(&operation.intent);
         let policy =
-            self.judge_operation(Moment::Approval, operation, &approvals, key.as_ref(), spent_beside).await?;
-        if let Err(fault) = judged(&policy) {
-            self.record_vote(operation, approval, policy, requester).await?;
+            self.evaluate_operation(Moment::Approval, operation, &approvals, key.as_ref(), payment).await?;
+        if let Err(fault) = check_evaluated(&policy) {
+            self.record_refused_approval(operation, approval, policy, requester).await?;
             return Err(fault.into());
         }
         Ok(Some(policy))
@@ -140,7 +143,7 @@ fn with(operation: &Operation, approval: &Approval) -> Vec<Approval> {
     [operation.approvals.as_slice(), std::slice::from_ref(approval)].concat()
 }
 
-/// The vote that reached the quorum learns that the policy denied the admission.
+/// Tells the caller whose approval reached the quorum that the policy denied the admission.
 fn refused_at_admission(operation: &Operation) -> Result<(), Refusal> {
     match (&operation.phase, &operation.failure) {
         (Phase::Failed, Some(failure)) if failure.code == "policy_rejected" => {

@@ -1,78 +1,209 @@
-//! The one loop that sequences effects: load → next → perform → settle → commit → again, until it rests.
+//! The loop that sequences effects: load → next → perform → settle → commit → again, until the operation rests.
 
-use crate::draft::Draft;
 use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
 use crate::failpoint::failpoint;
-use crate::perform::Performed;
-use crate::secret::Secrets;
-use gateway_domain::key::Keys;
-use gateway_domain::operation::{Action, Effect, Operation, Outcome, Phase, Refusal, Step, next};
+use crate::policy::{PartyLocks, check_evaluated};
+use crate::ports::AdmissionRequest;
+use crate::session::Session;
+use gateway_domain::admission::Derivation;
+use gateway_domain::approval::limits::CLOCK_SKEW_MS;
+use gateway_domain::intent::{Intent, OperationType};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::key::fit::{Misfit, check_key};
+use gateway_domain::key::transitions::Keys;
+use gateway_domain::operation::{
+    Action, Effect, EffectStep, Failure, Operation, Outcome, Phase, Refusal, Step, next,
+};
+use gateway_domain::policy::{self, Moment};
+use gateway_domain::time::EpochMs;
 
-impl Inner {
-    /// Drives an operation to rest. The caller holds its lock. What was decided before is committed first: nothing
-    /// is done to the world that is not yet durable.
+impl Session<'_> {
+    /// Drives the operation to rest. What was decided before is committed first: nothing has an effect that is not yet
+    /// durable.
     ///
     /// # Errors
-    /// [`EngineError::Unavailable`] when somebody did not answer: the operation still owes its step, and a later
-    /// drive takes it from there.
-    pub(crate) async fn drive(&self, draft: &mut Draft, secrets: &Secrets) -> Result<(), EngineError> {
-        self.drive_until(draft, secrets, |_| false).await
+    /// [`EngineError::Unavailable`] when a dependency did not answer: the operation still owes its step, and a later drive
+    /// makes it.
+    pub(crate) async fn drive(&mut self) -> Result<(), EngineError> {
+        self.drive_until(|_| false).await
     }
 
-    /// As [`Self::drive`], stopping early once the operation is where the caller wants it.
+    /// As [`Self::drive`], but stops as soon as the operation is where the caller wants it.
     pub(crate) async fn drive_until(
-        &self,
-        draft: &mut Draft,
-        secrets: &Secrets,
+        &mut self,
         is_there: impl Fn(&Operation) -> bool + Send,
     ) -> Result<(), EngineError> {
         loop {
-            match next(&draft.operation) {
-                _ if is_there(&draft.operation) => return draft.commit(self).await,
-                Step::Rest => return draft.commit(self).await,
-                Step::Record(ask) => {
-                    draft.ask(self.ports.clock.now(), *ask)?;
+            match next(&self.operation) {
+                _ if is_there(&self.operation) => return self.commit().await,
+                Step::Rest => return self.commit().await,
+                Step::Record(action) => {
+                    self.decide(*action)?;
                 }
                 Step::Perform(effect) => {
-                    draft.commit(self).await?;
+                    self.commit().await?;
                     tracing::debug!(effect_id = %effect.id, "performing");
-                    let Performed { outcome, turn, decided_on } =
-                        self.perform(&effect, &draft.operation, secrets).await?;
-                    failpoint(performed(&effect));
-                    self.settle(draft, &effect, outcome)?;
-                    if let (Some(_), Some(_)) = (&decided_on, draft.operation.intent.key_use()) {
-                        draft.decided_on(Keys { subject: decided_on, successor: None });
-                    }
-                    if turn.is_some() {
-                        // Whoever is next must read what this one decided.
-                        draft.commit(self).await?;
-                    }
+                    let performed = self.engine.perform(&effect, &self.operation).await?;
+                    failpoint(performed_failpoint(&effect));
+                    self.settle(&effect, performed).await?;
                 }
             }
         }
     }
 
-    /// As [`Self::drive`]; a decision about a key that does not sign yet stays owed, and the approvals are kept.
-    pub(crate) async fn drive_or_wait(&self, draft: &mut Draft) -> Result<(), EngineError> {
-        match self.drive(draft, &Secrets::default()).await {
+    /// As [`Self::drive`]. An operation whose key does not sign yet keeps its approvals and waits for the key.
+    pub(crate) async fn drive_or_wait(&mut self) -> Result<(), EngineError> {
+        match self.drive().await {
             Err(EngineError::Refused(Refusal::KeyNotActive { .. })) => Ok(()),
             driven => driven,
         }
     }
 
-    fn settle(&self, draft: &mut Draft, effect: &Effect, outcome: Outcome) -> Result<(), EngineError> {
+    async fn settle(&mut self, effect: &Effect, performed: Performed) -> Result<(), EngineError> {
+        let Performed { outcome, party_locks, decided_on } = performed;
         let result_root = outcome.result_root()?;
-        let missing = missing(&draft.operation, &outcome);
-        let settle = Action::Settle { effect: effect.id, outcome, result_root };
-        match draft.ask(self.ports.clock.now(), settle)? {
-            0 => Err(Unavailable::new(Dependency::Runtime, missing).into()),
-            _ => Ok(()),
+        let missing = missing(&self.operation, &outcome);
+        if self.decide(Action::Settle { effect: effect.id, outcome, result_root })? == 0 {
+            return Err(Unavailable::new(Dependency::Runtime, missing).into());
+        }
+        if decided_on.is_some() && self.operation.intent.key_use().is_some() {
+            self.decided_on(Keys { subject: decided_on, successor: None });
+        }
+        match party_locks {
+            // The next payment must read what this one decided.
+            Some(_held) => self.commit().await,
+            None => Ok(()),
         }
     }
 }
 
-/// Which planned nodes an answer lacks, for people.
+/// The outcome of an effect.
+struct Performed {
+    outcome: Outcome,
+    /// Held until the outcome is durable.
+    party_locks: Option<PartyLocks>,
+    /// The key that a decision is about, as it was read for the decision.
+    decided_on: Option<CustodyKey>,
+}
+
+impl From<Outcome> for Performed {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, party_locks: None, decided_on: None }
+    }
+}
+
+impl Inner {
+    async fn perform(&self, effect: &Effect, operation: &Operation) -> Result<Performed, EngineError> {
+        let key = self.ports.reads.key_load(operation.key.key_id).await?;
+        match effect.id.step {
+            EffectStep::Decision => self.obtain_decision(operation, key.as_ref()).await,
+            EffectStep::Admission
+            | EffectStep::PolicyReceipt
+            | EffectStep::Execute
+            | EffectStep::CommitEpoch
+            | EffectStep::Publish
+            | EffectStep::Discard => {
+                Ok(self.ports.nodes.perform(effect, operation, key.as_ref()).await?.into())
+            }
+        }
+    }
+
+    /// Evaluates the policy over all approvals once more, then obtains the authority's signature.
+    async fn obtain_decision(
+        &self,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+    ) -> Result<Performed, EngineError> {
+        let key = match key {
+            _ if operation.intent.operation_type() == OperationType::KeyCreate => None,
+            Some(key) if key.state.can_sign() => Some(key),
+            // It may still be generated: the approvals wait for it until they expire.
+            Some(key) if !key.is_free() => {
+                return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
+            }
+            Some(_) | None => {
+                return Ok(
+                    rejected("custody_key_not_active", "the key does not sign".to_owned(), None).into()
+                );
+            }
+        };
+        if let Some(misfit) = key.and_then(|key| misfit(&operation.intent, key)) {
+            return Ok(misfit.into());
+        }
+        let payment = self.needs_velocity(&operation.intent);
+        let party_locks = match payment {
+            Some(payment) => Some(self.lock_parties(&operation.tenant, payment).await?),
+            None => None,
+        };
+        let policy =
+            self.evaluate_operation(Moment::Admission, operation, &operation.approvals, key, payment).await?;
+        let outcome = self.decided(operation, key, policy).await?;
+        Ok(Performed { outcome, party_locks, decided_on: key.cloned() })
+    }
+
+    /// The authority's signature, if the policy allows it.
+    async fn decided(
+        &self,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+        policy: policy::Outcome,
+    ) -> Result<Outcome, EngineError> {
+        if let Err(fault) = check_evaluated(&policy) {
+            let request = operation.request(Moment::Admission, &operation.approvals);
+            self.record_decision(operation.id, &request, policy).await?;
+            return Err(fault.into());
+        }
+        if !policy.is_allowed() || !policy.quorum.satisfied {
+            return Ok(rejected("policy_rejected", policy.reason_texts().join("; "), Some(policy)));
+        }
+        let derivation = match self.derivation(operation, key) {
+            Ok(derivation) => derivation,
+            Err(why) => return Ok(rejected("derivation_impossible", why, None)),
+        };
+        let now = self.ports.clock.now();
+        let request = AdmissionRequest {
+            operation,
+            policy: &policy,
+            key,
+            derivation: derivation.as_ref(),
+            // A node's clock may be behind.
+            not_before_ms: EpochMs(now.0.saturating_sub(CLOCK_SKEW_MS)),
+            not_after_ms: now.plus_ms(self.rules.admission_ttl_ms),
+        };
+        let admission = Box::new(self.ports.authority.sign(request).await?);
+        Ok(Outcome::DecisionSigned { policy, admission })
+    }
+
+    fn derivation(
+        &self,
+        operation: &Operation,
+        key: Option<&CustodyKey>,
+    ) -> Result<Option<Derivation>, String> {
+        match (operation.intent.bip32(), key) {
+            (Some(bip32), Some(key)) => self.ports.nodes.derive(key, bip32).map(Some),
+            (Some(_) | None, _) => Ok(None),
+        }
+    }
+}
+
+/// The failure of an operation whose key changed since the submission, so that it can no longer do what the intent says.
+fn misfit(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
+    let misfit = check_key(intent, key).err()?;
+    let is_epoch = matches!(misfit, Misfit::Refused(Refusal::EpochConflict(_)));
+    let code = if is_epoch { "epoch_conflict" } else { "key_changed" };
+    let detail = match misfit {
+        Misfit::Invalid { pointer, message } => format!("`{pointer}` {message}"),
+        other => EngineError::from(other).to_string(),
+    };
+    Some(rejected(code, detail, None))
+}
+
+fn rejected(code: &str, detail: String, policy: Option<policy::Outcome>) -> Outcome {
+    Outcome::Rejected { failure: Failure { code: code.to_owned(), detail, culprits: Vec::new() }, policy }
+}
+
+/// The planned nodes that did not confirm the step, for the error message.
 fn missing(operation: &Operation, outcome: &Outcome) -> String {
     let (Some(plan), Outcome::Acked(receipts)) = (operation.plan(), outcome) else {
         return "the step could not be completed".to_owned();
@@ -91,9 +222,8 @@ fn missing(operation: &Operation, outcome: &Outcome) -> String {
     format!("{} of {} participants answered, {needed}; silent: {silent}", receipts.len(), plan.nodes.len())
 }
 
-/// The failpoint after an effect and before its record.
-const fn performed(effect: &Effect) -> &'static str {
-    use gateway_domain::operation::EffectStep;
+/// The failpoint between an effect and its record.
+const fn performed_failpoint(effect: &Effect) -> &'static str {
     match effect.id.step {
         EffectStep::Decision => "performed-decision",
         EffectStep::Admission => "performed-admission",

@@ -1,87 +1,51 @@
-//! The engine: its ports, its rules, and the use cases as methods of two lines each.
+//! The engine: its ports, its rules and its state. The use cases are in files of their own.
 
 use crate::backoff::Backoff;
-use crate::error::EngineError;
+use crate::error::{EngineError, Unavailable};
 use crate::holders::Holders;
-use crate::locks::OperationLocks;
-use crate::ports::{
-    CommitOperations, DescribePolicies, DriveNodes, EvaluatePolicy, ReadLog, ReadOperations, SignAdmission,
-    SignCheckpoint, TellTime,
-};
-use crate::rate::{RateLimit, RateLimiter};
-use crate::readiness::LastProbes;
-use crate::spending::SpendingLocks;
+use crate::locks::Locks;
+use crate::ports::{KeyQuorum, Ports};
+use crate::rate_limit::{RateLimit, RateLimiter};
 use gateway_domain::approval::SigningRule;
-use gateway_domain::ids::Tenant;
+use gateway_domain::ids::{OperationId, Tenant};
 use gateway_domain::policy::facts;
+use gateway_domain::time::EpochMs;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::task::TaskTracker;
 
-/// Key generations on behalf of other operations at one time.
-const PROVISIONING_MAX: usize = 2;
+/// Development keys that are generated at the same time: each generation is much work for the nodes.
+const DEVELOPMENT_KEYS_MAX: usize = 2;
 
-/// The adapters.
-#[derive(Clone)]
-#[expect(missing_docs, reason = "each is the port of its name")]
-pub struct Ports {
-    pub commits: Arc<dyn CommitOperations>,
-    pub reads: Arc<dyn ReadOperations>,
-    pub log: Arc<dyn ReadLog>,
-    pub checkpoints: Arc<dyn SignCheckpoint>,
-    pub policy: Arc<dyn EvaluatePolicy>,
-    pub policies: Arc<dyn DescribePolicies>,
-    pub authority: Arc<dyn SignAdmission>,
-    pub nodes: Arc<dyn DriveNodes>,
-    pub clock: Arc<dyn TellTime>,
-}
-
-/// What the deployment settled.
+/// The deployment's settings, as far as the engine needs them.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// What policies may ask for.
+    /// The facts that policies may ask for.
     pub policy: facts::Rules,
-    /// Whether approvals are signed by their approvers.
+    /// Whether approvals must be signed by their approvers.
     pub signed_approvals: SigningRule,
-    /// How long approvals may take.
+    /// Milliseconds from submission until missing approvals end an operation.
     pub approval_ttl_ms: u64,
-    /// How long an admission decision holds.
+    /// Milliseconds for which an admission decision is valid.
     pub admission_ttl_ms: u64,
-    /// Development only: a key is made for a product operation that has none, and without approvals for a signature.
+    /// Development only: makes a key for a product operation that has none, without approvals where a signature needs it.
     pub auto_provision_keys: bool,
-    /// How many runtime nodes there are: participants are numbered below it.
+    /// The number of runtime nodes; participants are numbered from 0.
     pub n_nodes: u16,
     /// Submissions a client may make.
     pub admission_rate: RateLimit,
-    /// Previews a client may ask this process for.
+    /// Previews a client may request from this process.
     pub preview_rate: RateLimit,
-    /// How many previews are kept on record; none at all with 0.
+    /// Previews kept on record; 0 keeps none.
     pub preview_records_max: u32,
-    /// How long a caller waits for work that goes on without it.
+    /// How long a request waits for work that continues in the background.
     pub answer_within: Duration,
 }
 
-/// Which operations a caller can see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Visibility {
-    /// All of them: the development bypass without identity.
-    Everything,
-    /// One tenant's.
-    Tenant(Tenant),
-}
-
-impl Visibility {
-    /// Whether this tenant's operations exist for the caller.
-    #[must_use]
-    pub fn includes(&self, tenant: &Tenant) -> bool {
-        match self {
-            Self::Everything => true,
-            Self::Tenant(own) => own == tenant,
-        }
-    }
-}
+/// The last answer of a readiness probe, and when it was received.
+pub(crate) type LastProbe<T> = Mutex<Option<(EpochMs, Result<T, Unavailable>)>>;
 
 /// The use cases. Cheap to clone; all clones are one engine.
 #[derive(Clone)]
@@ -90,16 +54,20 @@ pub struct Engine(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) ports: Ports,
     pub(crate) rules: Rules,
-    pub(crate) budgets: RateLimiter,
-    /// Of previews: in no store.
+    /// Rate limits of submissions; the store has the quotas.
+    pub(crate) submissions: RateLimiter,
+    /// Rate limits of previews; the quotas are in no store.
     pub(crate) previews: RateLimiter,
-    pub(crate) locks: OperationLocks,
-    pub(crate) spending: SpendingLocks,
-    /// Key generations on behalf of other operations: each is much work for the nodes.
-    pub(crate) ceremonies: Semaphore,
+    pub(crate) locks: Locks<OperationId>,
+    /// Held while the admission of a payment is decided, see `policy`.
+    pub(crate) accounts: Locks<(Tenant, String)>,
+    /// Held as `accounts` are, and always locked after them.
+    pub(crate) recipients: Locks<(Tenant, String)>,
+    pub(crate) development_keys: Semaphore,
     pub(crate) backoff: Backoff,
-    pub(crate) last_probes: LastProbes,
-    /// What nodes do not hold that they must.
+    pub(crate) last_write: LastProbe<()>,
+    pub(crate) last_key_quorums: LastProbe<Vec<KeyQuorum>>,
+    /// Shares that nodes should hold and do not.
     pub(crate) holders: Holders,
     pub(crate) tasks: TaskTracker,
 }
@@ -108,24 +76,24 @@ impl Engine {
     /// An engine on these adapters.
     #[must_use]
     pub fn new(ports: Ports, rules: Rules) -> Self {
-        let (budgets, previews) =
-            (RateLimiter::new(rules.admission_rate), RateLimiter::new(rules.preview_rate));
         Self(Arc::new(Inner {
             ports,
+            submissions: RateLimiter::new(rules.admission_rate),
+            previews: RateLimiter::new(rules.preview_rate),
             rules,
-            budgets,
-            previews,
-            locks: OperationLocks::default(),
-            spending: SpendingLocks::default(),
-            ceremonies: Semaphore::new(PROVISIONING_MAX),
+            locks: Locks::default(),
+            accounts: Locks::default(),
+            recipients: Locks::default(),
+            development_keys: Semaphore::new(DEVELOPMENT_KEYS_MAX),
             backoff: Backoff::default(),
-            last_probes: LastProbes::default(),
+            last_write: Mutex::default(),
+            last_key_quorums: Mutex::default(),
             holders: Holders::default(),
             tasks: TaskTracker::new(),
         }))
     }
 
-    /// Waits until nothing is in flight. New work is still taken: stop the callers first.
+    /// Waits until no request is in flight. New ones are still accepted: stop the callers first.
     pub async fn finish(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -135,6 +103,12 @@ impl Engine {
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.0.rules
+    }
+
+    /// The gateway's clock.
+    #[must_use]
+    pub fn now(&self) -> EpochMs {
+        self.0.ports.clock.now()
     }
 
     /// Runs work to its end even when the caller goes away: axum drops a handler whose client hung up.

@@ -1,23 +1,24 @@
-//! Why a use case did not do what was asked.
+//! Errors of use cases and ports.
 
-use crate::ports::{Damage, ReadError};
-use crate::rate::Quota;
+use crate::rate_limit::Quota;
 use gateway_domain::canonical::CanonicalError;
+use gateway_domain::ids::{KeyId, OperationId};
+use gateway_domain::key::fit::Misfit;
 use gateway_domain::operation::Refusal;
-use gateway_domain::policy;
+use std::fmt;
 
-/// Something the gateway stands on did not answer. Nothing was done that would not be done again alike.
+/// A dependency did not answer. Nothing was done that a retry would not do again in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{dependency} is unavailable: {detail}", dependency = .dependency.as_str())]
 pub struct Unavailable {
-    /// What did not answer.
+    /// The dependency.
     pub dependency: Dependency,
-    /// For operators and callers: no address, path or secret. What readiness alone asks for may name a path, since whoever
-    /// has to make room there needs it.
+    /// For operators and callers: no address, path or secret. Only what readiness reports may name a path, so that an
+    /// operator knows which disk is full.
     pub detail: String,
 }
 
-/// What the gateway stands on.
+/// A dependency of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the port of its name")]
 pub enum Dependency {
@@ -41,34 +42,65 @@ impl Dependency {
 }
 
 impl Unavailable {
-    /// A dependency that did not answer, and what is known of why.
+    /// A dependency that did not answer, and why.
     #[must_use]
     pub fn new(dependency: Dependency, detail: impl Into<String>) -> Self {
         Self { dependency, detail: detail.into() }
     }
 }
 
-/// A bundle that failed has not judged: nothing may be decided on its `DENY`.
-pub(crate) fn judged(outcome: &policy::Outcome) -> Result<(), Unavailable> {
-    match &outcome.fault {
-        None => Ok(()),
-        Some(fault) => Err(Unavailable::new(Dependency::Policy, format!("the bundle failed: {fault}"))),
+/// The subject of a stored record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// An operation.
+    Operation(OperationId),
+    /// A custody key.
+    Key(KeyId),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation(id) => write!(f, "operation `{id}`"),
+            Self::Key(id) => write!(f, "key `{id}`"),
+        }
     }
 }
 
-/// Why a use case did not do what was asked.
+/// A stored record that differs from the fold of its events: something other than the gateway changed it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the record of {subject} is damaged: {detail}")]
+pub struct Damage {
+    /// Nothing is done with it until its record is repaired.
+    pub subject: Subject,
+    /// For operators: the table, the row and the fault.
+    pub detail: String,
+}
+
+/// Why a record could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The store did not answer.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The stored record cannot be trusted.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+}
+
+/// Why a use case failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Unknown, of the other family, or another tenant's: never said which.
+    /// Unknown, of the other family, or of another tenant: the error never tells which.
     #[error("operation is unknown")]
     OperationNotFound,
-    /// Unknown, or another tenant's.
+    /// Unknown, or of another tenant.
     #[error("key `{0}` is unknown")]
     KeyNotFound(String),
     /// Keys of several tenants have this name, and the caller sees all of them.
     #[error("several tenants have a key `{0}`")]
     KeyAmbiguous(String),
-    /// A key of this name exists and was created otherwise.
+    /// A key of this name exists and was created by another request.
     #[error("key `{0}` exists")]
     KeyExists(String),
     /// The operation's state forbids it.
@@ -77,20 +109,20 @@ pub enum EngineError {
     /// The policy denied the submission.
     #[error("policy denies the operation: {}", .reasons.join("; "))]
     PolicyRejected {
-        /// Its reasons.
+        /// The policy's reasons.
         reasons: Vec<String>,
-        /// What the client may still submit: a refusal is on record, and charged; none while the limit is off.
-        budget: Option<Quota>,
+        /// The client's quota, since a refusal takes a token; none while the limit is off.
+        quota: Option<Quota>,
     },
-    /// The client submits, or asks for previews, faster than it may.
-    #[error("this client may make {} {of} at once, and did", .budget.limit)]
+    /// The client exceeds its rate limit.
+    #[error("this client may make {} {of} at once, and did", .quota.limit)]
     RateLimited {
         /// `submissions` or `previews`.
         of: &'static str,
-        /// What is left.
-        budget: Quota,
+        /// The client's quota.
+        quota: Quota,
     },
-    /// The request is impossible for this key.
+    /// This key cannot do what the request asks.
     #[error("{message}")]
     Invalid {
         /// JSON pointer to the member at fault.
@@ -98,27 +130,27 @@ pub enum EngineError {
         /// What is allowed.
         message: String,
     },
-    /// The operation moved under this request more often than it was retried.
+    /// Other replicas kept changing the operation while this request was retried.
     #[error("operation was changed by another request at the same time")]
     Conflict,
     /// A dependency did not answer.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// A stored record is not what its events make it: nothing is done with it.
+    /// A stored record is damaged: nothing is done with it.
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// We are wrong.
+    /// A bug of the gateway.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
 impl EngineError {
-    pub(crate) const fn submissions_limited(budget: Quota) -> Self {
-        Self::RateLimited { of: "submissions", budget }
+    pub(crate) const fn submissions_limited(quota: Quota) -> Self {
+        Self::RateLimited { of: "submissions", quota }
     }
 
-    pub(crate) const fn previews_limited(budget: Quota) -> Self {
-        Self::RateLimited { of: "previews", budget }
+    pub(crate) const fn previews_limited(quota: Quota) -> Self {
+        Self::RateLimited { of: "previews", quota }
     }
 }
 
@@ -127,6 +159,17 @@ impl From<ReadError> for EngineError {
         match error {
             ReadError::Unavailable(why) => Self::Unavailable(why),
             ReadError::Damaged(damage) => Self::Damaged(damage),
+        }
+    }
+}
+
+impl From<Misfit> for EngineError {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::Exists(key_ref) => Self::KeyExists(key_ref.0),
+            Misfit::Unknown(key_ref) => Self::KeyNotFound(key_ref.0),
+            Misfit::Invalid { pointer, message } => Self::Invalid { pointer, message },
+            Misfit::Refused(refusal) => Self::Refused(refusal),
         }
     }
 }

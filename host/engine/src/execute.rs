@@ -1,65 +1,100 @@
-//! Execution and publication: load → decide → commit → drive.
+//! What follows admission: execution, node recovery, publication and external export. Each is load → decide → drive.
 
+use crate::development::WithKey;
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use crate::ports::Record;
-use crate::secret::Secrets;
-use crate::target::{Target, until_unraced};
-use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester};
+use crate::session::{Target, UseCase};
+use gateway_domain::ids::Hex32;
+use gateway_domain::operation::{
+    Action, ExternalExport, Operation, Phase, Recovery, Refusal, Requester, SettledEffect, recovery,
+};
 use std::future::Future;
-use std::sync::Arc;
 
-/// A request to publish, as it came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Publish {
-    /// What is published.
-    pub scope: String,
-    /// The result the caller means.
-    pub expected_result_ref: Option<String>,
-    /// The caller's clock, epoch milliseconds: a claim.
-    pub requested_at_ms: i64,
-    /// Who sent it.
-    pub requester: Option<Requester>,
-}
-
-/// A request to execute, as it came.
+/// A parsed request to execute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Execute {
     /// The caller's clock, epoch milliseconds: a claim.
     pub requested_at_ms: Option<i64>,
-    /// Who sent it.
+    /// The caller that sent it.
+    pub requester: Option<Requester>,
+}
+
+/// A parsed request to publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publish {
+    /// What is published: `signature` for a signing operation.
+    pub scope: String,
+    /// The result that the caller expects to publish.
+    pub expected_result_ref: Option<String>,
+    /// The caller's clock, epoch milliseconds: a claim.
+    pub requested_at_ms: i64,
+    /// The caller that sent it.
+    pub requester: Option<Requester>,
+}
+
+/// A parsed request to recover one effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recover {
+    /// The effect's id.
+    pub effect_id: String,
+    /// The result that the caller expects.
+    pub result_root: Hex32,
+    /// The caller that sent it.
+    pub requester: Option<Requester>,
+}
+
+/// A parsed request to record an external export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// The operation's publication receipt.
+    pub publication_receipt: String,
+    /// The state of the export.
+    pub export: ExternalExport,
+    /// The caller that sent it.
     pub requester: Option<Requester>,
 }
 
 impl Engine {
-    /// Brings an admitted operation to execution. When that takes longer than the deployment lets a caller wait, the
-    /// answer is the operation as it is, and the work goes on.
+    /// Executes an admitted operation. When that takes longer than the deployment lets a request wait, the answer is the
+    /// operation in its present state, and execution continues.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
-    pub async fn execute(
-        &self,
-        target: Target,
-        execute: Execute,
-        secrets: Secrets,
-    ) -> Result<Record, EngineError> {
-        let (engine, wanted, secrets) = (self.clone(), target.clone(), Arc::new(secrets));
-        let work =
-            async move { until_unraced(|| Box::pin(engine.0.execute(&wanted, &execute, &secrets))).await };
-        self.answer_in_time(target, self.run_to_end(work)).await
+    pub async fn execute(&self, target: Target, execute: Execute) -> Result<Record, EngineError> {
+        let use_case = (target.clone(), execute);
+        if self.rules().auto_provision_keys {
+            return self.answer_in_time(target, self.run(WithKey(use_case))).await;
+        }
+        self.answer_in_time(target, self.run(use_case)).await
     }
 
-    /// Brings an executed operation to publication.
+    /// Publishes the result of an executed operation; waits as [`Self::execute`] does.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
     pub async fn publish(&self, target: Target, publish: Publish) -> Result<Record, EngineError> {
-        let (engine, wanted) = (self.clone(), target.clone());
-        let work = async move { until_unraced(|| Box::pin(engine.0.publish(&wanted, &publish))).await };
-        self.answer_in_time(target, self.run_to_end(work)).await
+        let work = self.run((target.clone(), publish));
+        self.answer_in_time(target, work).await
     }
 
-    pub(crate) async fn answer_in_time(
+    /// Completes the named effect, or reports what became of it. Idempotent by effect id.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
+    pub async fn recover(&self, target: Target, recover: Recover) -> Result<(Recovery, Record), EngineError> {
+        self.run((target, recover)).await
+    }
+
+    /// Records the state of the published result on an external rail.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
+    pub async fn export(&self, target: Target, export: Export) -> Result<Record, EngineError> {
+        self.run((target, export)).await
+    }
+
+    async fn answer_in_time(
         &self,
         target: Target,
         work: impl Future<Output = Result<Record, EngineError>>,
@@ -71,38 +106,34 @@ impl Engine {
     }
 }
 
-impl Inner {
-    /// The answer is the operation as it was executed, even where automatic publication has followed: the contract's
-    /// response has the state `executed`, and the next read shows `published`.
-    async fn execute(
-        &self,
-        target: &Target,
-        execute: &Execute,
-        secrets: &Secrets,
-    ) -> Result<Record, EngineError> {
-        let _turn = self.locks.lock(target.id).await?;
-        let mut draft = self.find_draft(target).await?;
-        let done_before = is_executed(&draft.operation);
-        // A quorum that could not be made a decision yet is tried again first.
-        if matches!(draft.operation.phase, Phase::Deciding | Phase::Admitting) {
-            self.make_key_for(&draft.operation).await?;
-            self.drive(&mut draft, secrets).await?;
+impl UseCase for (Target, Execute) {
+    type Answer = Record;
+
+    /// Answers with the operation as it was executed, even where automatic publication has followed: the contract's response
+    /// has the state `executed`, and the next read shows `published`.
+    async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
+        let (target, execute) = self;
+        let mut session = engine.session(target).await?;
+        let was_executed = is_executed(&session.operation);
+        // A quorum without a decision, because a dependency did not answer: obtain it first.
+        if matches!(session.operation.phase, Phase::Deciding | Phase::Admitting) {
+            session.drive().await?;
         }
-        let keys = self.keys_of(&draft.operation).await?;
+        let keys = engine.keys_of(&session.operation).await?;
         let key = keys.subject.clone().map(Box::new);
-        let ask = Action::Execute { requested_at_ms: execute.requested_at_ms, key };
-        if draft.ask_for(execute.requester.as_ref(), self.ports.clock.now(), ask)? > 0 {
-            draft.decided_on(keys);
+        let action = Action::Execute { requested_at_ms: execute.requested_at_ms, key };
+        if session.decide_for(execute.requester.as_ref(), action)? > 0 {
+            session.decided_on(keys);
         }
-        self.drive_until(&mut draft, secrets, is_executed).await?;
-        let executed = draft.record();
+        session.drive_until(is_executed).await?;
+        let executed = session.record();
         if let Some(failure) = &executed.operation.failure {
             return Err(Refusal::Failed(failure.clone()).into());
         }
-        match self.drive(&mut draft, secrets).await {
-            Ok(()) if done_before => Ok(draft.into_record()),
+        match session.drive().await {
+            Ok(()) if was_executed => Ok(session.into_record()),
             Ok(()) => Ok(executed),
-            // The result is durable; publication is owed and will be driven again.
+            // The result is durable; publication is owed and the reconciler will drive it.
             Err(EngineError::Unavailable(why)) => {
                 tracing::warn!(operation_id = %target.id, %why, "automatic publication is postponed");
                 Ok(executed)
@@ -110,18 +141,55 @@ impl Inner {
             Err(other) => Err(other),
         }
     }
+}
 
-    async fn publish(&self, target: &Target, publish: &Publish) -> Result<Record, EngineError> {
-        let _turn = self.locks.lock(target.id).await?;
-        let mut draft = self.find_draft(target).await?;
-        let ask = Action::Publish {
+impl UseCase for (Target, Publish) {
+    type Answer = Record;
+
+    async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
+        let (target, publish) = self;
+        let mut session = engine.session(target).await?;
+        let action = Action::Publish {
             scope: publish.scope.clone(),
             expected_result_ref: publish.expected_result_ref.clone(),
             requested_at_ms: publish.requested_at_ms,
         };
-        draft.ask_for(publish.requester.as_ref(), self.ports.clock.now(), ask)?;
-        self.drive(&mut draft, &Secrets::default()).await?;
-        Ok(draft.into_record())
+        session.decide_for(publish.requester.as_ref(), action)?;
+        session.drive().await?;
+        Ok(session.into_record())
+    }
+}
+
+impl UseCase for (Target, Recover) {
+    type Answer = (Recovery, Record);
+
+    async fn run(&self, engine: &Inner) -> Result<Self::Answer, EngineError> {
+        let (target, recover) = self;
+        let mut session = engine.session(target).await?;
+        let is_named = |settled: &SettledEffect| settled.id.to_string() == recover.effect_id;
+        if !session.operation.settled.iter().any(is_named) {
+            session.drive().await?;
+        }
+        let now = engine.ports.clock.now();
+        let (recovery, _) = recovery(&session.operation, &recover.effect_id, recover.result_root, now)?;
+        let action =
+            Action::Recover { effect_id: recover.effect_id.clone(), result_root: recover.result_root };
+        session.decide_at(now, recover.requester.as_ref(), action)?;
+        session.commit().await?;
+        Ok((recovery, session.into_record()))
+    }
+}
+
+impl UseCase for (Target, Export) {
+    type Answer = Record;
+
+    async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
+        let (target, Export { publication_receipt, export, requester }) = self;
+        let mut session = engine.session(target).await?;
+        let (publication_receipt, export) = (publication_receipt.clone(), export.clone());
+        session.decide_for(requester.as_ref(), Action::Export { publication_receipt, export })?;
+        session.commit().await?;
+        Ok(session.into_record())
     }
 }
 

@@ -1,53 +1,45 @@
 //! Use cases, ports and the drive loop: the only place that sequences effects.
 //!
-//! Deliberately absent: rules about operations (they are in `gateway_domain`), and everything that knows HTTP, SQL,
-//! WebAssembly or keys (those are adapters behind [`ports`]).
+//! Deliberately absent: rules about operations and keys (they are in `gateway_domain`), and everything that knows HTTP, SQL,
+//! WebAssembly or key shares (those are adapters behind [`ports`]).
 //!
-//! Use cases: [`Engine::submit`], [`Engine::submit_on_key`], [`Engine::approve`], [`Engine::execute`],
-//! [`Engine::publish`], [`Engine::recover`], [`Engine::export`], [`Engine::operation`], [`Engine::history`],
-//! [`Engine::key`], [`Engine::key_operations`], [`Engine::preview`], [`Engine::policies`], [`Engine::checkpoint`],
-//! [`Engine::inclusion_evidence`], [`Engine::readiness`], [`Engine::reconcile`],
-//! [`Engine::check_nodes`]. Start reading at `drive`.
+//! Start reading at `submit`, then `session` (the unit of work) and `drive` (the loop). The use cases are methods of
+//! [`Engine`]: `submit`, `submit_on_key`, `approve`, `execute`, `publish`, `recover` and `export` move operations,
+//! `reads` answers questions, `reconcile` drives what a crash left behind.
+//!
+//! Files depend on each other in one direction: `error`, `rate_limit`, `locks`, `backoff` → [`ports`] → `holders` → `engine`
+//! → `session` → `policy`, `drive` → the use cases.
 
 mod approve;
 mod backoff;
-mod draft;
+mod development;
 mod drive;
 mod engine;
 mod error;
 mod execute;
-mod export;
 pub mod failpoint;
-mod fit;
 mod holders;
-mod judge;
-mod key;
 mod locks;
-mod log;
-mod perform;
+mod policy;
 pub mod ports;
-mod provision;
-mod query;
-mod rate;
+mod rate_limit;
 mod readiness;
+mod reads;
 mod reconcile;
-mod recover;
-pub mod secret;
-mod spending;
+mod session;
 mod submit;
-mod target;
 
 pub use approve::Vote;
-pub use engine::{Engine, Ports, Rules, Visibility};
+pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
-pub use execute::{Execute, Publish};
-pub use export::Export;
-pub use key::{KeyOperations, KeyTarget};
-pub use locks::{Locks, OperationLocks};
-pub use log::InclusionEvidence;
-pub use query::Preview;
-pub use rate::{Quota, RateLimit, Token};
+pub use execute::{Execute, Export, Publish, Recover};
+pub use locks::Locks;
+pub use ports::{Ports, Visibility};
+pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;
-pub use recover::Recover;
+pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview};
+pub use session::Target;
 pub use submit::{Submit, Submitted};
-pub use target::Target;
+
+/// A lock for each operation.
+pub type OperationLocks = Locks<gateway_domain::ids::OperationId>;

@@ -3,10 +3,8 @@
 mod log;
 mod policies;
 
-use crate::engine::Visibility;
 use crate::error::Unavailable;
-use crate::rate::Token;
-use crate::secret::Secrets;
+use crate::rate_limit::Token;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::evidence::ChainedEvent;
@@ -18,13 +16,49 @@ use gateway_domain::policy::{self, Facts, Spent};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::sync::Arc;
 
+pub use crate::error::{Damage, ReadError, Subject};
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
     DescribePolicies, KeepPolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StoredBundle,
 };
+
+/// The adapters.
+#[derive(Clone)]
+#[expect(missing_docs, reason = "each is the port of its name")]
+pub struct Ports {
+    pub commits: Arc<dyn CommitOperations>,
+    pub reads: Arc<dyn ReadOperations>,
+    pub log: Arc<dyn ReadLog>,
+    pub checkpoints: Arc<dyn SignCheckpoint>,
+    pub policy: Arc<dyn EvaluatePolicy>,
+    pub policies: Arc<dyn DescribePolicies>,
+    pub authority: Arc<dyn SignAdmission>,
+    pub nodes: Arc<dyn DriveNodes>,
+    pub clock: Arc<dyn TellTime>,
+}
+
+/// Which operations a caller can see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// All of them: the development bypass without identity.
+    Everything,
+    /// One tenant's.
+    Tenant(Tenant),
+}
+
+impl Visibility {
+    /// Whether this tenant's operations exist for the caller.
+    #[must_use]
+    pub fn includes(&self, tenant: &Tenant) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Tenant(own) => own == tenant,
+        }
+    }
+}
 
 /// An operation as stored, with the roots its evidence had after its last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,45 +179,6 @@ pub trait CommitOperations: Send + Sync {
 
     /// Writes something that nobody reads, to know that the next commit can be written. Returns after it is on disk.
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
-}
-
-/// What a stored record is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
-    /// An operation.
-    Operation(OperationId),
-    /// A custody key.
-    Key(KeyId),
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Operation(id) => write!(f, "operation `{id}`"),
-            Self::Key(id) => write!(f, "key `{id}`"),
-        }
-    }
-}
-
-/// A stored record that is not what its events make it: changed by something else than the gateway.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the record of {subject} is damaged: {detail}")]
-pub struct Damage {
-    /// What it is about. Nothing is done with it until its record is sound again.
-    pub subject: Subject,
-    /// For operators: table, row and what is wrong there.
-    pub detail: String,
-}
-
-/// Why a record could not be had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// The store did not answer.
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-    /// The store has it, and it cannot be trusted.
-    #[error(transparent)]
-    Damaged(#[from] Damage),
 }
 
 /// Who holds the shares of a key, and how many of them it takes to sign.
@@ -338,7 +333,6 @@ pub trait DriveNodes: Send + Sync {
         effect: &Effect,
         operation: &Operation,
         key: Option<&CustodyKey>,
-        secrets: &Secrets,
     ) -> Result<Outcome, Unavailable>;
 
     /// Which nodes answer, and what is wrong with what they hold.

@@ -1,13 +1,12 @@
 //! Whether the gateway can do its work: what each part says when it is asked.
 
-use crate::engine::Engine;
-use crate::error::{Dependency, Unavailable};
-use crate::ports::{Damage, KeyQuorum, NodesStatus, PolicyHealth, ReadError};
+use crate::engine::{Engine, LastProbe};
+use crate::error::{Damage, Dependency, ReadError, Unavailable};
+use crate::ports::{KeyQuorum, NodesStatus, PolicyHealth};
 use gateway_domain::approval::ApprovalFault;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::roster::{ParticipantIndex, THRESHOLD_MIN};
-use gateway_domain::time::EpochMs;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -60,27 +59,17 @@ impl Readiness {
     }
 }
 
-/// The last answers of the probes that are not made every time.
-#[derive(Default)]
-pub(crate) struct LastProbes {
-    write: LastProbe<()>,
-    key_quorums: LastProbe<Vec<KeyQuorum>>,
-}
-
-/// The last answer, and when it was had.
-type LastProbe<T> = tokio::sync::Mutex<Option<(EpochMs, Result<T, Unavailable>)>>;
-
 impl Engine {
     /// Asks every part, and waits for none longer than two seconds.
     pub async fn readiness(&self) -> Readiness {
-        let (ports, last) = (&self.0.ports, &self.0.last_probes);
+        let ports = &self.0.ports;
         let now = ports.clock.now();
         let (store, audit_append, authority, nodes, key_quorums) = tokio::join!(
             within(Dependency::Store, ports.reads.ping()),
-            self.once_a_second(&last.write, ports.commits.probe_write(now)),
+            self.once_a_second(&self.0.last_write, ports.commits.probe_write(now)),
             within(Dependency::Authority, ports.authority.check()),
             within(Dependency::Runtime, self.nodes()),
-            self.once_a_second(&last.key_quorums, ports.reads.key_quorums(KEY_QUORUMS_MAX)),
+            self.once_a_second(&self.0.last_key_quorums, ports.reads.key_quorums(KEY_QUORUMS_MAX)),
         );
         let policy = ports.policies.health();
         // A store that does not say which keys there are has its own check.
@@ -98,6 +87,32 @@ impl Engine {
             Err(Unavailable::new(Dependency::Policy, ApprovalFault::NoRegistry.to_string()))
         };
         Readiness { store, records, audit_append, policy, approvers, authority, nodes }
+    }
+
+    /// Continues the check of the nodes: some rows of each, and some keys. Whether a round over all keys has ended.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store does not answer.
+    pub async fn check_nodes(&self) -> Result<bool, Unavailable> {
+        self.0.ports.nodes.check().await;
+        self.0.holders.check_some(&self.0.ports).await
+    }
+
+    /// Checks all keys before anything is served.
+    ///
+    /// # Errors
+    /// As [`Self::check_nodes`].
+    pub async fn check_every_holder(&self) -> Result<(), Unavailable> {
+        while !self.0.holders.check_some(&self.0.ports).await? {}
+        Ok(())
+    }
+
+    /// The nodes that answer, and everything known to be wrong with what they hold.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the runtime does not answer.
+    pub async fn nodes(&self) -> Result<NodesStatus, Unavailable> {
+        Ok(self.0.holders.add_to(self.0.ports.nodes.nodes_status().await?))
     }
 
     /// Whether approvals can count: not while they are verified and the registry of approvers cannot be read.

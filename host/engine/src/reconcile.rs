@@ -1,19 +1,17 @@
-//! Whatever is owed and nobody is driving: after a restart, an outage, or a caller that gave up.
+//! Operations that owe a step which no request is driving: after a restart, an outage, or a request that gave up.
 //!
-//! It takes no input: what is owed is read from the store, so a restart and a quiet night are one path.
+//! The store says which they are, so that a restart needs no path of its own.
 
-use crate::draft::Draft;
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
-use crate::secret::Secrets;
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 
-/// Operations looked at in one round. Those that failed lately wait, so that they do not keep the others out.
+/// Operations in one round. Those that failed lately wait, so that they do not starve the others.
 const ROUND_MAX: u32 = 4096;
 
 impl Engine {
-    /// One round: drives every operation that owes a step, and ends those whose approvals took too long. Errors are
+    /// One round: drives every operation that owes a step, and fails those whose approvals took too long. Errors are
     /// logged; the next round tries again. The number of operations brought to rest.
     pub async fn reconcile(&self) -> usize {
         match self.0.reconcile().await {
@@ -53,10 +51,8 @@ impl Inner {
     }
 
     async fn bring_to_rest(&self, id: OperationId) -> Result<(), EngineError> {
-        let _turn = self.locks.lock(id).await?;
-        let Some(record) = self.ports.reads.operation_load(id).await? else { return Ok(()) };
-        let mut draft = Draft::load(record);
-        self.expire(&mut draft, self.ports.clock.now())?;
-        self.drive(&mut draft, &Secrets::default()).await
+        let mut session = self.own_session(id).await?;
+        session.expire()?;
+        session.drive().await
     }
 }

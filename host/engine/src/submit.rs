@@ -1,32 +1,33 @@
-//! Submission: replay → key → policy → open → commit and charge → drive.
+//! Submission: replay → key → policy → open → commit with a token → drive.
 
-use crate::draft::Draft;
+use crate::development::{self, PROVISIONER, WithKey};
 use crate::engine::{Engine, Inner};
-use crate::error::{EngineError, judged};
-use crate::fit::check_keys;
-use crate::judge::PROVISIONER;
+use crate::error::EngineError;
+use crate::locks::Locked;
+use crate::policy::check_evaluated;
 use crate::ports::Record;
-use crate::rate::{Quota, Token};
-use crate::target::until_unraced;
+use crate::rate_limit::{Quota, Token};
+use crate::session::{Session, UseCase};
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{self, Family, Intent};
-use gateway_domain::key::CustodyKey;
+use gateway_domain::key::fit::check_keys;
+use gateway_domain::key::transitions::Keys;
 use gateway_domain::operation::{Action, KeySlot, Submission, open};
 use gateway_domain::policy::{self, Moment};
 
 /// A parsed request to create an operation.
 #[derive(Clone, Debug)]
 pub struct Submit {
-    /// Whose operation.
+    /// The tenant that will own the operation.
     pub tenant: Tenant,
-    /// Who submits it, as authenticated.
+    /// The authenticated caller.
     pub submitter: ClientBinding,
-    /// The request's own name within tenant and family, and key for a custody operation; without one the body's
-    /// digest names it.
+    /// Names the request within its tenant and family, and its key for a custody operation; without one the digest of the
+    /// body names it.
     pub idempotency_key: Option<String>,
-    /// What is to be done.
+    /// What the operation is to do.
     pub intent: Intent,
     /// Digest of the request body.
     pub body_digest: Hex32,
@@ -34,7 +35,7 @@ pub struct Submit {
     pub unknown_fields: Vec<String>,
 }
 
-/// What a submission is answered.
+/// The answer to a submission.
 #[derive(Clone, Debug)]
 pub struct Submitted {
     /// The operation.
@@ -43,150 +44,167 @@ pub struct Submitted {
     pub replayed: bool,
     /// Whether it was created from another body.
     pub body_differs: bool,
-    /// What the client may still submit; none for a replay, which costs nothing, and while the limit is off.
-    pub budget: Option<Quota>,
-}
-
-/// A submission on its way to become an operation.
-pub(crate) struct Creation {
-    pub(crate) id: OperationId,
-    pub(crate) submit: Submit,
-    pub(crate) slot: KeySlot,
-    pub(crate) claim: String,
-    /// What it costs its client, whether it is created or refused by the policy.
-    pub(crate) charge: Option<Token>,
+    /// The client's quota; none for a replay, which takes no token, and while the limit is off.
+    pub quota: Option<Quota>,
 }
 
 impl Engine {
-    /// Creates a product operation, or returns the one this idempotency key made.
+    /// Creates a product operation, or returns the one that this idempotency key created.
     ///
     /// # Errors
     /// [`EngineError`]: `PolicyRejected`, `RateLimited`, `Invalid`, `KeyNotFound`, `Unavailable`.
     pub async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
-        let engine = self.clone();
-        self.run_to_end(async move { until_unraced(|| Box::pin(engine.0.submit(submit.clone()))).await })
-            .await
+        if self.rules().auto_provision_keys {
+            self.run(WithKey(submit)).await
+        } else {
+            self.run(submit).await
+        }
     }
 
-    /// Creates a custody operation on the key of this name, or returns the one this request made.
+    /// Creates a custody operation on the key of this name, or returns the one that this request created.
     ///
     /// # Errors
     /// [`EngineError`]: as [`Self::submit`], and `KeyExists`, `Refused`.
     pub async fn submit_on_key(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
-        let engine = self.clone();
-        let work = async move {
-            until_unraced(|| Box::pin(engine.0.submit_on_key(submit.clone(), key_ref.clone()))).await
-        };
-        self.run_to_end(work).await
+        self.run((submit, key_ref)).await
     }
 }
 
+impl UseCase for Submit {
+    type Answer = Submitted;
+
+    async fn run(&self, engine: &Inner) -> Result<Submitted, EngineError> {
+        match engine.prepare_payment(self, false).await? {
+            Prepared::Existing(submitted) => Ok(*submitted),
+            Prepared::New(new) => new.create().await,
+        }
+    }
+}
+
+impl UseCase for (Submit, KeyRef) {
+    type Answer = Submitted;
+
+    async fn run(&self, engine: &Inner) -> Result<Submitted, EngineError> {
+        let (submit, key_ref) = self;
+        check_names(submit, key_ref)?;
+        let mut claim = submit.claim();
+        let key_id = intent::key_id(&submit.tenant, key_ref)?;
+        if matches!(submit.intent, Intent::KeyCreate(_))
+            && let Some(key) = engine.ports.reads.key_load(key_id).await?
+        {
+            // A creation that failed left nothing behind: the same request is a new creation.
+            if key.is_free() {
+                claim = after_failure(submit, key.created_by)?;
+            } else {
+                return engine.replay_creation(key.created_by, submit, key_ref).await;
+            }
+        }
+        let slot = KeySlot { key_id, key_ref: key_ref.clone() };
+        match engine.prepare_on_key(submit, slot, claim, Origin::Client).await? {
+            Prepared::Existing(submitted) => Ok(*submitted),
+            Prepared::New(new) => new.create().await,
+        }
+    }
+}
+
+/// A submission that may be created, or the operation that it created before.
+pub(crate) enum Prepared<'e> {
+    Existing(Box<Submitted>),
+    New(Box<New<'e>>),
+}
+
+impl Prepared<'_> {
+    fn existing(record: Record, body_differs: bool) -> Self {
+        Self::Existing(Box::new(Submitted { record, replayed: true, body_differs, quota: None }))
+    }
+}
+
+/// Who submits: a client has rate limits, and its replays with another body are noted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Client,
+    Gateway,
+}
+
+/// An operation that the policy allows and that does not exist yet. Its id is locked.
+pub(crate) struct New<'e> {
+    engine: &'e Inner,
+    lock: Locked,
+    pub(crate) submission: Submission,
+    claim: String,
+    pub(crate) keys: Keys,
+    token: Option<Token>,
+}
+
+/// An operation's identity, before the policy was evaluated.
+struct Identity {
+    id: OperationId,
+    lock: Locked,
+    slot: KeySlot,
+    claim: String,
+    /// Taken whether the operation is created or the policy refuses it.
+    token: Option<Token>,
+}
+
 impl Inner {
-    async fn submit(&self, submit: Submit) -> Result<Submitted, EngineError> {
+    /// A product submission as far as it goes without writing. `may_lack_key`: the key need not exist yet.
+    ///
+    /// # Errors
+    /// As [`Engine::submit`].
+    pub(crate) async fn prepare_payment(
+        &self,
+        submit: &Submit,
+        may_lack_key: bool,
+    ) -> Result<Prepared<'_>, EngineError> {
         let claim = submit.claim();
         let id = intent::operation_id(&submit.tenant, Family::Product, None, &claim)?;
-        let _turn = self.locks.lock(id).await?;
+        let lock = self.locks.lock(id).await?;
         if let Some(record) = self.ports.reads.operation_load(id).await? {
-            return self.replay(record, submit.body_digest).await;
+            return Session::load(self, lock, record).replay(submit.body_digest).await;
         }
-        let charge = self.charge(&submit.tenant, &submit.submitter.client_id)?;
+        let token = self.token(&submit.tenant, &submit.submitter.client_id)?;
         let key_ref = self.key_ref_for(&submit.intent)?;
         let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
-        self.create(Creation { id, submit, slot, claim, charge }).await.map(created)
+        self.prepare(submit, Identity { id, lock, slot, claim, token }, may_lack_key).await
     }
 
-    async fn submit_on_key(&self, submit: Submit, key_ref: KeyRef) -> Result<Submitted, EngineError> {
-        check_names(&submit, &key_ref)?;
-        let slot = KeySlot { key_id: intent::key_id(&submit.tenant, &key_ref)?, key_ref };
-        let mut claim = submit.claim();
-        if matches!(submit.intent, Intent::KeyCreate(_))
-            && let Some(key) = self.ports.reads.key_load(slot.key_id).await?
-        {
-            let creation = self.ports.reads.operation_load(key.created_by).await?;
-            let is_same = |record: &Record| record.operation.body_digest == submit.body_digest;
-            match creation {
-                // What failed left nothing behind: the same request is a new creation.
-                _ if key.is_free() => claim = after_failure(&submit, key.created_by)?,
-                Some(record) if is_same(&record) => return self.replay(record, submit.body_digest).await,
-                Some(_) | None => return Err(EngineError::KeyExists(slot.key_ref.0)),
-            }
-        }
-        let id = intent::operation_id(&submit.tenant, Family::Custody, Some(&slot.key_ref), &claim)?;
-        let _turn = self.locks.lock(id).await?;
-        if let Some(record) = self.ports.reads.operation_load(id).await? {
-            return self.replay(record, submit.body_digest).await;
-        }
-        let charge = self.charge(&submit.tenant, &submit.submitter.client_id)?;
-        self.create(Creation { id, submit, slot, claim, charge }).await.map(created)
-    }
-
-    /// The custody operation of this claim, made when it is not there yet: the gateway's own submissions.
-    pub(crate) async fn create_once(
+    /// A custody submission as far as it goes without writing.
+    ///
+    /// # Errors
+    /// As [`Engine::submit_on_key`].
+    pub(crate) async fn prepare_on_key(
         &self,
-        submit: Submit,
+        submit: &Submit,
         slot: KeySlot,
         claim: String,
-    ) -> Result<Record, EngineError> {
+        origin: Origin,
+    ) -> Result<Prepared<'_>, EngineError> {
         let id = intent::operation_id(&submit.tenant, Family::Custody, Some(&slot.key_ref), &claim)?;
-        let _turn = self.locks.lock(id).await?;
-        match self.ports.reads.operation_load(id).await? {
-            Some(record) => Ok(record),
-            None => {
-                let creation = Creation { id, submit, slot, claim, charge: None };
-                self.create(creation).await.map(Draft::into_record)
+        let lock = self.locks.lock(id).await?;
+        let existing = self.ports.reads.operation_load(id).await?;
+        let token = match (existing, origin) {
+            (Some(record), Origin::Client) => {
+                return Session::load(self, lock, record).replay(submit.body_digest).await;
             }
-        }
-    }
-
-    /// keys → policy → open → commit → drive. The caller holds the operation's lock.
-    async fn create(&self, creation: Creation) -> Result<Draft, EngineError> {
-        let (claim, charge) = (creation.claim.clone(), creation.charge.clone());
-        self.check_nodes(&creation.submit.intent)?;
-        let successor = successor(&creation.submit)?;
-        let keys = self.keys_in(&creation.slot, successor.as_ref()).await?;
-        let (intent, key_ref) = (&creation.submit.intent, &creation.slot.key_ref);
-        check_keys(intent, key_ref, &keys, self.rules.auto_provision_keys)?;
-        let submission = self.admit_submission(creation, successor, keys.subject.as_ref()).await?;
-        if submission.intent.family() == Family::Product && self.rules.auto_provision_keys {
-            self.provision(&submission, keys.subject.as_ref()).await?;
-        }
-        let mut draft = Draft::open(open(submission, self.ports.clock.now()), claim, keys, charge)?;
-        self.drive_or_wait(&mut draft).await?;
-        Ok(draft)
-    }
-
-    /// Participants must be among the deployment's nodes.
-    pub(crate) fn check_nodes(&self, intent: &Intent) -> Result<(), EngineError> {
-        let (pointer, participants) = match intent {
-            Intent::Payment(payment) => ("/requested_participants", &payment.terms.requested_participants),
-            Intent::AssetAction(action) => ("/requested_participants", &action.terms.requested_participants),
-            Intent::KeyCreate(create) => ("/participants", &create.participants),
-            Intent::Reshare(reshare) => ("/new_participants", &reshare.new_participants),
-            Intent::Rotate(rotate) => ("/participants", &rotate.participants),
-            // They name holders of the key, or nobody.
-            Intent::Refresh(_) | Intent::Recover(_) => return Ok(()),
+            (Some(record), Origin::Gateway) => return Ok(Prepared::existing(record, false)),
+            (None, Origin::Client) => self.token(&submit.tenant, &submit.submitter.client_id)?,
+            (None, Origin::Gateway) => None,
         };
-        let n_nodes = self.rules.n_nodes;
-        match participants.iter().find(|participant| participant.0 >= n_nodes) {
-            None => Ok(()),
-            Some(stranger) => Err(EngineError::Invalid {
-                pointer,
-                message: format!(
-                    "names participant `{stranger}`; this deployment has the nodes 0 to {}",
-                    n_nodes - 1
-                ),
-            }),
-        }
+        self.prepare(submit, Identity { id, lock, slot, claim, token }, false).await
     }
 
-    /// Asks the policy; a refusal leaves nothing but its record.
-    async fn admit_submission(
+    /// Keys, then policy.
+    async fn prepare(
         &self,
-        creation: Creation,
-        successor: Option<KeySlot>,
-        existing: Option<&CustodyKey>,
-    ) -> Result<Submission, EngineError> {
-        let Creation { id, submit, slot: key, charge, .. } = creation;
+        submit: &Submit,
+        identity: Identity,
+        may_lack_key: bool,
+    ) -> Result<Prepared<'_>, EngineError> {
+        self.check_participants(&submit.intent)?;
+        let Identity { id, lock, slot: key, claim, token } = identity;
+        let successor = successor(submit)?;
+        let keys = self.keys_in(&key, successor.as_ref()).await?;
+        check_keys(&submit.intent, &key.key_ref, &keys, may_lack_key)?;
         let intent_hash = submit.intent.hash()?;
         let request = policy::Request {
             moment: Moment::Submit,
@@ -198,12 +216,13 @@ impl Inner {
             approvals: &[],
         };
         let required = self.required(&submit.intent, &submit.submitter);
-        let policy = self.judge(request, existing, self.spending_asked(&submit.intent), required).await?;
+        let payment = self.needs_velocity(&submit.intent);
+        let policy = self.evaluate(request, keys.subject.as_ref(), payment, required).await?;
         if !policy.is_allowed() {
-            return Err(self.refuse_submission(id, &request, policy, charge).await?);
+            return Err(self.refuse_submission(id, &request, policy, token).await?);
         }
-        let Submit { tenant, submitter, intent, body_digest, unknown_fields, .. } = submit;
-        Ok(Submission {
+        let Submit { tenant, submitter, intent, body_digest, unknown_fields, .. } = submit.clone();
+        let submission = Submission {
             operation_id: id,
             tenant,
             submitter,
@@ -214,35 +233,107 @@ impl Inner {
             body_digest,
             unknown_fields,
             policy,
-        })
+        };
+        Ok(Prepared::New(Box::new(New { engine: self, lock, submission, claim, keys, token })))
     }
 
-    /// What a refused submission is answered, once that is on record.
+    /// Checks that every participant is one of the deployment's nodes.
+    pub(crate) fn check_participants(&self, intent: &Intent) -> Result<(), EngineError> {
+        let (pointer, participants) = match intent {
+            Intent::Payment(payment) => ("/requested_participants", &payment.terms.requested_participants),
+            Intent::AssetAction(action) => ("/requested_participants", &action.terms.requested_participants),
+            Intent::KeyCreate(create) => ("/participants", &create.participants),
+            Intent::Reshare(reshare) => ("/new_participants", &reshare.new_participants),
+            Intent::Rotate(rotate) => ("/participants", &rotate.participants),
+            // A recovery names holders of the key, a refresh none.
+            Intent::Refresh(_) | Intent::Recover(_) => return Ok(()),
+        };
+        let n_nodes = self.rules.n_nodes;
+        match participants.iter().find(|participant| participant.0 >= n_nodes) {
+            None => Ok(()),
+            Some(unknown) => Err(EngineError::Invalid {
+                pointer,
+                message: format!(
+                    "names participant `{unknown}`; this deployment has the nodes 0 to {}",
+                    n_nodes - 1
+                ),
+            }),
+        }
+    }
+
+    /// The key that a product operation names, or in development the key of its participants.
+    pub(crate) fn key_ref_for(&self, intent: &Intent) -> Result<KeyRef, EngineError> {
+        let Intent::Payment(payment) = intent else {
+            return Err(EngineError::Internal("only payments choose their key".to_owned()));
+        };
+        match &payment.key_ref {
+            Some(key_ref) => {
+                development::check_name("/key_ref", key_ref, "leave it out to use a development key")?;
+                Ok(key_ref.clone())
+            }
+            None if self.rules.auto_provision_keys => Ok(development::key_ref(&payment.terms)),
+            None => Err(EngineError::Invalid {
+                pointer: "/key_ref",
+                message: "must name a key in this deployment".to_owned(),
+            }),
+        }
+    }
+
+    /// The error of a refused submission, once its record is durable.
     async fn refuse_submission(
         &self,
         id: OperationId,
         request: &policy::Request<'_>,
         policy: policy::Outcome,
-        charge: Option<Token>,
+        token: Option<Token>,
     ) -> Result<EngineError, EngineError> {
-        let (judged, reasons) = (judged(&policy), policy.reason_texts());
-        let budget = self.record_refusal(id, request, policy, charge).await?;
-        Ok(match judged {
+        let (evaluated, reasons) = (check_evaluated(&policy), policy.reason_texts());
+        let quota = self.record_refusal(id, request, policy, token).await?;
+        Ok(match evaluated {
             Err(fault) => fault.into(),
-            Ok(()) => EngineError::PolicyRejected { reasons, budget },
+            Ok(()) => EngineError::PolicyRejected { reasons, quota },
         })
     }
 
-    /// The same idempotency key again: the existing operation, whatever the body (decisions.md 3).
-    async fn replay(&self, record: Record, body_digest: Hex32) -> Result<Submitted, EngineError> {
-        let body_differs = record.operation.body_digest != body_digest;
-        if !body_differs {
-            return Ok(Submitted { record, replayed: true, body_differs, budget: None });
+    /// The same creation of a key again.
+    async fn replay_creation(
+        &self,
+        creation: OperationId,
+        submit: &Submit,
+        key_ref: &KeyRef,
+    ) -> Result<Submitted, EngineError> {
+        let session = self.own_session(creation).await?;
+        if session.operation.body_digest != submit.body_digest {
+            return Err(EngineError::KeyExists(key_ref.0.clone()));
         }
-        let mut draft = Draft::load(record);
-        draft.ask(self.ports.clock.now(), Action::NoteReplay { body_digest })?;
-        draft.commit(self).await?;
-        Ok(Submitted { record: draft.into_record(), replayed: true, body_differs, budget: None })
+        Ok(Submitted { record: session.into_record(), replayed: true, body_differs: false, quota: None })
+    }
+}
+
+impl New<'_> {
+    /// Makes the operation durable, and drives it as far as it gets without approvals.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `Conflict`, `RateLimited`, `Unavailable`.
+    pub(crate) async fn create(self) -> Result<Submitted, EngineError> {
+        let Self { engine, lock, submission, claim, keys, token } = self;
+        let events = open(submission, engine.ports.clock.now());
+        let mut session = Session::open(engine, lock, events, claim, keys, token)?;
+        session.drive_or_wait().await?;
+        let quota = session.quota();
+        Ok(Submitted { record: session.into_record(), replayed: false, body_differs: false, quota })
+    }
+}
+
+impl<'e> Session<'e> {
+    /// The same idempotency key again: the existing operation, whatever the body. Another body is noted.
+    async fn replay(mut self, body_digest: Hex32) -> Result<Prepared<'e>, EngineError> {
+        let body_differs = self.operation.body_digest != body_digest;
+        if body_differs {
+            self.decide(Action::NoteReplay { body_digest })?;
+            self.commit().await?;
+        }
+        Ok(Prepared::existing(self.into_record(), body_differs))
     }
 }
 
@@ -252,24 +343,20 @@ impl Submit {
     }
 }
 
-fn created(draft: Draft) -> Submitted {
-    let budget = draft.budget();
-    Submitted { record: draft.into_record(), replayed: false, body_differs: false, budget }
-}
-
-/// Names that are not a caller's to use.
+/// Refuses names that are reserved for the gateway itself.
 fn check_names(submit: &Submit, key_ref: &KeyRef) -> Result<(), EngineError> {
+    const WHY: &str = "the gateway names development keys so";
     if submit.submitter.client_id == PROVISIONER {
         let message = format!("must not be `{PROVISIONER}`: that is the gateway itself");
         return Err(EngineError::Invalid { pointer: "/client/client_id", message });
     }
     match &submit.intent {
-        Intent::KeyCreate(_) => Inner::check_new_name("/key_ref", key_ref),
+        Intent::KeyCreate(_) => development::check_name("/key_ref", key_ref, WHY),
         Intent::Rotate(rotate) if rotate.new_key_ref == *key_ref => {
             let message = "must be another name than the key's".to_owned();
             Err(EngineError::Invalid { pointer: "/new_key_ref", message })
         }
-        Intent::Rotate(rotate) => Inner::check_new_name("/new_key_ref", &rotate.new_key_ref),
+        Intent::Rotate(rotate) => development::check_name("/new_key_ref", &rotate.new_key_ref, WHY),
         Intent::Payment(_)
         | Intent::AssetAction(_)
         | Intent::Refresh(_)
@@ -278,12 +365,12 @@ fn check_names(submit: &Submit, key_ref: &KeyRef) -> Result<(), EngineError> {
     }
 }
 
-/// The name of the same creation after one that failed.
+/// The claim of a creation that follows a failed one.
 fn after_failure(submit: &Submit, failed: OperationId) -> Result<String, EngineError> {
     Ok(canonical::digest("svc/key-create/v1", &(submit.body_digest, failed))?.to_string())
 }
 
-/// The key that a rotation makes.
+/// The key that a rotation creates.
 fn successor(submit: &Submit) -> Result<Option<KeySlot>, EngineError> {
     let Intent::Rotate(rotate) = &submit.intent else { return Ok(None) };
     let key_ref = rotate.new_key_ref.clone();

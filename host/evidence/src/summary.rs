@@ -2,8 +2,8 @@
 //! again and compares.
 
 use crate::course::course;
+use gateway_domain::operation::signed_receipts;
 use gateway_domain::operation::{Event, Operation, Phase, evaluations};
-use gateway_domain::receipt::attested;
 use serde_json::{Map, Value, json};
 
 /// The members of an operation's identity.
@@ -80,7 +80,7 @@ fn decisions(events: &[Event]) -> Vec<Value> {
 fn receipts(events: &[Event]) -> Vec<Value> {
     let mut told = Vec::new();
     course(events, |_, before, event| {
-        if let Some((deed, receipts)) = attested(before, event) {
+        if let Some((deed, receipts)) = signed_receipts(before, event) {
             told.push(json!({ "step": deed.step().as_str(), "receipts": receipts }));
         }
     });

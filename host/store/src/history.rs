@@ -8,7 +8,8 @@ use crate::fsck::Finding;
 use crate::row::Row;
 use gateway_domain::evidence::{ChainedEvent, event_hash};
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
-use gateway_domain::key::{self, CustodyKey, Keys};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::redaction::Salt;
 use gateway_engine::ports::Commit;
@@ -144,7 +145,7 @@ impl KeyFold {
         let key_of = |id| self.keys.get(&id).cloned();
         let subject = key_of(operation.key.key_id);
         let successor = operation.successor.as_ref().and_then(|slot| key_of(slot.key_id));
-        let after = key::after(Keys { subject, successor }, &operation, &event.change);
+        let after = transitions::after(Keys { subject, successor }, &operation, &event.change);
         for key in [after.subject, after.successor].into_iter().flatten() {
             self.keys.insert(key.key_id, key);
         }

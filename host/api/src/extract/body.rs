@@ -5,7 +5,6 @@ use crate::state::{App, UnknownFields};
 use crate::strict::{self, Fault, Json};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderValue, header};
-use gateway_engine::secret::Secret;
 use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -53,17 +52,16 @@ impl SecretBody {
         Ok(Self(parse_optional(&bytes(request, app, bytes_max).await?)?))
     }
 
-    /// Takes a secret object out and leaves null, which is none.
+    /// Overwrites a secret object and leaves null. Nothing reads it: no signature profile uses one.
     ///
     /// # Errors
     /// [`ApiError`] when it is no object.
-    pub fn take(&mut self, name: &str) -> Result<Option<Secret>, ApiError> {
-        let Json::Object(members) = &mut self.0 else { return Ok(None) };
-        let Some((_, value)) = members.iter_mut().find(|(member, _)| member == name) else { return Ok(None) };
+    pub fn wipe(&mut self, name: &str) -> Result<(), ApiError> {
+        let Json::Object(members) = &mut self.0 else { return Ok(()) };
+        let Some((_, value)) = members.iter_mut().find(|(member, _)| member == name) else { return Ok(()) };
         let mut value = std::mem::replace(value, Json::Null);
         let taken = match &value {
-            Json::Null => Ok(None),
-            Json::Object(_) => Ok(Some(Secret::new(Zeroizing::new(strict::write(&value))))),
+            Json::Null | Json::Object(_) => Ok(()),
             Json::Bool(_) | Json::Integer(_) | Json::OtherNumber | Json::Text(_) | Json::Array(_) => {
                 Err(Fault::at(format!("/{name}"), format!("must be an object or null, not {}", value.kind()))
                     .into())

@@ -15,7 +15,6 @@ use gateway_domain::ids::OperationId;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Recovery, Requester};
 use gateway_engine::ports::Record;
-use gateway_engine::secret::Secrets;
 use gateway_engine::{Execute, Publish, Recover, Submitted, Target, Vote};
 
 /// An answer, with the headers that say what else there is to know.
@@ -53,16 +52,13 @@ pub async fn execute(
     request: Request,
 ) -> Result<(HeaderMap, Record), ApiError> {
     let mut secret = SecretBody::read(request, app, app.options().body_bytes_max).await?;
-    let secrets = Secrets {
-        signing_share_mul: secret.take("signing_share_mul")?,
-        recovery_helper_shares: secret.take("recovery_helper_shares")?,
-        secret_kernel_payload: None,
-    };
+    secret.wipe("signing_share_mul")?;
+    secret.wipe("recovery_helper_shares")?;
     let body = secret.shape::<ExecuteOperationRequest>(app)?;
     drop(secret);
     let requester = requester(principal, body.value.client, &body.unknown)?;
     let execute = Execute { requested_at_ms: body.value.requested_at_ms, requester };
-    let record = app.engine().execute(target, execute, secrets).await?;
+    let record = app.engine().execute(target, execute).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
@@ -92,13 +88,12 @@ pub async fn node_recovery(
     request: Request,
 ) -> Result<(HeaderMap, Recovery, Record), ApiError> {
     let mut secret = SecretBody::read(request, app, app.options().recovery_body_bytes_max).await?;
-    let secret_kernel_payload = secret.take("secret_kernel_payload")?;
-    let secrets = Secrets { secret_kernel_payload, ..Secrets::default() };
+    secret.wipe("secret_kernel_payload")?;
     let body = secret.shape::<NodeRecoveryRequest>(app)?;
     drop(secret);
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     let recover = Recover { requester, ..body.value.recover()? };
-    let (recovery, record) = app.engine().recover(target, recover, secrets).await?;
+    let (recovery, record) = app.engine().recover(target, recover).await?;
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
 
@@ -108,7 +103,7 @@ pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     if submitted.replayed {
         headers.insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
     }
-    for (name, value) in submitted.budget.into_iter().flat_map(rate_limit_headers) {
+    for (name, value) in submitted.quota.into_iter().flat_map(rate_limit_headers) {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }

@@ -1,6 +1,10 @@
 //! Approvals: the policy says who counts, the quorum says when it is enough.
 
-use super::{Change, Failure, Operation, Phase, Refusal, State};
+use super::command::Refusal;
+use super::effect::Failure;
+use super::event::Change;
+use super::phase::{Phase, State};
+use super::state::Operation;
 use crate::approval::Approval;
 use crate::intent::Intent;
 use crate::policy;

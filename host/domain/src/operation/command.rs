@@ -1,12 +1,13 @@
 //! What may be asked of an operation, and why it may be refused.
 
-use super::effect::{EffectId, Failure, Outcome};
+use super::effect::{Failure, Outcome};
 use super::event::ExternalExport;
 use crate::approval::{Approval, ApprovalFault};
 use crate::ids::Hex32;
 use crate::intent::KeyUse;
 use crate::key::CustodyKey;
 use crate::policy;
+use crate::step::EffectId;
 use crate::time::EpochMs;
 
 /// A request to move an operation, with the instant it was made (the gateway's clock).
@@ -15,7 +16,7 @@ pub struct Command {
     /// When.
     pub at: EpochMs,
     /// What.
-    pub ask: Action,
+    pub action: Action,
 }
 
 /// What is asked.

@@ -3,7 +3,8 @@
 //! An event that an evaluation led to carries the whole [`policy::Outcome`] and not the input, which would repeat the
 //! submission each time: it follows from the events before it.
 
-use super::{Change, Event, Operation, evolve, replay};
+use super::event::{Change, Event};
+use super::state::{Operation, evolve, replay};
 use crate::approval::Approval;
 use crate::policy::{self, Input, Moment, Request};
 use crate::time::EpochMs;

@@ -1,15 +1,16 @@
 //! What happened: the stored format. Golden files in `host/domain/golden` pin it.
 
-use super::effect::{EffectId, Failure, SignatureResult};
-use super::plan::Staged;
+use super::effect::{Failure, SignatureResult};
 use crate::admission::Admission;
 use crate::approval::Approval;
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use crate::intent::Intent;
+use crate::key::Staged;
 use crate::policy;
 use crate::receipt::NodeReceipt;
 use crate::roster::ParticipantIndex;
+use crate::step::EffectId;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,15 @@
 //! Execution: asked for once, then driven.
 
+use super::command::Refusal;
+use super::effect::Failure;
+use super::event::Change;
+use super::phase::{Phase, State};
 use super::settle::give_up;
-use super::{Change, Failure, Operation, Phase, Refusal, State};
+use super::state::Operation;
 use crate::admission::AdmissionDecision;
 use crate::intent::OperationType;
 use crate::key::CustodyKey;
+use crate::key::fit::check_epoch;
 use crate::time::EpochMs;
 
 pub(super) fn decide(
@@ -78,7 +83,7 @@ fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> 
         return Err(Refusal::KeyNotActive { state: key.state.as_str() });
     }
     check_generation(operation, key)?;
-    key.check_epoch(&operation.intent)
+    check_epoch(key, &operation.intent)
 }
 
 /// The shares that were admitted are still in force.

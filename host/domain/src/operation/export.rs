@@ -1,8 +1,11 @@
 //! External export: Submitted → Accepted → Settled on a rail, forward only (decisions.md 5).
 
+use super::command::Refusal;
+use super::event::Change;
 use super::event::ExternalExport;
 use super::execute::failure;
-use super::{Change, Operation, Phase, Refusal};
+use super::phase::Phase;
+use super::state::Operation;
 
 pub(super) fn decide(
     operation: &Operation,
@@ -67,8 +70,8 @@ mod tests {
     }
 
     fn asked(operation: &Operation, receipt: &str, export: &ExternalExport) -> Result<Operation, Refusal> {
-        let ask = Action::Export { publication_receipt: receipt.into(), export: export.clone() };
-        let events = decide(operation, &Command { at: EpochMs(2), ask })?;
+        let action = Action::Export { publication_receipt: receipt.into(), export: export.clone() };
+        let events = decide(operation, &Command { at: EpochMs(2), action })?;
         Ok(events.iter().fold(operation.clone(), evolve))
     }
 

@@ -1,13 +1,11 @@
 //! What each intent means for the runtime. The only place inside the machine where families differ.
 
-use super::Operation;
+use super::state::Operation;
 use crate::admission::{AdmissionDecision, Target};
-use crate::canonical::{self, CanonicalError};
-use crate::ids::{EpochName, Hex32};
+use crate::ids::EpochName;
 use crate::intent::{Intent, OperationType};
-use crate::key::{CustodyKey, Epoch, FIRST_EPOCH, PublicKey};
-use crate::roster::{ParticipantIndex, Roster, Threshold};
-use serde::{Deserialize, Serialize};
+use crate::key::{CustodyKey, FIRST_EPOCH};
+use crate::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
 /// Who must do what for one admitted operation.
@@ -55,29 +53,6 @@ impl Plan {
     #[must_use]
     pub fn stages_epoch(&self) -> bool {
         !self.receivers.is_empty()
-    }
-}
-
-/// New shares, staged durably on every node that is to hold one, and not yet in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Staged {
-    /// The generation.
-    pub epoch: Epoch,
-    /// Its public half.
-    pub public: PublicKey,
-    /// Who holds its shares.
-    pub participants: Roster,
-    /// How many must sign together.
-    pub threshold: Threshold,
-}
-
-impl Staged {
-    /// The contract's `result_ref` of an operation that makes shares.
-    ///
-    /// # Errors
-    /// [`CanonicalError`], which no generation gives.
-    pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
-        canonical::digest("svc/result/v1", self)
     }
 }
 
@@ -129,12 +104,27 @@ pub fn target(operation: &Operation, key: Option<&CustodyKey>) -> Option<Target>
     Some(Target { key_id, epoch, participants, threshold })
 }
 
+impl Operation {
+    /// Who must do what; none before the decision.
+    #[must_use]
+    pub fn plan(&self) -> Option<Plan> {
+        self.admission.as_ref().map(|admission| plan(&admission.decision))
+    }
+
+    /// The nodes that take part; none before the decision.
+    #[must_use]
+    pub fn planned_nodes(&self) -> BTreeSet<ParticipantIndex> {
+        self.plan().map(|plan| plan.nodes).unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::samples::{Kind, admission, intent, key, submission};
     use super::super::{open, replay};
     use super::*;
     use crate::intent::PublicationMode;
+    use crate::roster::Roster;
     use crate::time::EpochMs;
 
     fn operation(kind: Kind) -> Operation {

@@ -1,7 +1,10 @@
 //! Publication: the gate opens for the result the caller means.
 
+use super::command::Refusal;
+use super::event::Change;
 use super::execute::failure;
-use super::{Change, Operation, Phase, Refusal, State};
+use super::phase::{Phase, State};
+use super::state::Operation;
 use crate::intent::OperationType;
 
 /// The scope of a signing operation's publication.

@@ -1,7 +1,9 @@
 //! Node recovery: idempotent by effect id (decisions.md 6).
 
+use super::command::Refusal;
+use super::event::Change;
 use super::event::{Recovery, RecoveryOutcome};
-use super::{Change, Operation, Refusal};
+use super::state::Operation;
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 

@@ -1,13 +1,17 @@
 //! What the world's answer to an effect makes happen: retry and give-up, in one place.
 
-use super::effect::{Effect, EffectId, EffectStep, Failure, Outcome};
+use super::effect::{Effect, Failure, Outcome};
+use super::event::Change;
+use super::next::{Step, next};
+use super::phase::Phase;
 use super::publish::SIGNATURE_SCOPE;
-use super::{Change, Operation, Phase, Step, next};
+use super::state::Operation;
 use crate::ids::Hex32;
 use crate::intent::{OperationType, PublicationMode};
 use crate::policy;
 use crate::receipt::{NodeReceipt, participants};
 use crate::roster::ParticipantIndex;
+use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
 
 /// Attempts at a ceremony that makes shares: it holds the key, so it must end. Each lost attempt means that a node

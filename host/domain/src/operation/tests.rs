@@ -76,8 +76,8 @@ fn a_result_without_every_word_for_it_moves_nothing() {
                 other => panic!("{other:?}"),
             }
             let result_root = outcome.result_root().unwrap();
-            let ask = Action::Settle { effect: effect.id, outcome, result_root };
-            decide(&machine.operation, &Command { at: machine.now, ask }).unwrap()
+            let action = Action::Settle { effect: effect.id, outcome, result_root };
+            decide(&machine.operation, &Command { at: machine.now, action }).unwrap()
         };
         assert_eq!(settle(|receipts| receipts.truncate(1)), []);
         assert_eq!(settle(Vec::clear), []);
@@ -100,8 +100,8 @@ fn a_promotion_is_recorded_once_for_each_node() {
         let Step::Perform(effect) = next(operation) else { panic!() };
         let outcome = Outcome::Acked(receipts.to_vec());
         let result_root = outcome.result_root().unwrap();
-        let ask = Action::Settle { effect: effect.id, outcome, result_root };
-        decide(operation, &Command { at: machine.now, ask }).unwrap()
+        let action = Action::Settle { effect: effect.id, outcome, result_root };
+        decide(operation, &Command { at: machine.now, action }).unwrap()
     };
     let first = acknowledge(&machine.operation, &all[..1]);
     let waiting = evolve(machine.operation.clone(), &first[0]);
@@ -114,20 +114,21 @@ fn a_promotion_is_recorded_once_for_each_node() {
 #[test]
 fn receipts_of_a_ceremony_name_its_attempt() {
     use super::{Action, Command, Outcome, Step, decide, next};
-    use crate::receipt::{ReceiptKind, attested};
+    use crate::operation::signed_receipts;
+    use crate::receipt::ReceiptKind;
     let mut machine = life::begun(Kind::Payment);
     let settle = |operation: &super::Operation, outcome: Outcome| {
         let Step::Perform(effect) = next(operation) else { panic!() };
         let result_root = outcome.result_root().unwrap();
-        let ask = Action::Settle { effect: effect.id, outcome, result_root };
-        decide(operation, &Command { at: crate::time::EpochMs(1), ask }).unwrap()
+        let action = Action::Settle { effect: effect.id, outcome, result_root };
+        decide(operation, &Command { at: crate::time::EpochMs(1), action }).unwrap()
     };
     let lost = settle(&machine.operation, Outcome::AttemptLost("a node restarted".into()));
     machine.operation = super::evolve(machine.operation, &lost[0]);
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let signed = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let executed = settle(&machine.operation, signed);
-    let (deed, _) = attested(&machine.operation, &executed[0]).unwrap();
+    let (deed, _) = signed_receipts(&machine.operation, &executed[0]).unwrap();
     assert!(matches!(deed, ReceiptKind::Signed { attempt: 2, .. }), "{deed:?}");
     invariants::receipts_hold(&machine.operation, &executed[0]);
 }
@@ -142,16 +143,16 @@ fn only_a_creation_goes_on_without_approvals() {
     for kind in [Kind::KeyCreate, Kind::Payment, Kind::Refresh] {
         let opened = open(submission(intent(kind, PublicationMode::Manual), 2), EpochMs(1));
         let operation = replay(&opened).unwrap();
-        let ask = |required| Command {
+        let action = |required| Command {
             at: EpochMs(2),
-            ask: Action::WaiveApprovals { policy: verdict(&[], required) },
+            action: Action::WaiveApprovals { policy: verdict(&[], required) },
         };
         let is_creation = kind == Kind::KeyCreate;
-        assert_eq!(decide(&operation, &ask(0)).unwrap().len(), if is_creation { 2 } else { 0 });
-        assert_eq!(decide(&operation, &ask(2)).unwrap(), [], "the policy does not agree");
+        assert_eq!(decide(&operation, &action(0)).unwrap().len(), if is_creation { 2 } else { 0 });
+        assert_eq!(decide(&operation, &action(2)).unwrap(), [], "the policy does not agree");
         let wants_one = verdict(&["alice".to_owned()], 1);
-        let ask = Command { at: EpochMs(2), ask: Action::WaiveApprovals { policy: wants_one } };
-        assert_eq!(decide(&operation, &ask).unwrap(), [], "the policy is content, and asks for somebody");
+        let action = Command { at: EpochMs(2), action: Action::WaiveApprovals { policy: wants_one } };
+        assert_eq!(decide(&operation, &action).unwrap(), [], "the policy is content, and asks for somebody");
         let waived = Change::ApprovalsWaived { policy: verdict(&[], 0) };
         assert_eq!(may_follow(&operation, &waived), is_creation);
     }
@@ -167,11 +168,11 @@ fn event_times_do_not_go_back_when_the_clock_does() {
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let outcome = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let result_root = outcome.result_root().unwrap();
-    for ask in [
+    for action in [
         Action::Settle { effect: effect.id, outcome, result_root },
         Action::NoteReplay { body_digest: Hex32::new([99; 32]) },
     ] {
-        let events = decide(&machine.operation, &Command { at: EpochMs(then.0 - 1), ask }).unwrap();
+        let events = decide(&machine.operation, &Command { at: EpochMs(then.0 - 1), action }).unwrap();
         assert!(!events.is_empty() && events.iter().all(|event| event.at_ms == then), "{events:?}");
     }
 }
@@ -184,13 +185,13 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     let settle = |machine: &mut machine::Machine, outcome: Outcome| {
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
         let result_root = outcome.result_root().unwrap();
-        machine.ask(Action::Settle { effect: effect.id, outcome, result_root }).unwrap()
+        machine.decide(Action::Settle { effect: effect.id, outcome, result_root }).unwrap()
     };
     assert_eq!(settle(&mut machine, Outcome::Rejected { failure, policy: None }), 1);
     let operation = machine.operation.clone();
     assert_eq!((&operation.phase, operation.state()), (&Phase::Discarding, State::Executing));
     assert_eq!(operation.next_actions(), [NextAction::Execute]);
-    let asked = |ask| decide(&operation, &Command { at: machine.now, ask });
+    let asked = |action| decide(&operation, &Command { at: machine.now, action });
     assert_eq!(asked(Action::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
     let publish =
         Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 };
@@ -204,7 +205,7 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     assert!(matches!(
         decide(
             &machine.operation,
-            &Command { at: machine.now, ask: Action::Execute { requested_at_ms: None, key: None } }
+            &Command { at: machine.now, action: Action::Execute { requested_at_ms: None, key: None } }
         ),
         Err(Refusal::Failed(_))
     ));

@@ -12,8 +12,8 @@
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, OperationId};
 use crate::intent::OperationType;
-use crate::operation::{EffectStep, Operation};
 use crate::roster::ParticipantIndex;
+use crate::step::EffectStep;
 use serde::Serialize;
 
 /// The chain of one operation on one node.
@@ -38,13 +38,6 @@ struct Transition {
 
 /// Every transition is `SHA-256("svc/node-transition/v1" || {previous, step, attempt, operation_id, participant})`.
 impl Chain {
-    /// The chain of an admitted operation on one node; none before there is a decision.
-    #[must_use]
-    pub fn of(operation: &Operation, participant: ParticipantIndex) -> Option<Self> {
-        let admission_hash = operation.admission.as_ref()?.admission_hash;
-        Some(Self { admission_hash, operation_id: operation.id, participant })
-    }
-
     /// The transition that a call of this step follows; `executed` is the attempt at the ceremony that gave the result.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ pub(crate) fn receipts(
     deed: ReceiptKind,
     nodes: impl Iterator<Item = ParticipantIndex>,
 ) -> Vec<NodeReceipt> {
-    let receipt = |node| honest(&Chain::of(operation, node).unwrap().statement(&deed).unwrap());
+    let receipt = |node| honest(&operation.receipt_chain(node).unwrap().statement(&deed).unwrap());
     nodes.map(receipt).collect()
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn receipts(
 #[track_caller]
 pub(crate) fn check_receipts(operation: &Operation, deed: &ReceiptKind, receipts: &[NodeReceipt]) {
     for receipt in receipts {
-        let statement = Chain::of(operation, receipt.participant).unwrap().statement(deed).unwrap();
+        let statement = operation.receipt_chain(receipt.participant).unwrap().statement(deed).unwrap();
         assert_eq!(*receipt, honest(&statement), "{deed:?}");
     }
 }

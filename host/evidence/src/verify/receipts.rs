@@ -4,8 +4,9 @@ use super::report::{Findings, Report};
 use super::story::Story;
 use crate::course::course;
 use crate::roots::Roots;
+use gateway_domain::operation::signed_receipts;
 use gateway_domain::operation::{Change, Operation, Phase, Plan, SignatureResult};
-use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, attested, participants};
+use gateway_domain::receipt::{NodeReceipt, ReceiptKind, participants};
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let (mut findings, mut n_signed) = (Findings::default(), 0_usize);
     course(&story.events, |index, before, event| {
         let at = format!("/events/{index}/event/change/receipts");
-        if let Some((deed, receipts)) = attested(before, event) {
+        if let Some((deed, receipts)) = signed_receipts(before, event) {
             for (place, receipt) in receipts.iter().enumerate() {
                 if let Err(what) = signed(before, &deed, receipt, roots) {
                     findings.add(format!("{at}/{place}"), what);
@@ -42,7 +43,7 @@ fn signed(
 ) -> Result<(), String> {
     let node = receipt.participant;
     let key = roots.nodes.get(&node).ok_or_else(|| format!("the roots have no key of node {node}"))?;
-    let chain = Chain::of(before, node).ok_or_else(|| "there is no admission to act on".to_owned())?;
+    let chain = before.receipt_chain(node).ok_or_else(|| "there is no admission to act on".to_owned())?;
     let statement = chain.statement(deed).map_err(|error| error.to_string())?;
     receipt.verify(&statement, key).map_err(|error| error.to_string())
 }

@@ -3,8 +3,9 @@
 
 use crate::support::{World, operation};
 use crate::verify::check;
+use gateway_domain::operation::signed_receipts;
 use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase, State};
-use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement, Signature, attested};
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::Node;
 use gateway_node::testing::{SUITES, asset_action, hex32, kek, key_create, roster};
@@ -212,9 +213,9 @@ async fn steps_on_record(world: &World) -> BTreeSet<EffectStep> {
     let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
     let mut steps = BTreeSet::new();
     for (before, event) in &world.events {
-        let Some((deed, receipts)) = attested(before, event) else { continue };
+        let Some((deed, receipts)) = signed_receipts(before, event) else { continue };
         for receipt in receipts {
-            let statement = Chain::of(before, receipt.participant).unwrap().statement(&deed).unwrap();
+            let statement = before.receipt_chain(receipt.participant).unwrap().statement(&deed).unwrap();
             receipt.verify(&statement, &pinned[&receipt.participant].signing_key()).unwrap();
         }
         steps.insert(deed.step());

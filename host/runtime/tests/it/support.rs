@@ -5,7 +5,8 @@ use gateway_domain::approval::SigningRule;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::Intent;
-use gateway_domain::key::{CustodyKey, Epoch, Keys, after};
+use gateway_domain::key::transitions::{Keys, after};
+use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{
     Action, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, Step, Submission,
     decide, evolve, next, open, replay, target,
@@ -15,7 +16,6 @@ use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
-use gateway_engine::secret::Secrets;
 use gateway_node::Node;
 use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned};
 use gateway_runtime::{EmbeddedFleet, FleetConfig};
@@ -163,7 +163,7 @@ impl World {
             return Ok(self.decision(operation));
         }
         let key = self.keys.get(&operation.key.key_id);
-        self.fleet.perform(effect, operation, key, &Secrets::default()).await
+        self.fleet.perform(effect, operation, key).await
     }
 
     /// What the operation owes, performed but not settled.
@@ -213,7 +213,7 @@ impl World {
         self.ask(operation, ask)
     }
 
-    pub(crate) fn ask(&mut self, mut operation: Operation, ask: Action) -> Operation {
+    pub(crate) fn ask(&mut self, mut operation: Operation, action: Action) -> Operation {
         let at = EpochMs(self.now.load(Ordering::Relaxed));
         let made = operation.successor.as_ref().map_or(operation.key.key_id, |slot| slot.key_id);
         if !self.keys.contains_key(&made) {
@@ -221,7 +221,7 @@ impl World {
             let subject = self.keys.get(&operation.key.key_id).cloned();
             self.keep(after(Keys { subject, successor: None }, &operation, &submitted));
         }
-        for event in decide(&operation, &Command { at, ask }).unwrap() {
+        for event in decide(&operation, &Command { at, action }).unwrap() {
             self.events.push((operation.clone(), event.clone()));
             operation = evolve(operation, &event);
             let subject = self.keys.get(&operation.key.key_id).cloned();

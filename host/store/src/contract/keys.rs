@@ -7,7 +7,8 @@ use super::samples::{
 use super::{Deployment, Ports};
 use gateway_domain::ids::{EpochName, KeyId, KeyRef};
 use gateway_domain::intent::{Intent, KeyCreate};
-use gateway_domain::key::{CustodyKey, Epoch, KeyState, Keys, PublicKey};
+use gateway_domain::key::transitions::Keys;
+use gateway_domain::key::{CustodyKey, Epoch, KeyState, PublicKey};
 use gateway_domain::operation::{Change, KeySlot, Staged};
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;

@@ -6,7 +6,8 @@ use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{
     Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Refresh, Rotate, SigningTerms,
 };
-use gateway_domain::key::{self, CustodyKey, Keys};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::key::transitions::{self, Keys};
 use gateway_domain::operation::{Change, Event, Failure, KeySlot, Submission, evolve, open, replay};
 use gateway_domain::policy::{Decision, Input, Moment, Outcome, Quorum};
 use gateway_domain::roster::{Roster, Threshold};
@@ -198,7 +199,7 @@ pub(crate) fn on_key(commit: Commit, before: Option<&CustodyKey>) -> Commit {
 
 /// The commit with what its events make of an operation's keys.
 pub(crate) fn on_keys(mut commit: Commit, before: Keys) -> Commit {
-    let fold = |keys, event: &Event| key::after(keys, &commit.operation, &event.change);
+    let fold = |keys, event: &Event| transitions::after(keys, &commit.operation, &event.change);
     let after = commit.events.iter().fold(before.clone(), fold);
     let pairs = [(before.subject, after.subject), (before.successor, after.successor)];
     let changed = pairs.into_iter().filter(|(before, after)| before != after);

@@ -5,10 +5,10 @@ use super::machine::Machine;
 use crate::approval::Approvers;
 use crate::approval::testing::{entry, key, key_entry, registry};
 use crate::intent::{Intent, OperationType};
+use crate::operation::signed_receipts;
 use crate::operation::{
     Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_follow, replay,
 };
-use crate::receipt::attested;
 use crate::receipt::tests::check_receipts;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -123,7 +123,7 @@ pub(crate) fn happens_in_order(before: &Operation, event: &Event) {
 
 /// Whoever has the events and the nodes' keys can check every receipt, and nobody who had to act is missing.
 pub(crate) fn receipts_hold(before: &Operation, event: &Event) {
-    let (deed, receipts) = match attested(before, event) {
+    let (deed, receipts) = match signed_receipts(before, event) {
         Some(attested) => attested,
         None => return assert!(!owes_receipts(before, &event.change), "no receipts: {event:?}"),
     };

@@ -57,7 +57,7 @@ pub(crate) fn begun(kind: Kind) -> Machine {
     machine.world.calm = true;
     while !matches!(machine.operation.phase, Phase::Executing { .. }) {
         if machine.operation.phase == Phase::Admitted {
-            machine.ask(execute()).unwrap();
+            machine.decide(execute()).unwrap();
         } else {
             assert!(machine.drive_once(), "nothing moved");
         }
@@ -76,7 +76,7 @@ const fn dispensable(kind: Kind) -> &'static [u16] {
 
 /// A client with bad habits: any command at any time, repeats included. Refusals are answers.
 fn anybody_asks_anything(machine: &mut Machine) {
-    let ask = match machine.random.below(14) {
+    let action = match machine.random.below(14) {
         0..=5 => approve(machine),
         6 | 7 => execute(),
         8 => publish(),
@@ -90,7 +90,7 @@ fn anybody_asks_anything(machine: &mut Machine) {
         12 if machine.random.one_in(4) => waive(machine),
         _ => Action::NoteReplay { body_digest: hex32(2) },
     };
-    let _answer = machine.ask(ask);
+    let _answer = machine.decide(action);
 }
 
 /// An answer of the world that was heard before, as after a crash between an effect and its record.
@@ -153,11 +153,11 @@ fn finish(machine: &mut Machine) {
     for _ in 0..200 {
         match (next(&machine.operation), &machine.operation.phase) {
             (Step::Rest, Phase::PendingApproval) => {
-                let ask = approve(machine);
-                machine.ask(ask).unwrap();
+                let action = approve(machine);
+                machine.decide(action).unwrap();
             }
-            (Step::Rest, Phase::Admitted) => drop(machine.ask(execute()).unwrap()),
-            (Step::Rest, Phase::Executed) => drop(machine.ask(publish()).unwrap()),
+            (Step::Rest, Phase::Admitted) => drop(machine.decide(execute()).unwrap()),
+            (Step::Rest, Phase::Executed) => drop(machine.decide(publish()).unwrap()),
             (Step::Rest, _) => return,
             (Step::Perform(_), Phase::Discarding) if machine.world.may_be_signed(&machine.operation) => {
                 machine.drive_once();

@@ -67,9 +67,9 @@ impl Machine {
     }
 
     /// Decides and commits; returns what was refused.
-    pub(crate) fn ask(&mut self, ask: Action) -> Result<usize, Refusal> {
+    pub(crate) fn decide(&mut self, action: Action) -> Result<usize, Refusal> {
         self.now = self.now.plus_ms(1);
-        let events = decide(&self.operation, &Command { at: self.now, ask })?;
+        let events = decide(&self.operation, &Command { at: self.now, action })?;
         let n_events = events.len();
         for event in events {
             invariants::happens_in_order(&self.operation, &event);
@@ -85,7 +85,7 @@ impl Machine {
     pub(crate) fn drive_once(&mut self) -> bool {
         match next(&self.operation) {
             Step::Rest => false,
-            Step::Record(ask) => self.ask(*ask).unwrap() > 0,
+            Step::Record(action) => self.decide(*action).unwrap() > 0,
             Step::Perform(effect) => {
                 invariants::no_effect_before_quorum(self);
                 if self.crashes() {
@@ -100,7 +100,7 @@ impl Machine {
                 let result_root: Hex32 = outcome.result_root().unwrap();
                 let settle = Action::Settle { effect: effect.id, outcome, result_root };
                 self.answers.push(settle.clone());
-                let moved = self.ask(settle).unwrap() > 0;
+                let moved = self.decide(settle).unwrap() > 0;
                 self.crashes();
                 moved
             }

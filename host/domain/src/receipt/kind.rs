@@ -5,7 +5,7 @@ use crate::admission::AdmissionDecision;
 use crate::canonical::{self, CanonicalError};
 use crate::ids::Hex32;
 use crate::intent::OperationType;
-use crate::operation::EffectStep;
+use crate::step::EffectStep;
 use serde::Serialize;
 
 /// A step that a node made.

@@ -1,10 +1,15 @@
 //! Keys through the events of operations.
 
 use super::*;
+use crate::ids::OperationId;
+use crate::intent::KeyUse;
 use crate::intent::PublicationMode;
+use crate::key::fit::check_epoch;
+use crate::key::{EPOCHS_MAX, PublicKey};
 use crate::operation::Failure;
 use crate::operation::samples::{Kind, intent, submission};
 use crate::operation::{Staged, Submission, open, replay};
+use crate::roster::{Roster, Threshold};
 use crate::time::EpochMs;
 
 fn operation(kind: Kind, number: u8) -> Operation {
@@ -161,7 +166,7 @@ fn epochs_are_new_and_decimal_ones_increase() {
     let refresh = |key: &CustodyKey, epoch: &str| {
         let Intent::Refresh(mut refresh) = intent(Kind::Refresh, PublicationMode::Manual) else { panic!() };
         refresh.change.target_epoch = EpochName(epoch.into());
-        key.check_epoch(&Intent::Refresh(refresh)).is_ok()
+        check_epoch(&key, &Intent::Refresh(refresh)).is_ok()
     };
     key.epoch.name = EpochName("blue".into());
     key.past_epochs = vec![EpochName("1".into()), EpochName("9".into())];
@@ -171,7 +176,7 @@ fn epochs_are_new_and_decimal_ones_increase() {
     for wrong in ["1", "9", "blue", "2", "0", "00", "09", "8"] {
         assert!(!refresh(&key, wrong), "{wrong}");
     }
-    assert!(key.check_epoch(&intent(Kind::Rotate, PublicationMode::Manual)).is_ok());
+    assert!(check_epoch(&key, &intent(Kind::Rotate, PublicationMode::Manual)).is_ok());
     key.past_epochs = vec![EpochName("x".into()); EPOCHS_MAX];
     assert!(!refresh(&key, "y"));
 }

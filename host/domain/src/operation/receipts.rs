@@ -1,18 +1,30 @@
-//! From an operation's events to what its receipts must say.
+//! The receipts that an operation's events must carry.
 
-use super::{NodeReceipt, ReceiptKind};
-use crate::operation::{Change, Event, Operation, Phase};
+use super::event::{Change, Event};
+use super::phase::Phase;
+use super::state::Operation;
+use crate::receipt::{Chain, NodeReceipt, ReceiptKind};
+use crate::roster::ParticipantIndex;
 
-/// The receipts of an event, and what each node of them did; none where nodes had no part in it. `before` is the operation
-/// as the events before this one made it.
+impl Operation {
+    /// The chain of steps of one node; none before the decision.
+    #[must_use]
+    pub fn receipt_chain(&self, participant: ParticipantIndex) -> Option<Chain> {
+        let admission_hash = self.admission.as_ref()?.admission_hash;
+        Some(Chain { admission_hash, operation_id: self.id, participant })
+    }
+}
+
+/// The signed receipts of an event, and what they state; none where no node took part. `before` is the operation before
+/// this event.
 ///
-/// With [`Chain::of`](super::Chain::of) and [`Chain::statement`](super::Chain::statement) this is what
-/// [`NodeReceipt::verify`] needs: nothing but the events, and the nodes' public keys.
+/// With [`Operation::receipt_chain`] and [`Chain::statement`] this is what [`NodeReceipt::verify`] needs: only the events and
+/// the nodes' public keys.
 #[must_use]
-pub fn attested<'e>(before: &Operation, event: &'e Event) -> Option<(ReceiptKind, &'e [NodeReceipt])> {
+pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(ReceiptKind, &'e [NodeReceipt])> {
     let attempt =
         if let Phase::Executing { attempt } = before.phase { attempt } else { before.executed_attempt() };
-    let (deed, receipts) = match &event.change {
+    let (kind, receipts) = match &event.change {
         Change::AdmissionApplied { receipts } => (ReceiptKind::Admitted, receipts),
         Change::ReceiptMaterialized { receipts, .. } => {
             (ReceiptKind::PolicyReceipt((&before.admission.as_ref()?.decision).into()), receipts)
@@ -49,5 +61,5 @@ pub fn attested<'e>(before: &Operation, event: &'e Event) -> Option<(ReceiptKind
         | Change::RecoveryRecorded(_)
         | Change::ExternallyExported(_) => return None,
     };
-    (!receipts.is_empty()).then_some((deed, receipts))
+    (!receipts.is_empty()).then_some((kind, receipts))
 }

@@ -1,4 +1,4 @@
-//! The arithmetic, against a model that counts, and at the ends of every number.
+//! The arithmetic, against a counting model and at the limits of each number.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn tenant(name: &str) -> Tenant {
     Tenant(name.to_owned())
 }
 
-/// One budget as a store keeps it: full at an instant.
+/// A stored quota.
 struct Store {
     rate: RateLimit,
     full_at_us: u64,
@@ -21,12 +21,12 @@ impl Store {
     }
 
     fn submit(&mut self, now_ms: u64) -> Result<Quota, Quota> {
-        let charge = self.rate.charge(&tenant("t"), "c", EpochMs(now_ms)).unwrap();
-        if charge.is_beyond(self.full_at_us) {
-            return Err(charge.left_of(self.full_at_us));
+        let token = self.rate.token(&tenant("t"), "c", EpochMs(now_ms)).unwrap();
+        if token.is_beyond(self.full_at_us) {
+            return Err(token.left_of(self.full_at_us));
         }
-        self.full_at_us = charge.applied_to(self.full_at_us);
-        Ok(charge.left_of(self.full_at_us))
+        self.full_at_us = token.applied_to(self.full_at_us);
+        Ok(token.left_of(self.full_at_us))
     }
 }
 
@@ -35,13 +35,13 @@ fn a_client_has_its_burst_and_then_its_rate() {
     let mut store = Store::new(RATE);
     let at = |ms: u64| 1_000_000 + ms;
     let left = |answer: Result<Quota, Quota>| {
-        let budget = answer.unwrap();
-        (budget.remaining, budget.full_in_ms)
+        let quota = answer.unwrap();
+        (quota.remaining, quota.full_in_ms)
     };
     let wait = |answer: Result<Quota, Quota>| {
-        let budget = answer.unwrap_err();
-        assert_eq!((budget.limit, budget.remaining), (3, 0));
-        (budget.retry_after_ms, budget.full_in_ms)
+        let quota = answer.unwrap_err();
+        assert_eq!((quota.limit, quota.remaining), (3, 0));
+        (quota.retry_after_ms, quota.full_in_ms)
     };
     assert_eq!(left(store.submit(at(0))), (2, 100));
     assert_eq!(left(store.submit(at(0))), (1, 200));
@@ -55,26 +55,26 @@ fn a_client_has_its_burst_and_then_its_rate() {
 
 #[test]
 fn zero_switches_the_limit_off() {
-    let budgets = RateLimiter::new(RateLimit { per_second: 0, burst: 0 });
-    assert_eq!(budgets.charge(&tenant("t"), "c", EpochMs(0)), Ok(None));
+    let limiter = RateLimiter::new(RateLimit { per_second: 0, burst: 0 });
+    assert_eq!(limiter.token(&tenant("t"), "c", EpochMs(0)), Ok(None));
 }
 
 #[test]
-fn what_is_known_refuses_and_never_permits() {
-    let budgets = RateLimiter::new(RATE);
-    let charge = |client: &str, ms| budgets.charge(&tenant("t"), client, EpochMs(ms));
-    let first = charge("a", 1_000).unwrap().unwrap();
-    // Nothing is taken by asking.
+fn a_remembered_quota_refuses_and_never_permits() {
+    let limiter = RateLimiter::new(RATE);
+    let token = |client: &str, ms| limiter.token(&tenant("t"), client, EpochMs(ms));
+    let first = token("a", 1_000).unwrap().unwrap();
+    // Preparing a token takes none.
     for _ in 0..10 {
-        assert!(charge("a", 1_000).is_ok());
+        assert!(token("a", 1_000).is_ok());
     }
-    assert_eq!(budgets.learn(&first, 1_300_000).remaining, 0);
-    assert_eq!(charge("a", 1_000).unwrap_err().retry_after_ms, 100);
-    // An answer that was overtaken takes nothing back.
-    budgets.learn(&first, 1_100_000);
-    assert!(charge("a", 1_000).is_err() && charge("a", 1_100).is_ok());
+    assert_eq!(limiter.learn(&first, 1_300_000).remaining, 0);
+    assert_eq!(token("a", 1_000).unwrap_err().retry_after_ms, 100);
+    // A late answer changes nothing.
+    limiter.learn(&first, 1_100_000);
+    assert!(token("a", 1_000).is_err() && token("a", 1_100).is_ok());
     // Another client, and the same one of another tenant.
-    assert!(charge("b", 1_000).is_ok() && budgets.charge(&tenant("u"), "a", EpochMs(1_000)).is_ok());
+    assert!(token("b", 1_000).is_ok() && limiter.token(&tenant("u"), "a", EpochMs(1_000)).is_ok());
 }
 
 #[test]
@@ -82,36 +82,36 @@ fn a_clock_put_back_neither_locks_out_nor_gives_a_burst() {
     let (hour, noon) = (3_600_000, 12 * 3_600_000);
     let mut store = Store::new(RATE);
     while store.submit(noon).is_ok() {}
-    // By less than replicas may differ: as though the clock went on.
+    // By less than replicas may differ: as if the clock had not moved.
     assert!(store.submit(noon - 59_000).is_err());
-    // By more: one, and then its rate.
-    let budget = store.submit(noon - hour).unwrap();
-    assert_eq!((budget.remaining, budget.full_in_ms), (0, 300));
+    // By more: one token, then the rate.
+    let quota = store.submit(noon - hour).unwrap();
+    assert_eq!((quota.remaining, quota.full_in_ms), (0, 300));
     assert!(store.submit(noon - hour).is_err() && store.submit(noon - hour + 100).is_ok());
-    // What was known of it stands in nobody's way.
-    let budgets = RateLimiter::new(RATE);
-    let late = budgets.charge(&tenant("t"), "c", EpochMs(noon)).unwrap().unwrap();
-    budgets.learn(&late, noon * 1000 + 300_000);
-    let early = budgets.charge(&tenant("t"), "c", EpochMs(noon - hour)).unwrap().unwrap();
-    budgets.learn(&early, (noon - hour) * 1000 + 100_000);
-    assert!(budgets.charge(&tenant("t"), "c", EpochMs(noon)).is_ok());
+    // The instant remembered before is replaced.
+    let limiter = RateLimiter::new(RATE);
+    let late = limiter.token(&tenant("t"), "c", EpochMs(noon)).unwrap().unwrap();
+    limiter.learn(&late, noon * 1000 + 300_000);
+    let early = limiter.token(&tenant("t"), "c", EpochMs(noon - hour)).unwrap().unwrap();
+    limiter.learn(&early, (noon - hour) * 1000 + 100_000);
+    assert!(limiter.token(&tenant("t"), "c", EpochMs(noon)).is_ok());
 }
 
 #[test]
-fn the_ends_of_every_number() {
+fn the_limits_of_each_number_neither_overflow_nor_permit_more() {
     let ends = [0, 1, 2, 1_000_000, 1_000_001, u32::MAX];
     for (per_second, burst) in ends.into_iter().flat_map(|one| ends.map(|other| (one, other))) {
         for now_ms in [0, 1, u64::MAX / 1000, u64::MAX - 1, u64::MAX] {
             let rate = RateLimit { per_second, burst };
-            let Some(charge) = rate.charge(&tenant("t"), "c", EpochMs(now_ms)) else {
+            let Some(token) = rate.token(&tenant("t"), "c", EpochMs(now_ms)) else {
                 assert_eq!(per_second, 0);
                 continue;
             };
-            for full_at_us in [0, charge.now_us, charge.latest_us, charge.believed_us, u64::MAX] {
-                let (after, left) = (charge.applied_to(full_at_us), charge.left_of(full_at_us));
-                assert!(charge.now_us < after && after <= charge.believed_us);
+            for full_at_us in [0, token.now_us, token.latest_us, token.believed_us, u64::MAX] {
+                let (after, left) = (token.applied_to(full_at_us), token.left_of(full_at_us));
+                assert!(token.now_us < after && after <= token.believed_us);
                 // A database has signed integers.
-                assert!(i64::try_from(charge.believed_us.max(after) + charge.increment_us).is_ok());
+                assert!(i64::try_from(token.believed_us.max(after) + token.increment_us).is_ok());
                 assert!(left.remaining <= burst);
             }
         }
@@ -120,14 +120,14 @@ fn the_ends_of_every_number() {
 
 #[test]
 fn clients_beyond_those_remembered_are_forgotten_and_not_refused() {
-    let budgets = RateLimiter::new(RateLimit { per_second: 1, burst: 1 });
+    let limiter = RateLimiter::new(RateLimit { per_second: 1, burst: 1 });
     for client in 0..=CLIENTS_MAX {
-        let charge = budgets.charge(&tenant("t"), &client.to_string(), EpochMs(0)).unwrap().unwrap();
-        budgets.learn(&charge, 1_000_000);
+        let token = limiter.token(&tenant("t"), &client.to_string(), EpochMs(0)).unwrap().unwrap();
+        limiter.learn(&token, 1_000_000);
     }
-    assert!(budgets.lock().len() <= CLIENTS_MAX);
-    assert!(budgets.charge(&tenant("t"), &CLIENTS_MAX.to_string(), EpochMs(0)).is_err());
-    assert!(budgets.charge(&tenant("t"), "0", EpochMs(0)).is_ok());
+    assert!(limiter.lock().len() <= CLIENTS_MAX);
+    assert!(limiter.token(&tenant("t"), &CLIENTS_MAX.to_string(), EpochMs(0)).is_err());
+    assert!(limiter.token(&tenant("t"), "0", EpochMs(0)).is_ok());
 }
 
 /// A bucket that is counted in submissions: what a reader of the settings expects.
@@ -157,7 +157,7 @@ proptest! {
 
     /// Rates that divide a second, so that a bucket of tokens and an instant say the same but for rounding at the edge.
     #[test]
-    fn a_budget_is_a_bucket_of_tokens(
+    fn a_quota_is_a_bucket_of_tokens(
         per_second in prop::sample::select(vec![1_u32, 2, 5, 10, 50, 1000]),
         burst in 1_u32..40,
         steps in prop::collection::vec(0_u64..400, 1..60),
@@ -180,7 +180,7 @@ proptest! {
         }
     }
 
-    /// Whatever the clock does, forwards or back, and whatever the budget was: over any stretch in which the clock only
+    /// Whatever the clock does, forwards or back, and whatever the quota was: over any stretch in which the clock only
     /// advances, no more than the burst and the rate is accepted.
     #[test]
     fn no_stretch_has_more_than_burst_and_rate(
@@ -216,17 +216,17 @@ proptest! {
             last = store.submit(now_ms);
         }
         prop_assert_eq!(last.is_ok(), n_sent <= burst);
-        if let Err(budget) = last {
-            prop_assert!(store.submit(now_ms + budget.retry_after_ms - 1).is_err());
-            prop_assert!(store.submit(now_ms + budget.retry_after_ms).is_ok());
+        if let Err(quota) = last {
+            prop_assert!(store.submit(now_ms + quota.retry_after_ms - 1).is_err());
+            prop_assert!(store.submit(now_ms + quota.retry_after_ms).is_ok());
         }
     }
 }
 
 #[test]
-fn a_budget_that_no_store_has_is_taken_from_here() {
-    let budgets = RateLimiter::new(RATE);
-    let take = |client: &str, ms| budgets.take(&tenant("t"), client, EpochMs(ms));
+fn a_quota_that_no_store_has_is_taken_from_here() {
+    let limiter = RateLimiter::new(RATE);
+    let take = |client: &str, ms| limiter.take(&tenant("t"), client, EpochMs(ms));
     for _ in 0..RATE.burst {
         assert_eq!(take("a", 1_000), Ok(()));
     }
@@ -234,7 +234,7 @@ fn a_budget_that_no_store_has_is_taken_from_here() {
     for _ in 0..10 {
         assert_eq!(take("a", 1_000).unwrap_err().retry_after_ms, 100);
     }
-    assert!(take("b", 1_000).is_ok() && budgets.take(&tenant("u"), "a", EpochMs(1_000)).is_ok());
+    assert!(take("b", 1_000).is_ok() && limiter.take(&tenant("u"), "a", EpochMs(1_000)).is_ok());
     assert!(take("a", 1_100).is_ok() && take("a", 1_100).is_err());
     assert_eq!(
         RateLimiter::new(RateLimit { per_second: 0, burst: 0 }).take(&tenant("t"), "a", EpochMs(0)),

@@ -1,9 +1,10 @@
 //! What an operation owes. After a crash this is all there is to know.
 
-use super::Operation;
 use super::command::Action;
-use super::effect::{Effect, EffectId, EffectStep};
+use super::effect::Effect;
 use super::phase::Phase;
+use super::state::Operation;
+use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
 
 /// What is to happen next.

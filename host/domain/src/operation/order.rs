@@ -2,7 +2,9 @@
 //!
 //! The gateway needs no such rule: what it writes comes out of `decide`. A history that somebody else shows does not.
 
-use super::{Change, Operation, Phase};
+use super::event::Change;
+use super::phase::Phase;
+use super::state::Operation;
 use crate::intent::{Intent, OperationType};
 
 /// Whether this can be the next change of the operation. The crash simulation holds every event of its lives to it.

@@ -1,0 +1,206 @@
+//! Whether a key fits an intent. The engine checks it before it creates an operation and again before the admission; the
+//! authority and each node check for themselves what the key serves.
+
+use super::transitions::Keys;
+use super::{CustodyKey, EPOCHS_MAX, KeyState};
+use crate::ids::{EpochName, KeyRef};
+use crate::intent::{Intent, KeyUse, Payment, Recover, SigningTerms};
+use crate::operation::command::Refusal;
+use crate::roster::{Roster, Threshold};
+
+/// The signature profile whose keys have BIP-32 child keys.
+pub const WITH_CHILDREN: &str = "frost-secp256k1-sha256-tr";
+
+/// Why a key does not fit an intent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// A key of this name exists.
+    Exists(KeyRef),
+    /// No key of this name exists.
+    Unknown(KeyRef),
+    /// The intent asks for something that this key cannot do.
+    Invalid {
+        /// JSON pointer to the member at fault.
+        pointer: &'static str,
+        /// What is allowed.
+        message: String,
+    },
+    /// The state of the key forbids it.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Misfit {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Checks that the keys exist, or that their names are free, as the intent needs it. `may_lack_key`: the key of a payment
+/// need not exist yet.
+///
+/// # Errors
+/// [`Misfit`].
+pub fn check_keys(intent: &Intent, key_ref: &KeyRef, keys: &Keys, may_lack_key: bool) -> Result<(), Misfit> {
+    let key = keys.subject.as_ref();
+    let exists = key.filter(|key| !key.is_free());
+    match (intent, exists) {
+        (Intent::KeyCreate(_), None) => Ok(()),
+        (Intent::KeyCreate(_), Some(_)) => Err(Misfit::Exists(key_ref.clone())),
+        (Intent::Payment(_), None) if may_lack_key => Ok(()),
+        // A rotated key never signs again.
+        (Intent::Payment(_), Some(key)) if key.state == KeyState::Rotated => Err(not_active(key)),
+        (_, None) => Err(key.map_or_else(|| Misfit::Unknown(key_ref.clone()), not_active)),
+        (Intent::Rotate(rotate), Some(key)) => {
+            if keys.successor.as_ref().is_some_and(|taken| !taken.is_free()) {
+                return Err(Misfit::Exists(rotate.new_key_ref.clone()));
+            }
+            check_key(intent, key)
+        }
+        (_, Some(key)) => check_key(intent, key),
+    }
+}
+
+/// Checks that the key in its present state can do what the intent asks.
+///
+/// # Errors
+/// [`Misfit`]: `Invalid`, `Refused`.
+pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), Misfit> {
+    check_epoch(key, intent)?;
+    check_use(intent, key)?;
+    match intent {
+        Intent::Payment(payment) => {
+            check_child(payment, key)?;
+            check_terms(&payment.terms, key)
+        }
+        Intent::AssetAction(action) => check_terms(&action.terms, key),
+        Intent::KeyCreate(_) | Intent::Refresh(_) => Ok(()),
+        Intent::Reshare(reshare) => check_union("/new_participants", key, &reshare.new_participants),
+        Intent::Rotate(rotate) => check_union("/participants", key, &rotate.participants),
+        Intent::Recover(recover) => check_recovery(recover, key),
+    }
+}
+
+/// Whether a key that serves `serves` may sign for `key_use`. A key serves one family: otherwise a digest that a custody
+/// platform sends could be that of a payment that the policy denies.
+#[must_use]
+pub fn serves(serves: Option<KeyUse>, key_use: Option<KeyUse>) -> bool {
+    serves.is_none() || key_use.is_none() || serves == key_use
+}
+
+/// The threshold of a signature: the terms may raise the key's, never lower it.
+#[must_use]
+pub fn signing_threshold(terms: &SigningTerms, key: &CustodyKey) -> Threshold {
+    terms.threshold.map_or(key.threshold, |raised| raised.max(key.threshold))
+}
+
+fn check_use(intent: &Intent, key: &CustodyKey) -> Result<(), Misfit> {
+    let other = key.serves.filter(|_| !serves(key.serves, intent.key_use()));
+    match (other, intent) {
+        (None, _) => Ok(()),
+        (Some(serves), Intent::Payment(_)) => {
+            let message =
+                format!("must name a key that serves `payments`; this one serves `{}`", serves.as_str());
+            Err(Misfit::Invalid { pointer: "/key_ref", message })
+        }
+        (Some(serves), _) => Err(Refusal::KeyServesOther { serves }.into()),
+    }
+}
+
+/// Only keys of one profile have child keys.
+fn check_child(payment: &Payment, key: &CustodyKey) -> Result<(), Misfit> {
+    if payment.bip32.is_none() || key.signature_profile == WITH_CHILDREN {
+        return Ok(());
+    }
+    let message = format!(
+        "must be left out: the key's profile is `{}`, and only keys of `{WITH_CHILDREN}` have child keys",
+        key.signature_profile
+    );
+    Err(Misfit::Invalid { pointer: "/bip32", message })
+}
+
+fn not_active(key: &CustodyKey) -> Misfit {
+    Refusal::KeyNotActive { state: key.state.as_str() }.into()
+}
+
+/// Every signer must hold a share, and the threshold may only be raised.
+fn check_terms(terms: &SigningTerms, key: &CustodyKey) -> Result<(), Misfit> {
+    if !key.participants.contains_all(&terms.requested_participants) {
+        return Err(must_hold("/requested_participants", key));
+    }
+    let threshold = terms.threshold.unwrap_or(key.threshold);
+    if threshold < key.threshold {
+        let message = format!("must be at least the key's threshold, {}", key.threshold.0);
+        return Err(Misfit::Invalid { pointer: "/threshold", message });
+    }
+    if terms.requested_participants.n_participants() < threshold.count() {
+        let message = format!("must name at least {} participants, the threshold", threshold.0);
+        return Err(Misfit::Invalid { pointer: "/requested_participants", message });
+    }
+    Ok(())
+}
+
+/// The present and the new participants take part in one operation, which has a limit of participants.
+fn check_union(pointer: &'static str, key: &CustodyKey, new: &Roster) -> Result<(), Misfit> {
+    let union = key.participants.union(new);
+    union.map(|_| ()).map_err(|why| Misfit::Invalid {
+        pointer,
+        message: format!("with the key's present participants {why}"),
+    })
+}
+
+fn check_recovery(recover: &Recover, key: &CustodyKey) -> Result<(), Misfit> {
+    if !key.participants.as_set().contains(&recover.recovering_participant) {
+        return Err(must_hold("/recovering_participant", key));
+    }
+    if !key.participants.contains_all(&recover.helper_participants) {
+        return Err(must_hold("/helper_participants", key));
+    }
+    if recover.helper_participants.n_participants() < key.threshold.count() {
+        let message = format!("must name at least {} participants, the key's threshold", key.threshold.0);
+        return Err(Misfit::Invalid { pointer: "/helper_participants", message });
+    }
+    Ok(())
+}
+
+fn must_hold(pointer: &'static str, key: &CustodyKey) -> Misfit {
+    let holders = key.participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join(", ");
+    Misfit::Invalid { pointer, message: format!("must be participants of the key: {holders}") }
+}
+
+/// Whether the key may have the epoch that an intent asks for: a name it never had, and a decimal one above all
+/// decimal ones it had. A rotation names the first epoch of another key.
+///
+/// # Errors
+/// [`Refusal::EpochConflict`].
+pub fn check_epoch(key: &CustodyKey, intent: &Intent) -> Result<(), Refusal> {
+    let asked = match intent {
+        Intent::Refresh(refresh) => &refresh.change.target_epoch,
+        Intent::Reshare(reshare) => &reshare.change.target_epoch,
+        Intent::Recover(recover) => &recover.change.target_epoch,
+        Intent::Payment(_) | Intent::AssetAction(_) | Intent::KeyCreate(_) | Intent::Rotate(_) => {
+            return Ok(());
+        }
+    };
+    let conflict = |why: String| Err(Refusal::EpochConflict(why));
+    if key.past_epochs.len() >= EPOCHS_MAX {
+        return conflict(format!("the key has had {EPOCHS_MAX} epochs, as many as a key may: rotate it"));
+    }
+    let had = || key.past_epochs.iter().chain([&key.epoch.name]);
+    if had().any(|name| name == asked) {
+        return conflict(format!("the key has had epoch `{asked}`: it needs a name it never had"));
+    }
+    let latest = had().filter_map(|name| decimal(name).map(|value| (value, name))).max();
+    match (decimal(asked), latest) {
+        (Some(asked_value), Some((value, latest))) if asked_value <= value => {
+            conflict(format!("epoch `{asked}` does not come after `{latest}`: decimal epochs must increase"))
+        }
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    }
+}
+
+/// The value of a decimal name, as its number of digits and its digits.
+fn decimal(name: &EpochName) -> Option<(usize, &str)> {
+    let is_decimal = !name.0.is_empty() && name.0.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = name.0.trim_start_matches('0');
+    is_decimal.then_some((digits.len(), digits))
+}

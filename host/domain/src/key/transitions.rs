@@ -1,0 +1,204 @@
+//! How an operation's events change its keys.
+
+use super::{CustodyKey, Epoch, FIRST_EPOCH, KeyState};
+use crate::ids::{EpochName, Hex32};
+use crate::intent::{Intent, KeyCreate, OperationType, Rotate};
+use crate::operation::event::Change;
+use crate::operation::state::Operation;
+
+/// The keys of an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// The one it is about.
+    pub subject: Option<CustodyKey>,
+    /// The one that a rotation makes.
+    pub successor: Option<CustodyKey>,
+}
+
+/// The keys after an operation's event: the one home of key transitions. `operation` is the operation *after*
+/// the event. Signing leaves a key alone, but for what the key serves.
+#[must_use]
+pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
+    let Keys { subject, successor } = keys;
+    match &operation.intent {
+        Intent::Payment(_) | Intent::AssetAction(_) => {
+            Keys { subject: subject.map(|key| bound(key, operation, change)), successor }
+        }
+        Intent::KeyCreate(create) => {
+            let new = Some(CustodyKey::creating(operation, create));
+            Keys { subject: made(subject, new, operation, change), successor }
+        }
+        Intent::Rotate(rotate) => {
+            let new = subject.as_ref().and_then(|subject| subject.successor(operation, rotate));
+            let mut successor = made(successor, new, operation, change);
+            if let (Change::Executed { .. }, Some(key), Some(old)) = (change, &mut successor, &subject)
+                && key.created_by == operation.id
+            {
+                (key.serves, key.serves_since) = (old.serves, old.serves_since);
+            }
+            Keys { subject: held(subject, operation, change), successor }
+        }
+        Intent::Refresh(_) | Intent::Reshare(_) | Intent::Recover(_) => {
+            Keys { subject: held(subject, operation, change), successor }
+        }
+    }
+}
+
+/// A key that is signed with: the first signing operation admitted on it settles what it serves, where its creation did
+/// not.
+fn bound(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+    let settles = matches!(change, Change::DecisionSigned { .. }) && key.serves.is_none();
+    if !settles {
+        return key;
+    }
+    let revision = key.revision.saturating_add(1);
+    CustodyKey { serves: operation.intent.key_use(), serves_since: Some(operation.id), revision, ..key }
+}
+
+/// A key that the operation makes: its name is taken at submission.
+fn made(
+    key: Option<CustodyKey>,
+    new: Option<CustodyKey>,
+    operation: &Operation,
+    change: &Change,
+) -> Option<CustodyKey> {
+    if !matches!(change, Change::Submitted(_)) {
+        let is_ours = |key: &CustodyKey| key.created_by == operation.id && key.state == KeyState::Creating;
+        return key.map(|key| if is_ours(&key) { moved(key, operation, change) } else { key });
+    }
+    match (key, new) {
+        (None, new) => new,
+        (Some(failed), Some(new)) if failed.is_free() => {
+            Some(CustodyKey { revision: failed.revision.saturating_add(1), ..new })
+        }
+        (Some(key), _) => Some(key),
+    }
+}
+
+/// A key that the operation changes. Only the operation that holds it moves it: one that expires in the queue leaves
+/// it alone.
+fn held(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
+    let key = key?;
+    let takes = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
+    let holds = key.busy_with == Some(operation.id);
+    Some(if takes || holds { moved(key, operation, change) } else { key })
+}
+
+fn moved(mut key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
+    let successor = operation.successor.as_ref().filter(|successor| successor.key_id != key.key_id);
+    match change {
+        Change::ExecutionRequested { .. } => {
+            key.busy_with = Some(operation.id);
+            key.state = busy_state(&key, operation);
+        }
+        // The new generation is the successor's, where there is one.
+        Change::EpochDecided { .. } if successor.is_some() => return key,
+        Change::EpochDecided { staged, .. } => {
+            if key.public.is_some() {
+                key.past_epochs.push(key.epoch.name);
+            }
+            key.epoch = staged.epoch.clone();
+            key.public = Some(staged.public.clone());
+            key.participants = staged.participants.clone();
+            key.threshold = staged.threshold;
+        }
+        Change::Executed { .. } => {
+            key.busy_with = None;
+            key.state = if successor.is_some() { KeyState::Rotated } else { KeyState::Active };
+            key.replaced_by = successor.map(|successor| successor.key_ref.clone());
+        }
+        Change::Failed { .. } => {
+            key.busy_with = None;
+            key.state = if key.public.is_some() { KeyState::Active } else { KeyState::Failed };
+        }
+        Change::Submitted(_)
+        | Change::ApprovalRequested { .. }
+        | Change::ApprovalRecorded { .. }
+        | Change::ApprovalsWaived { .. }
+        | Change::LateApprovalRecorded { .. }
+        | Change::QuorumReached
+        | Change::DecisionSigned { .. }
+        | Change::AdmissionApplied { .. }
+        | Change::ReceiptMaterialized { .. }
+        | Change::CeremonyStarted { .. }
+        | Change::AttemptLost { .. }
+        | Change::EpochAcked { .. }
+        | Change::PublicationRequested { .. }
+        | Change::Published { .. }
+        | Change::Aborted { .. }
+        | Change::ReplayNoted { .. }
+        | Change::RecoveryRecorded(_)
+        | Change::ExternallyExported(_) => return key,
+    }
+    key.revision = key.revision.saturating_add(1);
+    key
+}
+
+/// What a key is called while an operation executes on it.
+fn busy_state(key: &CustodyKey, operation: &Operation) -> KeyState {
+    match operation.intent.operation_type() {
+        OperationType::KeyCreate => KeyState::Creating,
+        OperationType::Rotate if key.created_by == operation.id => KeyState::Creating,
+        OperationType::Rotate => KeyState::Rotating,
+        OperationType::Refresh => KeyState::Refreshing,
+        OperationType::Reshare => KeyState::Resharing,
+        OperationType::Recover => KeyState::Recovering,
+        OperationType::Sign => KeyState::Active,
+    }
+}
+
+impl CustodyKey {
+    fn creating(operation: &Operation, create: &KeyCreate) -> Self {
+        Self {
+            key_id: operation.key.key_id,
+            key_ref: operation.key.key_ref.clone(),
+            tenant: operation.tenant.clone(),
+            asset_id: create.asset_id.clone(),
+            purpose: create.purpose.clone(),
+            signature_profile: create.signature_profile.clone(),
+            serves: create.serves,
+            serves_since: None,
+            state: KeyState::Creating,
+            threshold: create.threshold,
+            participants: create.participants.clone(),
+            epoch: Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO },
+            past_epochs: Vec::new(),
+            public: None,
+            replaces: None,
+            replaced_by: None,
+            created_by: operation.id,
+            busy_with: None,
+            revision: 0,
+        }
+    }
+
+    /// The key that a rotation makes: what this one is for, with shares of its own.
+    fn successor(&self, operation: &Operation, rotate: &Rotate) -> Option<Self> {
+        let slot = operation.successor.clone()?;
+        Some(Self {
+            key_id: slot.key_id,
+            key_ref: slot.key_ref,
+            tenant: self.tenant.clone(),
+            asset_id: self.asset_id.clone(),
+            purpose: self.purpose.clone(),
+            signature_profile: self.signature_profile.clone(),
+            // Inherited once the rotation executes: until then it may still be settled.
+            serves: None,
+            serves_since: None,
+            state: KeyState::Creating,
+            threshold: rotate.threshold,
+            participants: rotate.participants.clone(),
+            epoch: Epoch { name: rotate.change.target_epoch.clone(), root: Hex32::ZERO },
+            past_epochs: Vec::new(),
+            public: None,
+            replaces: Some(self.key_ref.clone()),
+            replaced_by: None,
+            created_by: operation.id,
+            busy_with: None,
+            revision: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

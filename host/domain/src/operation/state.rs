@@ -1,0 +1,237 @@
+//! The operation as its events made it. Total: an event that does not fit changes nothing but the count.
+
+use super::effect::{Failure, SignatureResult};
+use super::event::ExportState;
+use super::event::{Change, Event, ExternalExport, KeySlot, Recovery, SettledEffect, Submission};
+use super::phase::{NextAction, Phase, State};
+use crate::admission::Admission;
+use crate::approval::limits::CLOCK_SKEW_MS;
+use crate::approval::{Approval, ApprovalFault, ApprovalSubject, claimed_between};
+use crate::binding::ClientBinding;
+use crate::ids::{Hex32, OperationId, Tenant};
+use crate::intent::{Intent, OperationType};
+use crate::key::Staged;
+use crate::policy;
+use crate::receipt::NodeReceipt;
+use crate::step::EffectStep;
+use crate::time::EpochMs;
+use serde::{Deserialize, Serialize};
+
+/// An operation as its events made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its name for ever.
+    pub id: OperationId,
+    /// How many events made it: the store compares it before it writes.
+    pub revision: u64,
+    /// Whose.
+    pub tenant: Tenant,
+    /// Who submitted it.
+    pub submitter: ClientBinding,
+    /// What is to be done.
+    pub intent: Intent,
+    /// What approvals, admission and nodes bind to.
+    pub intent_hash: Hex32,
+    /// The key it is about.
+    pub key: KeySlot,
+    /// The key that a rotation makes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub successor: Option<KeySlot>,
+    /// Digest of the request body.
+    pub body_digest: Hex32,
+    /// Where it is.
+    pub phase: Phase,
+    /// The approvals that count, oldest first, one a subject.
+    pub approvals: Vec<Approval>,
+    /// The subjects of approvals that came after the quorum.
+    pub late_approvals: Vec<String>,
+    /// The latest evaluation.
+    pub policy: policy::Outcome,
+    /// The signed decision, once there is one.
+    pub admission: Option<Box<Admission>>,
+    /// Empty until the receipt step.
+    pub policy_receipt_id: String,
+    /// New shares, from the point of no return on.
+    pub staged: Option<Box<Staged>>,
+    /// The result, once executed.
+    pub result_ref: Option<Hex32>,
+    /// The signature, when one was made.
+    pub signature: Option<Box<SignatureResult>>,
+    /// The receipt, once published.
+    pub publication_receipt: Option<String>,
+    /// Where it is on an external rail.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub export: Option<ExternalExport>,
+    /// Why it failed or is being abandoned.
+    pub failure: Option<Failure>,
+    /// Effects that came to their end, in order.
+    pub settled: Vec<SettledEffect>,
+    /// Digests of other bodies that came under the same idempotency key.
+    pub replays: Vec<Hex32>,
+    /// Recoveries asked for, in order.
+    pub recoveries: Vec<Recovery>,
+    /// When it was submitted.
+    pub created_at_ms: EpochMs,
+    /// When it last changed.
+    pub updated_at_ms: EpochMs,
+}
+
+impl Operation {
+    /// The view's `state`. A signing operation in `Discarding` is still `executing`: a signature may exist.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        if self.is_being_given_up() { State::Executing } else { self.phase.state() }
+    }
+
+    const fn is_being_given_up(&self) -> bool {
+        matches!((&self.phase, self.intent.operation_type()), (Phase::Discarding, OperationType::Sign))
+    }
+
+    /// The endpoints that advance it. What a custody signature moves is on its way until its rail has settled it.
+    #[must_use]
+    pub fn next_actions(&self) -> &'static [NextAction] {
+        let is_settled = self.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
+        match (&self.intent, &self.phase) {
+            (Intent::AssetAction(_), Phase::Published) if !is_settled => &[NextAction::ExternalExport],
+            _ if self.is_being_given_up() => &[NextAction::Execute],
+            (_, phase) => phase.next_actions(self.intent.publication_mode()),
+        }
+    }
+
+    /// What its approvals are about.
+    #[must_use]
+    pub const fn approval_subject(&self) -> ApprovalSubject<'_> {
+        let Self { tenant, id, key, intent_hash, .. } = self;
+        ApprovalSubject { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
+    }
+
+    /// Whether an approval that came now may say that it was given then, by its giver's clock. Operations have the ids that
+    /// their names give them: one from before the submission is of another operation of the same name.
+    ///
+    /// # Errors
+    /// [`ApprovalFault`]: `InFuture`, `TooOld`.
+    pub fn may_be_approved_at(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
+        let submitted = EpochMs(self.created_at_ms.0.saturating_sub(CLOCK_SKEW_MS));
+        claimed_between(claimed_at_ms, submitted, now)
+    }
+
+    /// The attempt at the ceremony that gave the result, once one did.
+    #[must_use]
+    pub fn executed_attempt(&self) -> u32 {
+        let settled = self.settled.iter().rev().map(|settled| settled.id);
+        settled.filter(|id| id.step == EffectStep::Execute).map(|id| id.attempt).next().unwrap_or(1)
+    }
+}
+
+/// The operation that a list of events tells; none when it does not begin with a submission.
+#[must_use]
+pub fn replay(events: &[Event]) -> Option<Operation> {
+    let (first, rest) = events.split_first()?;
+    let Change::Submitted(submission) = &first.change else { return None };
+    Some(rest.iter().fold(opened(submission, first.at_ms), evolve))
+}
+
+fn opened(submission: &Submission, at: EpochMs) -> Operation {
+    Operation {
+        id: submission.operation_id,
+        revision: 1,
+        tenant: submission.tenant.clone(),
+        submitter: submission.submitter.clone(),
+        intent: submission.intent.clone(),
+        intent_hash: submission.intent_hash,
+        key: submission.key.clone(),
+        successor: submission.successor.clone(),
+        body_digest: submission.body_digest,
+        phase: Phase::Submitted,
+        approvals: Vec::new(),
+        late_approvals: Vec::new(),
+        policy: submission.policy.clone(),
+        admission: None,
+        policy_receipt_id: String::new(),
+        staged: None,
+        result_ref: None,
+        signature: None,
+        publication_receipt: None,
+        export: None,
+        failure: None,
+        settled: Vec::new(),
+        replays: Vec::new(),
+        recoveries: Vec::new(),
+        created_at_ms: at,
+        updated_at_ms: at,
+    }
+}
+
+/// The operation after one more event.
+#[must_use]
+pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
+    operation.revision = operation.revision.saturating_add(1);
+    operation.updated_at_ms = event.at_ms;
+    operation.settled.extend(event.settles.clone());
+    match &event.change {
+        Change::Submitted(_) => {}
+        Change::ReplayNoted { body_digest } => operation.replays.push(*body_digest),
+        Change::ApprovalRequested { .. } => operation.phase = Phase::PendingApproval,
+        Change::ApprovalRecorded { approval, policy } => counted(&mut operation, approval, policy),
+        Change::ApprovalsWaived { policy } => operation.policy = policy.clone(),
+        Change::LateApprovalRecorded { approval } => {
+            operation.late_approvals.push(approval.subject_id.clone())
+        }
+        Change::QuorumReached => operation.phase = Phase::Deciding,
+        Change::DecisionSigned { policy, admission } => {
+            operation.policy = policy.clone();
+            operation.admission = Some(admission.clone());
+            operation.phase = Phase::Admitting;
+        }
+        Change::AdmissionApplied { .. } => operation.phase = Phase::Admitted,
+        Change::ExecutionRequested { .. } => operation.phase = Phase::IssuingReceipt,
+        Change::ReceiptMaterialized { policy_receipt_id, .. } => {
+            operation.policy_receipt_id.clone_from(policy_receipt_id);
+            operation.phase = Phase::ReceiptMaterialized;
+        }
+        Change::CeremonyStarted { attempt } => operation.phase = Phase::Executing { attempt: *attempt },
+        Change::AttemptLost { attempt, .. } => {
+            operation.phase = Phase::Executing { attempt: attempt.saturating_add(1) };
+        }
+        Change::EpochDecided { staged, .. } => {
+            operation.staged = Some(staged.clone());
+            let unacked = operation.plan().map(|plan| plan.receivers).unwrap_or_default();
+            operation.phase = Phase::CommittingEpoch { attempt: 1, unacked };
+        }
+        Change::EpochAcked { receipts } => acked(&mut operation, receipts),
+        Change::Executed { result_ref, signature, .. } => {
+            operation.result_ref = Some(*result_ref);
+            operation.signature.clone_from(signature);
+            operation.phase = Phase::Executed;
+        }
+        Change::PublicationRequested { .. } => operation.phase = Phase::Publishing,
+        Change::Published { publication_receipt, .. } => {
+            operation.publication_receipt = Some(publication_receipt.clone());
+            operation.phase = Phase::Published;
+        }
+        Change::Aborted { failure } => {
+            operation.failure = Some(failure.clone());
+            operation.phase = Phase::Discarding;
+        }
+        Change::Failed { failure, policy, .. } => {
+            operation.failure = Some(failure.clone());
+            operation.policy = policy.clone().unwrap_or(operation.policy);
+            operation.phase = Phase::Failed;
+        }
+        Change::RecoveryRecorded(recovery) => operation.recoveries.push(recovery.clone()),
+        Change::ExternallyExported(export) => operation.export = Some(export.clone()),
+    }
+    operation
+}
+
+fn counted(operation: &mut Operation, approval: &Approval, policy: &policy::Outcome) {
+    operation.approvals.push(approval.clone());
+    operation.policy = policy.clone();
+}
+
+fn acked(operation: &mut Operation, receipts: &[NodeReceipt]) {
+    if let Phase::CommittingEpoch { attempt, unacked } = &mut operation.phase {
+        *attempt = attempt.saturating_add(1);
+        unacked.retain(|node| !receipts.iter().any(|receipt| receipt.participant == *node));
+    }
+}

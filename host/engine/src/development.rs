@@ -1,0 +1,209 @@
+//! Development only: keys that are made on first use.
+//!
+//! A payment that names no key gets one for its participants, made before the payment is created ([`WithKey`] around a
+//! submission). A signature on a key whose creation awaits approvals has the key made without them, if the policy agrees
+//! ([`WithKey`] around an execution). A deployment without `auto_provision_keys` runs none of this.
+
+use crate::engine::Inner;
+use crate::error::{Dependency, EngineError, Unavailable};
+use crate::execute::Execute;
+use crate::policy::check_evaluated;
+use crate::ports::Record;
+use crate::session::{Session, Target, UseCase};
+use crate::submit::{Origin, Prepared, Submit, Submitted};
+use gateway_domain::binding::ClientBinding;
+use gateway_domain::canonical;
+use gateway_domain::ids::{KeyRef, OperationId};
+use gateway_domain::intent::{Intent, KeyCreate, KeyUse, OperationType, Payment, SigningTerms};
+use gateway_domain::key::fit::WITH_CHILDREN;
+use gateway_domain::key::{CustodyKey, KeyState};
+use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
+use gateway_domain::policy::Moment;
+use gateway_domain::roster::Threshold;
+
+/// The client that submits the creation of development keys; only its submissions need no approvals.
+pub(crate) const PROVISIONER: &str = "operation-gateway";
+
+/// Prefix of the names of development keys.
+const PREFIX: &str = "development/";
+
+/// A use case that first makes the key it needs.
+pub(crate) struct WithKey<U>(pub(crate) U);
+
+impl UseCase for WithKey<Submit> {
+    type Answer = Submitted;
+
+    async fn run(&self, engine: &Inner) -> Result<Submitted, EngineError> {
+        match engine.prepare_payment(&self.0, true).await? {
+            Prepared::Existing(submitted) => Ok(*submitted),
+            Prepared::New(new) => {
+                engine.provision(&new.submission, new.keys.subject.as_ref()).await?;
+                new.create().await
+            }
+        }
+    }
+}
+
+impl UseCase for WithKey<(Target, Execute)> {
+    type Answer = Record;
+
+    async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
+        let operation = engine.find(&self.0.0).await?.operation;
+        if matches!(operation.phase, Phase::Deciding | Phase::Admitting) {
+            engine.finish_key_of(&operation).await?;
+        }
+        self.0.run(engine).await
+    }
+}
+
+/// Whether the creation of a key may continue without the approvals that it awaits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiver {
+    No,
+    IfPolicyAgrees,
+}
+
+impl Inner {
+    /// Makes the key that a payment needs: a key creation like any other, driven as far as it gets without approvals. A
+    /// creation that has begun is continued; one that is complete is found so.
+    async fn provision(&self, submission: &Submission, key: Option<&CustodyKey>) -> Result<(), EngineError> {
+        let creation = match key {
+            Some(key) if key.state.can_sign() => return Ok(()),
+            Some(key) if key.state == KeyState::Creating => key.created_by,
+            Some(_) | None => self.submit_creation(submission, key).await?,
+        };
+        match self.make_key(creation, Waiver::No).await?.failure {
+            // An approved payment then waits for its key, and the key for its own approvals.
+            None => Ok(()),
+            Some(Failure { detail, .. }) => {
+                let why = format!("the key of this operation is not made: {detail}");
+                Err(Unavailable::new(Dependency::Runtime, why).into())
+            }
+        }
+    }
+
+    /// Makes the key that an approved operation is to sign with. Not where every approval must be signed: the nodes would
+    /// refuse a key without approvals.
+    async fn finish_key_of(&self, operation: &Operation) -> Result<(), EngineError> {
+        if self.rules.signed_approvals.is_required()
+            || operation.intent.operation_type() != OperationType::Sign
+        {
+            return Ok(());
+        }
+        match self.ports.reads.key_load(operation.key.key_id).await? {
+            Some(key) if key.state == KeyState::Creating => {
+                self.make_key(key.created_by, Waiver::IfPolicyAgrees).await.map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Drives a creation as far as it gets.
+    async fn make_key(&self, creation: OperationId, waiver: Waiver) -> Result<Operation, EngineError> {
+        let record =
+            self.ports.reads.operation_load(creation).await?.ok_or(EngineError::OperationNotFound)?;
+        // A key that a rotation makes is not made for a signature: the operation waits for nothing here.
+        if record.operation.intent.operation_type() != OperationType::KeyCreate {
+            return Err(Refusal::KeyNotActive { state: KeyState::Creating.as_str() }.into());
+        }
+        let _permit = self.development_keys.acquire().await;
+        let mut session = self.own_session(creation).await?;
+        session.expire()?;
+        if waiver == Waiver::IfPolicyAgrees && session.operation.phase == Phase::PendingApproval {
+            session.waive_approvals().await?;
+        }
+        session.drive().await?;
+        if session.operation.phase == Phase::Admitted {
+            session.decide(Action::Execute { requested_at_ms: None, key: None })?;
+            session.drive().await?;
+        }
+        Ok(session.into_record().operation)
+    }
+
+    /// Submits the creation. Its claim follows from what is created and from the creation that failed before, if any.
+    async fn submit_creation(
+        &self,
+        submission: &Submission,
+        failed: Option<&CustodyKey>,
+    ) -> Result<OperationId, EngineError> {
+        let Intent::Payment(payment) = &submission.intent else {
+            return Err(EngineError::Internal("only payments get keys made".to_owned()));
+        };
+        let intent = Intent::KeyCreate(key_create(payment));
+        let before = failed.map(|key| key.created_by);
+        let claim = canonical::digest("svc/key-create/v1", &(&intent, before))?.to_string();
+        let create = Submit {
+            tenant: submission.tenant.clone(),
+            submitter: provisioner(submission),
+            idempotency_key: None,
+            intent,
+            body_digest: submission.body_digest,
+            unknown_fields: Vec::new(),
+        };
+        let submitted =
+            match self.prepare_on_key(&create, submission.key.clone(), claim, Origin::Gateway).await? {
+                Prepared::Existing(submitted) => *submitted,
+                Prepared::New(new) => new.create().await?,
+            };
+        Ok(submitted.record.operation.id)
+    }
+}
+
+impl Session<'_> {
+    /// Continues without approvals where the policy requires none over those that there are; a denial is on record.
+    async fn waive_approvals(&mut self) -> Result<(), EngineError> {
+        let operation = self.operation.clone();
+        let request = operation.request(Moment::Approval, &operation.approvals);
+        let policy = self.engine.evaluate(request, None, None, 0).await?;
+        let evaluated = check_evaluated(&policy);
+        if self.decide(Action::WaiveApprovals { policy: policy.clone() })? == 0 {
+            self.engine.record_decision(operation.id, &request, policy).await?;
+        }
+        Ok(evaluated?)
+    }
+}
+
+/// Refuses the name of a development key where a caller names a key.
+pub(crate) fn check_name(pointer: &'static str, key_ref: &KeyRef, why: &str) -> Result<(), EngineError> {
+    if !key_ref.0.starts_with(PREFIX) {
+        return Ok(());
+    }
+    Err(EngineError::Invalid { pointer, message: format!("must not begin with `{PREFIX}`: {why}") })
+}
+
+/// The name of the development key for these terms: one key for each set of participants and threshold.
+pub(crate) fn key_ref(terms: &SigningTerms) -> KeyRef {
+    let holders =
+        terms.requested_participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join("-");
+    KeyRef(format!("{PREFIX}{}-of-{holders}", threshold(terms).0))
+}
+
+fn threshold(terms: &SigningTerms) -> Threshold {
+    terms.threshold.unwrap_or_else(|| terms.requested_participants.majority())
+}
+
+fn key_create(payment: &Payment) -> KeyCreate {
+    KeyCreate {
+        asset_id: "development".to_owned(),
+        purpose: "made on first use".to_owned(),
+        participants: payment.terms.requested_participants.clone(),
+        threshold: threshold(&payment.terms),
+        // So that `bip32` works with them.
+        signature_profile: WITH_CHILDREN.to_owned(),
+        requested_signature_profile: None,
+        chains: Vec::new(),
+        serves: Some(KeyUse::Payments),
+    }
+}
+
+fn provisioner(submission: &Submission) -> ClientBinding {
+    ClientBinding {
+        client_id: PROVISIONER.to_owned(),
+        subject_id: "auto-provision".to_owned(),
+        roles: Vec::new(),
+        scopes: Vec::new(),
+        cert_sha256: None,
+        token_jti: None,
+        tenant: Some(submission.tenant.clone()),
+    }
+}

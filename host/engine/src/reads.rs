@@ -1,0 +1,307 @@
+//! Reads for callers: operations, keys, the log of all events, the policy's bundles; and the preview, which creates nothing.
+
+use crate::engine::{Engine, Inner};
+use crate::error::{EngineError, ReadError};
+use crate::ports::{
+    LogConsistency, LogHead, LogInclusion, PolicyHealth, PolicyStatus, PreviewRecord, Record, Visibility,
+};
+use crate::session::Target;
+use gateway_domain::approval::Approval;
+use gateway_domain::binding::{ClientBinding, TENANT_DEFAULT};
+use gateway_domain::evidence::ChainedEvent;
+use gateway_domain::ids::{Hex32, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{self, Intent};
+use gateway_domain::key::CustodyKey;
+use gateway_domain::key::fit::check_key;
+use gateway_domain::log::{SignedCheckpoint, SignedStatement, TlogProof, VerifierKey};
+use gateway_domain::operation::Operation;
+use gateway_domain::policy::{self, Input, Moment};
+use serde_json::Value;
+
+/// A parsed request to evaluate the policy without an operation.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// The tenant that would own the operation.
+    pub tenant: Tenant,
+    /// The caller that would submit it.
+    pub submitter: ClientBinding,
+    /// What the operation would do.
+    pub intent: Intent,
+    /// The approvals it would have, oldest first.
+    pub approvals: Vec<Approval>,
+}
+
+/// A key as a caller names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyTarget {
+    /// Which operations and keys the caller can see.
+    pub visibility: Visibility,
+    /// The key's name.
+    pub key_ref: KeyRef,
+}
+
+/// A page of a key's operations.
+#[derive(Clone, Debug)]
+pub struct KeyOperations {
+    /// The key.
+    pub key: CustodyKey,
+    /// Newest first.
+    pub records: Vec<Record>,
+    /// Where the next page begins, when there is one.
+    pub next: Option<u64>,
+}
+
+/// Proof that an event of an operation is in the log, for an offline verifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InclusionEvidence {
+    /// The event's index in the log, from 0.
+    pub index: u64,
+    /// The inclusion proof, with the signed checkpoint that it is against.
+    pub tlog_proof: TlogProof,
+    /// The log right after the event.
+    pub after: LogHead,
+    /// Proof that the checkpoint's log begins with the log right after the event; empty when they are the same.
+    pub consistency: Vec<Hex32>,
+}
+
+/// Operations and the policy.
+impl Engine {
+    /// The operation, for this caller.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
+    pub async fn operation(&self, target: &Target) -> Result<Record, EngineError> {
+        self.0.find(target).await
+    }
+
+    /// The operation and its chained events, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
+    pub async fn history(&self, target: &Target) -> Result<(Record, Vec<ChainedEvent>), EngineError> {
+        let record = self.0.find(target).await?;
+        let mut events = self.0.ports.reads.operation_events(target.id).await?;
+        // Events committed between the two reads belong to a later record.
+        events.truncate(usize::try_from(record.operation.revision).unwrap_or(usize::MAX));
+        Ok((record, events))
+    }
+
+    /// What the policy would decide. It is answered once it is on record.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `RateLimited`, `Invalid`, `Unavailable`.
+    pub async fn preview(&self, preview: Preview) -> Result<policy::Outcome, EngineError> {
+        let Preview { tenant, submitter, intent, approvals } = preview;
+        let taken = self.0.previews.take(&tenant, &submitter.client_id, self.now());
+        taken.map_err(EngineError::previews_limited)?;
+        self.0.check_participants(&intent)?;
+        let key_ref = self.0.key_ref_for(&intent)?;
+        let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
+        if let Some(key) = key.as_ref().filter(|key| !key.is_free()) {
+            check_key(&intent, key)?;
+        }
+        let input = Input {
+            moment: Moment::Preview,
+            intent_hash: intent.hash()?,
+            tenant,
+            key_ref,
+            submitter,
+            intent,
+            approvals,
+        };
+        let payment = self.0.needs_velocity(&input.intent);
+        let required = self.0.required(&input.intent, &input.submitter);
+        let outcome = self.0.evaluate(input.request(), key.as_ref(), payment, required).await?;
+        let n_kept = self.0.rules.preview_records_max;
+        if n_kept > 0 {
+            let record = PreviewRecord { at_ms: self.now(), input, outcome: outcome.clone() };
+            self.0.ports.commits.preview_record(record, n_kept).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Whether a bundle is active and works, without reading the store.
+    #[must_use]
+    pub fn policy_health(&self) -> PolicyHealth {
+        self.0.ports.policies.health()
+    }
+
+    /// The policy's bundles, with at most `n_max` activations.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn policies(&self, n_max: u32) -> Result<PolicyStatus, EngineError> {
+        Ok(self.0.ports.policies.status(n_max).await?)
+    }
+}
+
+/// Keys.
+impl Engine {
+    /// The key, and the latest of its operations.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Unavailable`.
+    pub async fn key(&self, target: &KeyTarget) -> Result<(CustodyKey, OperationId), EngineError> {
+        let key = self.0.find_key(target).await?;
+        let latest = self.0.ports.reads.key_operations(key.key_id, None, 1).await?;
+        let latest = latest.first().map_or(key.created_by, |(_, id)| *id);
+        Ok((key, latest))
+    }
+
+    /// The key's custody operations, newest first, at most `n_max`, beginning before the cursor.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Unavailable`.
+    pub async fn key_operations(
+        &self,
+        target: &KeyTarget,
+        before: Option<u64>,
+        n_max: u32,
+    ) -> Result<KeyOperations, EngineError> {
+        let key = self.0.find_key(target).await?;
+        let mut places =
+            self.0.ports.reads.key_operations(key.key_id, before, n_max.saturating_add(1)).await?;
+        let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
+        let has_more = places.len() > n_max;
+        places.truncate(n_max);
+        let next = places.last().filter(|_| has_more).map(|(place, _)| *place);
+        let mut records = Vec::with_capacity(places.len());
+        for (_, id) in places {
+            match self.0.ports.reads.operation_find(id, &target.visibility).await {
+                Ok(record) => records.extend(record),
+                // Left out: a read of this operation is answered with an error, and readiness names it.
+                Err(ReadError::Damaged(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(KeyOperations { key, records, next })
+    }
+
+    /// The tenant that owns the key, and the operations submitted on it.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `KeyNotFound`, `KeyAmbiguous`, `Unavailable`.
+    pub async fn key_owner(&self, target: &KeyTarget) -> Result<Tenant, EngineError> {
+        self.0.find_key(target).await.map(|key| key.tenant)
+    }
+
+    /// The key of an operation.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `Unavailable`.
+    pub async fn key_of(&self, operation: &Operation) -> Result<Option<CustodyKey>, EngineError> {
+        Ok(self.0.ports.reads.key_load(operation.key.key_id).await?)
+    }
+}
+
+impl Inner {
+    /// The key, unless it is unknown or not visible to this caller: one answer for both. A caller that sees every tenant
+    /// means the key of the default tenant, else the only key of this name.
+    async fn find_key(&self, target: &KeyTarget) -> Result<CustodyKey, EngineError> {
+        let KeyTarget { visibility, key_ref } = target;
+        let unknown = || EngineError::KeyNotFound(key_ref.0.clone());
+        let default = Tenant(TENANT_DEFAULT.to_owned());
+        let tenant = match visibility {
+            Visibility::Tenant(tenant) => tenant,
+            Visibility::Everything => &default,
+        };
+        let own = self.ports.reads.key_load(intent::key_id(tenant, key_ref)?).await?;
+        match (own, visibility) {
+            (Some(key), _) => Ok(key),
+            (None, Visibility::Tenant(_)) => Err(unknown()),
+            (None, Visibility::Everything) => match *self.ports.reads.keys_named(key_ref, 2).await? {
+                [] => Err(unknown()),
+                [only] => self.ports.reads.key_load(only).await?.ok_or_else(unknown),
+                [..] => Err(EngineError::KeyAmbiguous(key_ref.0.clone())),
+            },
+        }
+    }
+}
+
+/// The log of all events.
+impl Engine {
+    /// The head of the log, signed.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn checkpoint(&self) -> Result<SignedCheckpoint, EngineError> {
+        let head = self.0.ports.log.log_head().await?;
+        Ok(self.0.ports.checkpoints.sign_checkpoint(head).await?)
+    }
+
+    /// A statement signed with the log's key.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn state(&self, about: &str, value: &Value) -> Result<SignedStatement, EngineError> {
+        Ok(self.0.ports.checkpoints.sign_statement(about, value).await?)
+    }
+
+    /// The key that checkpoints verify with. A verifier must get it from the operator, not from the gateway it checks.
+    #[must_use]
+    pub fn log_key(&self) -> &VerifierKey {
+        self.0.ports.checkpoints.verifier_key()
+    }
+
+    /// Proof that the log of `size` events has the one at `index`; none when the log never had this size or this event.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, EngineError> {
+        Ok(self.0.ports.log.log_inclusion(index, size).await?)
+    }
+
+    /// Proof that the log of `second` events begins with the log of `first`; none when there is nothing to prove.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn log_consistency(
+        &self,
+        first: u64,
+        second: u64,
+    ) -> Result<Option<LogConsistency>, EngineError> {
+        Ok(self.0.ports.log.log_consistency(first, second).await?)
+    }
+
+    /// Proof that an event of an operation is in the log, for a caller that sees the operation.
+    ///
+    /// # Errors
+    /// [`EngineError`]: `OperationNotFound`, `Unavailable`.
+    pub async fn tlog_proof(
+        &self,
+        visibility: &Visibility,
+        id: OperationId,
+        seq: u64,
+    ) -> Result<Option<TlogProof>, EngineError> {
+        let found = self.0.ports.reads.operation_find(id, visibility).await?;
+        if found.is_none() {
+            return Err(EngineError::OperationNotFound);
+        }
+        Ok(self.inclusion_evidence(id, seq).await?.map(|evidence| evidence.tlog_proof))
+    }
+
+    /// Proof that an event of an operation, numbered from 1, is in the log; none when there is no such event. The caller has
+    /// checked that the operation is visible.
+    ///
+    /// # Errors
+    /// [`EngineError::Unavailable`].
+    pub async fn inclusion_evidence(
+        &self,
+        id: OperationId,
+        seq: u64,
+    ) -> Result<Option<InclusionEvidence>, EngineError> {
+        let log = &self.0.ports.log;
+        let Some(index) = log.log_index(id, seq).await? else { return Ok(None) };
+        let checkpoint = self.checkpoint().await?;
+        let size = checkpoint.unverified().size();
+        let lost = || EngineError::Internal(format!("event {index} is not in the log of {size}"));
+        let inclusion = log.log_inclusion(index, size).await?.ok_or_else(lost)?;
+        let consistency = log.log_consistency(index.saturating_add(1), size).await?.ok_or_else(lost)?;
+        Ok(Some(InclusionEvidence {
+            index,
+            tlog_proof: TlogProof { extra: Vec::new(), index, hashes: inclusion.hashes, checkpoint },
+            after: consistency.first,
+            consistency: consistency.hashes,
+        }))
+    }
+}
