@@ -135,12 +135,12 @@ async fn the_documents_examples_make_a_whole_life() {
     assert_eq!(world.post(&path, &exported).await.ok()["external_export"]["state"], "Settled");
 }
 
-/// decisions.md 2 and the README list the same codes.
+/// The interface page lists every error code.
 #[test]
-fn the_readme_lists_every_error_code() {
-    let readme = include_str!("../../README.md");
+fn the_interface_page_lists_every_error_code() {
+    let page = include_str!("../../host/docs/interface.md");
     for code in Code::ALL {
         let row = format!("| {} | `{}` |", code.status().as_u16(), code.as_str());
-        assert!(readme.contains(&row), "README.md lacks `{row}`");
+        assert!(page.contains(&row), "host/docs/interface.md lacks `{row}`");
     }
 }
