@@ -120,9 +120,9 @@ impl Key {
     }
 
     fn repair(&self, target: u16, helpers: &BTreeSet<u16>) {
-        let mut everybody = helpers.clone();
-        everybody.insert(target);
-        run(&everybody, |me| {
+        let mut everyone = helpers.clone();
+        everyone.insert(target);
+        run(&everyone, |me| {
             let (keys, helpers) = (self.keys.clone(), helpers.clone());
             let params = repair::Params { keys, me, target, helpers, ceremony_id: CEREMONY };
             repair::start(params, self.shares.get(&me), &mut OsRng).unwrap()

@@ -46,8 +46,8 @@ fn a_reader_without_the_gateway_checks_everything() {
     assert_eq!(code, 3, "{out}{err}");
     let not_checked = [
         "--    policy facts: not checked: `deployment.permitted_recipients`, `deployment.required_approvals`, \
-         `deployment.separation_of_duties` rest on the gateway's word: the roots do not have them",
-        "--    approvals signed: not checked: the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver",
+         `deployment.separation_of_duties` are claimed by the gateway alone: the roots do not list them",
+        "--    approvals signed: not checked: the approval of `alice`, `bob` is claimed by the gateway alone: its approver did not sign it",
         "what was checked holds; what begins with -- was not checked",
     ];
     let others: Vec<_> = out.lines().filter(|line| !line.starts_with("ok  ")).collect();
@@ -72,7 +72,8 @@ fn a_reader_without_the_gateway_checks_everything() {
     let (code, out, _) = verify(reader.path(), &["--operation", id]);
     assert!(code == 3 && out.contains(&format!("ok    operation: `{id}`")), "{out}");
     let (code, out, _) = verify(reader.path(), &["--operation", &"11".repeat(32)]);
-    assert!(code == 1 && out.contains("FAIL  operation: /operation_id: the operation asked for is"), "{out}");
+    let other = format!("FAIL  operation: /operation_id: is `{id}`, but the operation asked for is");
+    assert!(code == 1 && out.contains(&other), "{out}");
 
     // Whoever knows what else there is to know is told that everything holds.
     let mut known: Value = serde_json::from_str(&roots).unwrap();
@@ -91,7 +92,9 @@ fn a_reader_without_the_gateway_checks_everything() {
     let (code, out, _) = verify(reader.path(), &[]);
     assert_eq!(code, 1);
     assert!(
-        out.contains("FAIL  operation: /intent/amount_minor: is not what follows from the events"),
+        out.contains(
+            "FAIL  operation: /intent/amount_minor: differs from the value that follows from the events"
+        ),
         "{out}"
     );
     assert!(out.ends_with("this does not hold\n"), "{out}");

@@ -30,7 +30,7 @@ async fn a_signature_is_over_what_was_admitted() {
 async fn a_signature_is_by_enough_of_those_who_were_admitted() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let alterations: [(Alter, &str); 2] = [
-        (|decision| decision["participants"] = json!([0, 7]), "somebody signed who was not admitted"),
+        (|decision| decision["participants"] = json!([0, 7]), "a signer was not admitted"),
         (|decision| decision["threshold"] = json!(9), "fewer signed than the threshold"),
     ];
     for (alter, what) in alterations {
