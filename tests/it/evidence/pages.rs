@@ -93,7 +93,7 @@ async fn document_with_missing_pages_is_not_verified() {
         (vec![(1, 4)], "the last event is missing"),
         (vec![(5, 8)], "the first event is missing"),
         (vec![(5, n_events)], "the first event is missing"),
-        (vec![(1, 4), (6, n_events)], "1 events between these are not here"),
+        (vec![(1, 4), (6, n_events)], "1 events in between are missing"),
         (vec![], ""),
     ] {
         let report = verified(&given);

@@ -81,7 +81,8 @@ fn stated(page: &Map<String, Value>, expected: &KeyStatement<'_>, roots: &Roots,
                     "stated_at_ms" => "/key_stated_at_ms",
                     _ => "/key_note",
                 };
-                findings.add(at, format!("does not match `key_note`, which states another `{name}`"));
+                findings
+                    .add(at, format!("differs from the statement in `key_note`: it has another `{name}`"));
             }
             if differing.is_empty() {
                 findings.add("/key_note", "is not a statement about a key by a log in the roots");

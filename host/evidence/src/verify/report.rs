@@ -120,7 +120,7 @@ impl Findings {
         expected: &T,
     ) {
         if actual != expected {
-            self.add(at, format!("is `{actual}`, but {what} is `{expected}`"));
+            self.add(at, format!("{what} is `{expected}`, not `{actual}`"));
         }
     }
 }

@@ -83,7 +83,7 @@ async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
             }
         }
         let written = forgery.forger.event("epoch_acked", |event| receipts(event).truncate(2)).await;
-        forgery.assert_finds_only(&written, &forgery.at("executed", "/receipts: nodes"));
+        forgery.assert_finds_only(&written, &forgery.at("executed", "/receipts: not all nodes"));
     }
 }
 
@@ -201,7 +201,7 @@ async fn failure_without_discard_receipts_is_not_verified() {
         events.push(event);
     };
     let written = forgery.forger.events(alter).await;
-    forgery.assert_finds(&written, &format!("/events/{cut}/event/change/type: can not happen"));
+    forgery.assert_finds(&written, &format!("/events/{cut}/event/change/type: cannot happen"));
 }
 
 #[tokio::test]
