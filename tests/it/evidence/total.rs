@@ -144,7 +144,7 @@ async fn key_note_of_other_evidence_is_refused() {
     );
     // The note has the time.
     let found = pasted(&after, &before, &["key_stated_at_ms"]);
-    assert!(found.contains("/key_stated_at_ms: is not what `key_note` states"), "{found}");
+    assert!(found.contains("/key_stated_at_ms: differs from the statement in `key_note`"), "{found}");
 }
 
 /// The attacker has the log's key.
