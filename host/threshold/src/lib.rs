@@ -29,8 +29,9 @@
 //!    received the last echo.
 //! 5. Erase old shares only when all new ones are stored.
 //! 6. Fix the derivation path and the message before [`sign::commit`], and never use the nonces for others.
-//! 7. Mark the commitments as used, durably, before the result of [`sign::Nonces::sign`] leaves the process. These two
-//!    are part of the nonce rule in `protocols.md`.
+//! 7. Mark the commitments as used, durably, before the result of [`sign::Nonces::sign`] leaves the process.
+//!
+//! Items 2, 6 and 7 are part of the nonce rule in `protocols.md`.
 //!
 //! # RFC 9591 to file
 //!

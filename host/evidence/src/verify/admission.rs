@@ -9,6 +9,7 @@ use gateway_domain::chain;
 use gateway_domain::intent::{Intent, KeyUse};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
+use std::fmt::Display;
 
 const NAME: &str = "admission";
 
@@ -62,65 +63,28 @@ fn bound(
     findings: &mut Findings,
 ) {
     let decision = &admission.decision;
-    let mut same = |name: &str, what: &str, actual: String, expected: String| {
-        findings.same(&format!("{at}/{name}"), what, &actual, &expected);
+    let mut same = |name: &str, what: &str, actual: &dyn Display, expected: &dyn Display| {
+        findings.same(&format!("{at}/{name}"), what, &actual.to_string(), &expected.to_string());
     };
-    same("operation_id", "the operation", decision.operation_id.to_string(), operation.id.to_string());
     let kind = operation.intent.operation_type();
-    same(
-        "operation_type",
-        "the operation's type",
-        decision.operation_type.as_str().to_owned(),
-        kind.as_str().to_owned(),
-    );
-    same(
-        "intent_hash",
-        "the intent's hash",
-        decision.intent_hash.to_string(),
-        operation.intent_hash.to_string(),
-    );
-    same("key_id", "the key", decision.key_id.to_string(), operation.key.key_id.to_string());
-    same(
-        "bundle_hash",
-        "the deciding bundle",
-        decision.bundle_hash.to_string(),
-        policy.bundle_hash.to_string(),
-    );
-    same(
-        "policy_input_hash",
-        "the digest of the policy input",
-        decision.policy_input_hash.to_string(),
-        policy.input_hash.to_string(),
-    );
-    same(
-        "policy_output_hash",
-        "the digest of the policy output",
-        decision.policy_output_hash.to_string(),
-        policy.output_hash.to_string(),
-    );
+    same("operation_id", "the operation", &decision.operation_id, &operation.id);
+    same("operation_type", "the operation's type", &decision.operation_type.as_str(), &kind.as_str());
+    same("intent_hash", "the intent's hash", &decision.intent_hash, &operation.intent_hash);
+    same("key_id", "the key", &decision.key_id, &operation.key.key_id);
+    same("bundle_hash", "the deciding bundle", &decision.bundle_hash, &policy.bundle_hash);
+    let (input, output) = (&policy.input_hash, &policy.output_hash);
+    same("policy_input_hash", "the digest of the policy input", &decision.policy_input_hash, input);
+    same("policy_output_hash", "the digest of the policy output", &decision.policy_output_hash, output);
     if let Ok(digest) = operation.intent.request_digest(operation.id, operation.key.key_id) {
-        same(
-            "request_digest",
-            "the digest to be signed",
-            decision.request_digest.to_string(),
-            digest.to_string(),
-        );
+        same("request_digest", "the digest to be signed", &decision.request_digest, &digest);
     }
     let signer =
         |path: Option<&String>| path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
-    same(
-        "derivation",
-        "the signing key",
-        signer(decision.derivation.as_ref().map(|child| &child.path)),
-        signer(operation.intent.bip32().map(|child| &child.path)),
-    );
+    let decided = signer(decision.derivation.as_ref().map(|child| &child.path));
+    let intended = signer(operation.intent.bip32().map(|child| &child.path));
+    same("derivation", "the signing key", &decided, &intended);
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
-        same(
-            "approvals_root",
-            "the root of the approvals",
-            decision.approvals_root.to_string(),
-            root.to_string(),
-        );
+        same("approvals_root", "the root of the approvals", &decision.approvals_root, &root);
     }
 }
 

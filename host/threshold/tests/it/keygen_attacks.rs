@@ -3,7 +3,7 @@
 use gateway_threshold::keygen;
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
-use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, params, rng};
+use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, flip, params, rng};
 
 /// Runs 2 of 3 with `tamper` applied to participant 1's messages to participant 0; returns how participant 0 fails.
 fn failure(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> ThresholdError {
@@ -21,11 +21,9 @@ fn failure(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> Threshol
 #[test]
 fn wrong_round_2_point_names_its_sender() {
     for profile in SignatureProfile::ALL {
-        // The least significant byte of the scalar, so that it stays below the order.
-        let low = if profile == ED { BINDING } else { BINDING + 31 };
         let error = failure(profile, |message| {
             if message.round == 2 {
-                message.body[low] ^= 1;
+                flip(profile, message);
             }
         });
         assert_eq!(error, ThresholdError::SecretShare { from: 1 });
