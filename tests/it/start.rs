@@ -214,7 +214,7 @@ fn a_node_passphrase_that_is_not_one() {
     let prefix = "operation-gateway: node key: the";
     assert_eq!(
         start(),
-        format!("{prefix} file `FILE` can not be opened: No such file or directory (os error 2)")
+        format!("{prefix} file `FILE` cannot be opened: No such file or directory (os error 2)")
     );
     private(&path, "too short\n");
     assert_eq!(start(), format!("{prefix} passphrase has 9 bytes; it must have 12 to 1024"));
@@ -241,7 +241,7 @@ fn another_node_key_than_the_stores_are_sealed_under() {
     fs::rename(&key, folder.path().join("away")).unwrap();
     let line = refused(folder.path(), &[]);
     assert!(
-        line.ends_with("nodes/node.key` can not be opened: No such file or directory (os error 2)"),
+        line.ends_with("nodes/node.key` cannot be opened: No such file or directory (os error 2)"),
         "{line}"
     );
     assert!(!key.exists());
@@ -307,7 +307,7 @@ fn authentication_that_can_not_be_had() {
         ("introspection_client_id", "gateway"),
         ("introspection_client_secret_file", path),
     ];
-    assert!(start(&introspection).contains("introspection client secret: the file `FILE` can not be opened"));
+    assert!(start(&introspection).contains("introspection client secret: the file `FILE` cannot be opened"));
     private(&file, "canary-one\ncanary-two\n");
     let line = start(&introspection);
     assert!(line.contains("introspection client secret") && !line.contains("canary"), "{line}");

@@ -1,4 +1,4 @@
-//! The signer of the log's heads, with its key in memory: another key than the authority's.
+//! The signer of the log's checkpoints, with its key in memory. This key is not the authority's.
 
 use async_trait::async_trait;
 use ed25519_dalek::{Signer, SigningKey};
@@ -62,7 +62,7 @@ mod tests {
     use gateway_domain::ids::Hex32;
 
     #[tokio::test]
-    async fn what_it_signs_verifies_under_its_key_and_no_other() {
+    async fn checkpoint_verifies_only_under_the_signers_key() {
         let signer = |byte| LogSigner::new("example.com/log".parse().unwrap(), &[byte; 32]);
         let head = LogHead { size: 3, root: Hex32::new([4; 32]) };
         let signed = signer(1).sign_checkpoint(head).await.unwrap();

@@ -1,4 +1,4 @@
-//! From a request to the decision that is signed: what is refused, and what each field is.
+//! Checks an admission request and builds the decision to be signed.
 
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
@@ -11,42 +11,42 @@ use gateway_domain::policy;
 use gateway_domain::roster::{Roster, Threshold};
 use gateway_engine::ports::AdmissionRequest;
 
-/// Why the authority states nothing.
+/// Why the authority refuses to sign.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The policy did not allow it.
+    /// The policy did not allow the operation.
     #[error("the policy outcome is not `ALLOW`")]
     NotAllowed,
-    /// The policy says that too few count.
+    /// The policy's quorum is not satisfied.
     #[error("the quorum is not satisfied: {counted} of {required} approvals count")]
     Quorum { counted: usize, required: u32 },
-    /// The quorum names more people than approved.
+    /// The quorum counts a person who did not approve.
     #[error("the quorum counts `{subject_id}`, who has not approved")]
     NotApproved { subject_id: String },
-    /// The operation's hash is not that of its intent.
-    #[error("the operation's intent does not have its intent hash")]
+    /// The operation's intent hash is not the hash of its intent.
+    #[error("the operation's intent hash does not match its intent")]
     IntentHash,
-    /// Only key creation goes without a key that has shares.
+    /// Every operation except a key creation needs a key with shares.
     #[error("the key has no shares yet")]
     NoKey,
-    /// The key given is not the operation's.
-    #[error("the key is not the one the operation is about")]
+    /// The request's key is not the operation's key.
+    #[error("the key is not the operation's key")]
     OtherKey,
-    /// The key signs for the other family.
+    /// The key serves the other family.
     #[error("the key serves the other family")]
     KeyUse,
-    /// A change of a key that does not say what the key becomes.
-    #[error("the operation names no new generation")]
+    /// An operation that changes a key names no target epoch.
+    #[error("the operation names no target epoch")]
     NoTarget,
-    /// Old and new participants together are more than a decision can name.
-    #[error("the operation names more participants than one decision can")]
+    /// Old and new participants together exceed the size of a roster.
+    #[error("the operation has more participants than a decision can name")]
     Roster,
     /// A value has no canonical form.
     #[error("the operation has no canonical form")]
     Canonical(#[from] CanonicalError),
 }
 
-/// What the authority states for this request.
+/// The decision for this request.
 pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision, Refusal> {
     let operation = request.operation;
     check_quorum(operation, request.policy)?;
@@ -81,7 +81,7 @@ pub(crate) fn decide(request: &AdmissionRequest<'_>) -> Result<AdmissionDecision
     })
 }
 
-/// Operation, intent and key name one key, which is the tenant's.
+/// Checks that operation, intent and request name the same key, and that it belongs to the tenant.
 fn check_key(operation: &Operation, key: Option<&CustodyKey>) -> Result<(), Refusal> {
     let slot = &operation.key;
     let is_one = key_id(&operation.tenant, &slot.key_ref)? == slot.key_id
@@ -90,7 +90,7 @@ fn check_key(operation: &Operation, key: Option<&CustodyKey>) -> Result<(), Refu
     if is_one { Ok(()) } else { Err(Refusal::OtherKey) }
 }
 
-/// What the key serves, which a signature must be for.
+/// The key's use. An operation that signs must be of that use.
 fn serves(intent: &Intent, key: Option<&CustodyKey>) -> Result<Option<KeyUse>, Refusal> {
     let of_key = key.and_then(|key| key.serves);
     match (intent, intent.key_use()) {
@@ -101,7 +101,7 @@ fn serves(intent: &Intent, key: Option<&CustodyKey>) -> Result<Option<KeyUse>, R
     }
 }
 
-/// The quorum is believed only as far as the approvals bear it out.
+/// Checks the policy's quorum against the approvals.
 fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), Refusal> {
     if !policy.is_allowed() {
         return Err(Refusal::NotAllowed);
@@ -119,7 +119,7 @@ fn check_quorum(operation: &Operation, policy: &policy::Outcome) -> Result<(), R
     Ok(())
 }
 
-/// The generation of shares that may act; for key creation the one that will be made, without a root yet.
+/// The key's active epoch; for a key creation the first epoch, which has no root yet.
 fn epoch(intent: &Intent, key: Option<&CustodyKey>) -> Result<Epoch, Refusal> {
     match intent {
         Intent::KeyCreate(_) => Ok(Epoch { name: EpochName(FIRST_EPOCH.to_owned()), root: Hex32::ZERO }),
@@ -135,14 +135,14 @@ fn epoch(intent: &Intent, key: Option<&CustodyKey>) -> Result<Epoch, Refusal> {
     }
 }
 
-/// Who may act.
+/// The nodes that may act on the decision.
 struct Actors {
     participants: Roster,
     threshold: Threshold,
     holders: Option<Roster>,
 }
 
-/// Signers act for a signature, makers for a new key; a change of a key concerns all who hold its shares or will.
+/// The signers of a signature; the participants of a new key; for a change of a key, its old and new participants.
 fn actors(intent: &Intent, key: Option<&CustodyKey>, target: Option<&Target>) -> Result<Actors, Refusal> {
     let made = |participants: &Roster, threshold| Actors {
         participants: participants.clone(),

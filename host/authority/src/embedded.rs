@@ -1,4 +1,4 @@
-//! An authority in the gateway's own process, with its key in memory.
+//! An authority in the gateway's process, with its key in memory.
 
 use crate::decision::decide;
 use async_trait::async_trait;
@@ -11,8 +11,8 @@ use std::fmt;
 
 /// Signs admission decisions with one Ed25519 key. The key is wiped when this is dropped and is in no `Debug` output.
 ///
-/// Whoever controls the process controls the key: a deployment that must survive a compromised gateway puts its
-/// authority elsewhere and pins only that one on its nodes.
+/// An attacker that controls the process controls the key. A deployment that must withstand a compromised gateway runs its
+/// authority elsewhere, and its nodes pin only that one.
 pub struct EmbeddedAuthority {
     key: SigningKey,
 }
@@ -34,7 +34,7 @@ impl EmbeddedAuthority {
 #[async_trait]
 impl SignAdmission for EmbeddedAuthority {
     /// # Errors
-    /// [`Dependency::Authority`] when the request does not hang together; the detail says where.
+    /// [`Dependency::Authority`] when the request is inconsistent; the detail names the inconsistency.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable> {
         let decision = decide(&request).map_err(unavailable)?;
         let payload = decision.payload().map_err(unavailable)?;
@@ -44,7 +44,7 @@ impl SignAdmission for EmbeddedAuthority {
         Ok(Admission { decision, envelope, admission_hash: admission_hash(&payload) })
     }
 
-    /// The key is in memory: there is nothing to ask.
+    /// Always succeeds, as the key is in memory.
     async fn check(&self) -> Result<(), Unavailable> {
         Ok(())
     }

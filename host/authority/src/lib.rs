@@ -1,11 +1,10 @@
-//! Turns a quorum and a policy outcome into a signed admission decision: the only thing a runtime node believes.
+//! Signs admission decisions, the only requests that runtime nodes act on, and checkpoints of the log.
 //!
-//! The authority judges nothing itself. It states what it was shown (decisions.md 10), after checking that what it was
-//! shown hangs together: an `ALLOW`, a satisfied quorum, and as many approvals as that quorum claims. Beside it, with
-//! a key of its own, stands whoever signs the heads of the log of all events. Deliberately absent: policy (another
-//! adapter), and any way to sign anything else with either key.
+//! The authority does not evaluate policy. It checks that the request it gets is consistent (an `ALLOW`, a satisfied
+//! quorum, as many approvals as that quorum counts) and signs a statement of it. A second signer, with a key of its own,
+//! signs the checkpoints of the log of all events. Neither key can sign anything else.
 //!
-//! Start with [`EmbeddedAuthority`]; `decision.rs` says what goes into a decision, [`LogSigner`] signs checkpoints.
+//! Start with [`EmbeddedAuthority`]; `decision.rs` builds the decision, [`LogSigner`] signs checkpoints.
 
 mod checkpoint;
 mod decision;

@@ -1,4 +1,4 @@
-//! The file: an operation's events as the chain has them, and what they say.
+//! The document: an operation's events as they were hashed, and the members that follow from them.
 
 use crate::summary::{identity, summary};
 use gateway_domain::canonical::CanonicalError;
@@ -11,17 +11,17 @@ use gateway_domain::time::EpochMs;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Which document.
+/// The kind of document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// For the operation's parties: everything but what nobody may see.
+    /// For the operation's parties. Discloses all fields except sealed ones.
     Evidence,
-    /// For auditors: what identifies accounts and free texts stay closed.
+    /// For auditors. Does not disclose free texts and fields that identify accounts.
     Audit,
 }
 
 impl Kind {
-    /// The document's `format`. Another form is another name.
+    /// The document's `format`. Every change of the format changes this name.
     #[must_use]
     pub const fn format(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    fn sees(self, visibility: Visibility, is_published: bool) -> bool {
+    fn discloses(self, visibility: Visibility, is_published: bool) -> bool {
         match visibility {
             Visibility::Sealed => false,
             Visibility::Published => is_published,
@@ -97,36 +97,36 @@ const EVIDENCE: [&str; 29] = [
     "truncated",
 ];
 
-/// Which events a document has.
+/// The selection of events for a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Those after this one, oldest first; none for the newest.
+    /// Selects the events after this one, oldest first. `None` selects the newest.
     pub after_seq: Option<u64>,
     /// Largest document, in bytes of compact JSON.
     pub bytes_max: usize,
 }
 
-/// What a document is made of.
+/// The inputs of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The operation after its events.
     pub operation: &'a Operation,
-    /// All of them, oldest first.
+    /// All events of the operation, oldest first.
     pub events: &'a [ChainedEvent],
-    /// Root of the log of all events, right after the operation's last.
+    /// Root of the log of all events, right after the operation's last event.
     pub ledger_root: Hex32,
-    /// That the last event is in the log, and that the log at [`Self::ledger_root`] is the beginning of the signed one.
+    /// Proofs that the last event is in the log, and that the log at [`Self::ledger_root`] is a prefix of the signed one.
     pub log: &'a Value,
-    /// The key as it is now, which no event of the operation tells; none in an audit log.
+    /// The key's current state, which does not follow from the operation's events. `None` for an audit log.
     pub key: Option<StatedKey<'a>>,
 }
 
-/// A key, and the word of the log's operator for it.
+/// A key, and the signed statement about it.
 #[derive(Clone, Copy, Debug)]
 pub struct StatedKey<'a> {
-    /// As it is now; null while there is none.
+    /// The key's current state; null while it does not exist.
     pub key: &'a Value,
-    /// The signed [`KeyStatement`]; its subject is [`KEY_STATE`].
+    /// The signed [`KeyStatement`], with subject [`KEY_STATE`].
     pub note: &'a str,
     /// The time of the statement.
     pub at_ms: EpochMs,
@@ -143,7 +143,7 @@ pub struct KeyStatement<'a> {
     pub log_size: u64,
     /// The time of the statement.
     pub stated_at_ms: EpochMs,
-    /// The key, read after the checkpoint; null while there is none.
+    /// The key, read after the checkpoint; null while it does not exist.
     pub key: &'a Value,
 }
 
@@ -151,26 +151,26 @@ pub struct KeyStatement<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// From 1.
+    /// The event's number, from 1.
     pub seq: u64,
-    /// See [`gateway_domain::evidence::event_hash`].
+    /// The hash of the event and the one before it: see [`gateway_domain::evidence::event_hash`].
     pub event_hash: Hex32,
-    /// The event with commitments in it.
+    /// The event, with commitments in place of fields.
     pub event: Value,
-    /// The commitments that are opened.
+    /// The openings of the commitments that are disclosed.
     pub disclosures: Vec<Disclosure>,
 }
 
 /// The subject of a signed [`KeyStatement`] (see [`gateway_domain::log::statement`]).
 pub const KEY_STATE: &str = "key-state";
 
-/// Bytes kept free for what is only known when the events are chosen.
+/// Bytes reserved for the members that depend on the selected events.
 const MARGIN_BYTES: usize = 256;
 
-/// The document, with as many events as the page has room for.
+/// Writes the document, with as many events as fit into the page.
 ///
 /// # Errors
-/// [`CanonicalError`], which no stored event gives.
+/// [`CanonicalError`], which does not occur for stored events.
 pub fn write(kind: Kind, source: &Source<'_>, page: Page) -> Result<Value, CanonicalError> {
     let mut members = head(kind, source);
     let n_head = Value::Object(members.clone()).to_string().len();
@@ -189,7 +189,7 @@ pub fn write(kind: Kind, source: &Source<'_>, page: Page) -> Result<Value, Canon
     Ok(Value::Object(members))
 }
 
-/// A page of a document as a value, to be verified.
+/// Parses a page of a document, for verification.
 ///
 /// # Errors
 /// [`NotJson`] with line and column.
@@ -219,7 +219,7 @@ fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {
     members
 }
 
-/// The newest events that there is room for, or the oldest of those after one; oldest first.
+/// The newest events that fit, or the oldest of those after `after_seq`; ascending.
 fn entries(
     kind: Kind,
     source: &Source<'_>,
@@ -257,6 +257,6 @@ fn entry(
         seq,
         event_hash: chained.hash,
         event: redacted.event.clone(),
-        disclosures: redacted.disclosures(|visibility| kind.sees(visibility, is_published)),
+        disclosures: redacted.disclosures(|visibility| kind.discloses(visibility, is_published)),
     })
 }

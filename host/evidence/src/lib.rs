@@ -1,14 +1,13 @@
 //! An operation's evidence as a file.
 //!
-//! The gateway writes it with [`write()`]; anyone reads it with [`verify()`], on a machine that has never seen the gateway,
-//! against [`Roots`] that came another way. Both derive what a file says of an operation from its events with
-//! [`summary()`](summary::summary), so nothing that is written goes unchecked.
+//! The gateway writes the file with [`write()`]. Anyone can check it offline with [`verify()`], against [`Roots`] from a
+//! separate source. Both derive the members that describe the operation from its events, with
+//! [`summary()`](summary::summary), so every member that is written is also checked.
 //!
-//! Two documents have one form: the evidence of the operation's parties, and the audit log, which opens less. What is not
-//! opened stands in the file as a commitment, and the chain of hashes is over that (see
+//! Two documents share one format: evidence, for the operation's parties, and the audit log, which discloses less. Fields
+//! that are not disclosed are commitments in the file, and the hash chain covers the commitments (see
 //! [`gateway_domain::redaction`]).
 
-mod course;
 pub mod document;
 pub mod roots;
 pub mod signature;

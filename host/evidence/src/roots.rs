@@ -1,4 +1,4 @@
-//! What a reader believes before reading: `roots.json`, which must reach it by another way than the evidence.
+//! The keys and values that a reader trusts: `roots.json`, which must come from another source than the evidence.
 //!
 //! ```json
 //! {
@@ -8,14 +8,15 @@
 //!   "logs": ["<origin>+<key id>+<key>: a verifier key as C2SP's signed-note has it"],
 //!   "keys": { "<key_id>": "<profile>:<public key>" },
 //!   "bundles": ["<bundle_hash>"],
-//!   "facts": { "<name of a policy's fact>": ["<a value that it may have had>"] },
+//!   "facts": { "<name of a policy fact>": ["<an allowed value>"] },
 //!   "approvers": { "format": "svc/approvers/v1", … },
 //!   "signed_approvals": "required"
 //! }
 //! ```
 //!
-//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` may be left out: then a document's own word for a public key is believed as far as the nodes'
-//! and the log's signatures vouch for it, and any bundle that the authority named. Facts and approvers are then not checked.
+//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is trusted as
+//! far as the signatures of nodes and log cover it; without `bundles`, any bundle that the authority named is accepted;
+//! facts and approvers are not checked.
 
 use gateway_domain::approval::{Approvers, ApproversFile, RegistryError};
 use gateway_domain::dsse::{EnvelopeError, KeySet};
@@ -30,7 +31,7 @@ use std::collections::BTreeMap;
 /// The file's `format`.
 pub const FORMAT: &str = "svc/evidence-roots/v1";
 
-/// The file.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RootsFile {
@@ -42,34 +43,34 @@ pub struct RootsFile {
     pub nodes: BTreeMap<ParticipantIndex, Hex32>,
     /// Verifier keys of the log.
     pub logs: Vec<String>,
-    /// The public keys of custody keys, where they are known.
+    /// The public keys of custody keys that the reader knows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub keys: BTreeMap<KeyId, String>,
-    /// The policy bundles that may decide; any when there are none.
+    /// The policy bundles that may decide; empty allows any.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub bundles: Vec<Hex32>,
-    /// The policy facts that the reader knows: by name, each value that the fact may have had.
+    /// The policy facts that the reader knows: the allowed values, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub facts: BTreeMap<String, Vec<String>>,
-    /// The registry of the approvers, who sign their approvals.
+    /// The registry of approvers that sign their approvals.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approvers: Option<ApproversFile>,
-    /// Whether an approval without a signature is none.
+    /// Whether approvals must be signed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signed_approvals: Option<SignedApprovals>,
 }
 
-/// What the deployment settled on signed approvals.
+/// The deployment's rule for signed approvals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignedApprovals {
-    /// Those that are signed are verified.
+    /// Signatures are verified where present.
     Optional,
-    /// An approval without a signature is none.
+    /// An approval without a signature is invalid.
     Required,
 }
 
-/// The file, checked.
+/// The checked content of a roots file.
 #[derive(Clone, Debug)]
 pub struct Roots {
     pub(crate) authorities: KeySet,
@@ -82,29 +83,29 @@ pub struct Roots {
     pub(crate) requires_signatures: bool,
 }
 
-/// Why a roots file is of no use. Each displays as one line.
+/// Why a roots file is invalid. Each error displays as one line.
 #[derive(Debug, thiserror::Error)]
 pub enum RootsError {
-    /// Not JSON, or a name stands twice.
+    /// The file is not JSON, or has a duplicate member.
     #[error(transparent)]
     NotJson(#[from] NotJson),
-    /// Not these members.
+    /// A member is missing, unknown or mistyped.
     #[error("not a roots file: {0}")]
     Shape(#[from] serde_json::Error),
-    /// Another form.
-    #[error("the roots file has format `{0}`; `{FORMAT}` is known here")]
+    /// The file has another format.
+    #[error("the roots file has format `{0}` instead of `{FORMAT}`")]
     Format(String),
-    /// Not a key.
-    #[error("the authority's key is not one: {0}")]
+    /// An authority key is invalid.
+    #[error("an authority key is invalid: {0}")]
     Authority(#[from] EnvelopeError),
-    /// Not a registry of approvers.
-    #[error("the approvers are not a registry: {0}")]
+    /// The registry of approvers is invalid.
+    #[error("the registry of approvers is invalid: {0}")]
     Approvers(#[from] RegistryError),
-    /// A demand that nothing can meet.
-    #[error("`signed_approvals` is `required`, and there are no `approvers`")]
+    /// Signatures are required without approvers to verify them.
+    #[error("`signed_approvals` is `required`, but there are no `approvers`")]
     NoApprovers,
-    /// Not a verifier key.
-    #[error("a key of the log is not one: {0}")]
+    /// A verifier key of the log is invalid.
+    #[error("a log key is invalid: {0}")]
     Log(#[from] VerifierKeyError),
 }
 
@@ -117,10 +118,10 @@ impl Roots {
         Self::new(serde_json::from_value(crate::parse(text)?)?)
     }
 
-    /// As [`Self::parse`].
+    /// Checks the content of a roots file.
     ///
     /// # Errors
-    /// [`RootsError`], but for what a text alone can be.
+    /// [`RootsError`], except [`RootsError::NotJson`] and [`RootsError::Shape`].
     pub fn new(file: RootsFile) -> Result<Self, RootsError> {
         if file.format != FORMAT {
             return Err(RootsError::Format(file.format));

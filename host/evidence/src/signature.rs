@@ -1,22 +1,22 @@
-//! Whether a threshold signature is one, by libraries that know nothing of thresholds.
+//! Verifies a threshold signature as an ordinary signature, with libraries that are unrelated to FROST.
 
 use gateway_domain::operation::SignatureResult;
 
-/// Why a signature is not believed.
+/// Why a signature is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// No profile of this name is known here.
-    #[error("the signature profile `{0}` is not known")]
+    /// The profile is unknown.
+    #[error("the signature profile `{0}` is unknown")]
     Profile(String),
-    /// Not the bytes of a public key or a signature.
-    #[error("`{0}` is not well formed")]
+    /// The public key or signature is not encoded correctly.
+    #[error("`{0}` is malformed")]
     Encoding(&'static str),
-    /// It does not verify.
+    /// The signature does not verify.
     #[error("the signature does not verify under `{0}`")]
     Wrong(String),
 }
 
-/// Checks the signature over its digest: RFC 8032 (strictly) or BIP-340.
+/// Verifies the signature over its digest, by RFC 8032 (strict) or BIP-340.
 ///
 /// # Errors
 /// [`SignatureError`].
@@ -48,7 +48,7 @@ fn bip340(key: &[u8; 32], message: &[u8], sig: &[u8; 64]) -> Option<bool> {
     Some(sig.is_ok_and(|sig| key.verify_raw(message, &sig).is_ok()))
 }
 
-/// Lowercase, so that one key has one spelling.
+/// Decodes lowercase hexadecimal only, so that each value has one spelling.
 fn bytes<const N: usize>(hexadecimal: &str) -> Option<[u8; N]> {
     let bytes: [u8; N] = hex::decode(hexadecimal).ok()?.try_into().ok()?;
     (hex::encode(bytes) == hexadecimal).then_some(bytes)

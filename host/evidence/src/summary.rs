@@ -1,15 +1,14 @@
-//! What a document says of an operation besides its events. All of it follows from the events, so a reader derives it
+//! The members of a document that describe the operation. All of them follow from the events, so a reader derives them
 //! again and compares.
 
-use crate::course::course;
 use gateway_domain::operation::signed_receipts;
-use gateway_domain::operation::{Event, Operation, Phase, evaluations};
+use gateway_domain::operation::{Event, Operation, Phase, evaluations, evolve, replay};
 use serde_json::{Map, Value, json};
 
 /// The members of an operation's identity.
 pub(crate) const IDENTITY: [&str; 4] = ["operation_id", "family", "state", "total_events"];
 
-/// What an audit log says of an operation besides its events.
+/// The members of an audit log that follow from its events.
 #[must_use]
 pub fn identity(operation: &Operation, n_events: usize) -> Map<String, Value> {
     members(json!({
@@ -20,7 +19,7 @@ pub fn identity(operation: &Operation, n_events: usize) -> Map<String, Value> {
     }))
 }
 
-/// The members of an operation's evidence that follow from its events: its identity, and all else.
+/// The members of evidence that follow from its events, including [`identity`].
 #[must_use]
 pub fn summary(operation: &Operation, events: &[Event]) -> Map<String, Value> {
     let mut summary = members(json!({
@@ -53,7 +52,7 @@ fn members(value: Value) -> Map<String, Value> {
     }
 }
 
-/// The signature, which leaves through the publication gate only.
+/// The signature, if the operation is published.
 #[must_use]
 pub fn result(operation: &Operation) -> Value {
     match (&operation.phase, &operation.signature) {
@@ -62,9 +61,9 @@ pub fn result(operation: &Operation) -> Value {
     }
 }
 
-/// Every evaluation that moved the operation: which bundle said what to which question.
+/// Every policy evaluation of the operation: bundle, digests of input and output, decision.
 fn decisions(events: &[Event]) -> Vec<Value> {
-    let told = |evaluation: &gateway_domain::operation::Evaluation| {
+    let entry = |evaluation: &gateway_domain::operation::Evaluation| {
         let outcome = &evaluation.outcome;
         json!({
             "seq": evaluation.seq, "moment": evaluation.input.moment, "decision": outcome.decision,
@@ -73,22 +72,33 @@ fn decisions(events: &[Event]) -> Vec<Value> {
             "fuel_used": outcome.fuel_used,
         })
     };
-    evaluations(events).iter().map(told).collect()
+    evaluations(events).iter().map(entry).collect()
 }
 
-/// What nodes signed, step by step.
+/// The receipts that nodes signed, by step.
 fn receipts(events: &[Event]) -> Vec<Value> {
-    let mut told = Vec::new();
-    course(events, |_, before, event| {
-        if let Some((deed, receipts)) = signed_receipts(before, event) {
-            told.push(json!({ "step": deed.step().as_str(), "receipts": receipts }));
+    let mut steps = Vec::new();
+    for_each_event(events, |_, before, event| {
+        if let Some((kind, receipts)) = signed_receipts(before, event) {
+            steps.push(json!({ "step": kind.step().as_str(), "receipts": receipts }));
         }
     });
-    told
+    steps
 }
 
-/// The runtime effects that came to their end: what node recovery may name.
+/// The settled runtime effects, which node recovery may refer to.
 fn effects(operation: &Operation) -> Vec<Value> {
     let effect = |settled: &gateway_domain::operation::SettledEffect| json!({ "effect_id": settled.id.to_string(), "result_root": settled.result_root });
     operation.settled.iter().map(effect).collect()
+}
+
+/// Calls `each` for every event after the submission, with its index from 0 and the operation before it. Calls it for no
+/// event if the events do not start with a submission.
+pub(crate) fn for_each_event<'e>(events: &'e [Event], mut each: impl FnMut(usize, &Operation, &'e Event)) {
+    let Some((first, rest)) = events.split_first() else { return };
+    let Some(mut before) = replay(std::slice::from_ref(first)) else { return };
+    for (index, event) in (1..).zip(rest) {
+        each(index, &before, event);
+        before = evolve(before, event);
+    }
 }

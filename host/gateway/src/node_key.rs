@@ -80,7 +80,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let key = NodeKey::File(folder.join("node.key"));
-        let missing = "the file `FOLDER/node.key` can not be opened";
+        let missing = "the file `FOLDER/node.key` cannot be opened";
         assert_eq!(line(load(&key, folder, Profile::Production), folder), missing);
         fs::write(folder.join("node-3.db"), "").unwrap();
         assert_eq!(line(load(&key, folder, Profile::Development), folder), missing);

@@ -1,5 +1,5 @@
-//! Prints what sealing costs, as the median of many: `cargo run --release -p gateway-seal --example seal_bench
-//! [repeats]`. One thread, nothing but the calls themselves between two readings of the clock.
+//! Prints the median time of sealing and opening: `cargo run --release -p gateway-seal --example seal_bench
+//! [repeats]`. Single-threaded; only the calls are timed.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use gateway_seal::at_rest::{Kek, Place, Stretching, open_share, seal_share};
@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use zeroize::Zeroizing;
 
-/// About what a share of one dealer, and a whole key share, take.
+/// About the size of a point of one dealer, and of a key share.
 const MESSAGE: [u8; 40] = [7; 40];
 const SHARE: [u8; 134] = [7; 134];
 

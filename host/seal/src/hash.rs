@@ -1,16 +1,16 @@
-//! The one hash of this crate: SHA-256 over a domain tag and fields that cannot run into one another.
+//! The hash function of this crate: SHA-256 over a domain tag and length-prefixed fields.
 
 use sha2::{Digest, Sha256};
 
 /// `H(tag, a, b, …) = SHA-256(len(tag) ‖ tag ‖ len(a) ‖ a ‖ len(b) ‖ b ‖ …)`, each length 8 bytes, big-endian; a number
-/// is a field of 8 bytes, big-endian. The threshold crate hashes the same way.
+/// is a field of 8 bytes, big-endian. The threshold crate has the same hash; the two crates do not depend on each other.
 ///
-/// What is signed, and what a ciphertext is bound to, is always such a digest: different tags or different lists of
-/// fields give different inputs, so no two uses can be confused.
+/// Signatures and ciphertexts always cover such a digest: different tags or field lists give different inputs, so the
+/// digest of one use is never valid in another.
 pub(crate) struct TaggedHash(Sha256);
 
 impl TaggedHash {
-    /// Opens a hash under `tag`, which names the meaning and its version.
+    /// Starts a hash under `tag`, which names its purpose and version.
     pub(crate) fn new(tag: &'static str) -> Self {
         Self(Sha256::new()).bytes(tag.as_bytes())
     }
@@ -23,7 +23,7 @@ impl TaggedHash {
         self
     }
 
-    /// Adds one number.
+    /// Adds one number as an 8-byte big-endian field.
     pub(crate) fn number(self, number: impl Into<u64>) -> Self {
         self.bytes(&number.into().to_be_bytes())
     }

@@ -1,5 +1,5 @@
-//! Secrets on disk, readable by their owner alone: a key, 32 bytes raw or as one line of lower-case hexadecimal; or a
-//! passphrase, one line of text.
+//! Secret files that only their owner may read: a key, as 32 raw bytes or one line of lower-case hexadecimal, or a
+//! passphrase, as one line of text.
 
 use crate::limits::{KEY_FILE_BYTES_MAX, PASSPHRASE_FILE_BYTES_MAX};
 use crate::random::{NoRandomness, draw};
@@ -10,18 +10,18 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Why there is no secret. Each displays as one line for an operator and never repeats the file's content.
+/// Why a secret file cannot be used. Each error displays as one line and never contains the file's content.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// The file can not be read or written.
-    #[error("the file `{}` can not be opened", path.display())]
+    /// The file cannot be read or written.
+    #[error("the file `{}` cannot be opened", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Others than the owner may read or write it.
+    /// Users other than the owner may read or write the file.
     #[error("the file `{}` has mode {mode:04o}; it must be 0600 or 0400", path.display())]
     Exposed {
         /// The file.
@@ -29,39 +29,39 @@ pub enum KeyFileError {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is a folder, a device or a pipe.
+    /// The path is a directory, a device or a pipe.
     #[error("the file `{}` is not a regular file", path.display())]
     NotAFile {
-        /// What is there.
+        /// The path.
         path: PathBuf,
     },
-    /// It is larger than such a secret ever is.
+    /// The file is larger than allowed.
     #[error("the file `{}` has more than {bytes_max} bytes", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// How many it may have.
+        /// The most bytes allowed.
         bytes_max: u64,
     },
-    /// It is neither 32 bytes nor one line of 64 hexadecimal characters.
+    /// The file is neither 32 bytes nor one line of 64 hexadecimal characters.
     #[error("the key file `{}` is not 32 bytes or 64 lowercase hexadecimal characters", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
     },
-    /// It is not one line of UTF-8.
+    /// The file is not one line of UTF-8.
     #[error("the passphrase file `{}` is not one line of text", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
     },
-    /// The operating system gave no randomness for a new key.
+    /// The operating system provided no randomness for a new key.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// The key in the file: the seed of one signer, of a [`NodeSecret`](crate::node_key::NodeSecret) or of a
-/// [`Kek`](crate::at_rest::Kek), never of two.
+/// Loads a key: the seed of a signer, of a [`NodeSecret`](crate::node_key::NodeSecret) or of a
+/// [`Kek`](crate::at_rest::Kek). Use each file for one purpose only.
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`], [`KeyFileError::NotAFile`], [`KeyFileError::Exposed`] or [`KeyFileError::Malformed`].
@@ -70,7 +70,7 @@ pub fn load(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
     parse(&content).ok_or_else(|| KeyFileError::Malformed { path: path.to_owned() })
 }
 
-/// The key in the file, which is made with a fresh one when it is not there.
+/// Loads a key from a file, or creates the file with a fresh key if it does not exist.
 ///
 /// # Errors
 /// As [`load`], and [`KeyFileError::NoRandomness`].
@@ -85,7 +85,7 @@ pub fn load_or_create(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> 
     load(path)
 }
 
-/// All of a secret of another kind.
+/// Loads a secret of any other kind, in full.
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`], [`KeyFileError::NotAFile`], [`KeyFileError::Exposed`] or [`KeyFileError::TooLarge`].
@@ -97,7 +97,7 @@ pub fn load_bytes(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, Key
     Ok(content)
 }
 
-/// The passphrase in the file, without its end of line. How long it must be, stretching says.
+/// Loads a passphrase, without its end of line. [`Stretching`](crate::at_rest::Stretching) checks its length.
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`], [`KeyFileError::Exposed`] or [`KeyFileError::NotText`].
@@ -109,12 +109,12 @@ pub fn load_passphrase(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     }
 }
 
-/// Writes a file of mode 0600, in a folder of mode 0700 where that is missing. One that is there by then stays as it is.
+/// Creates a file of mode 0600, and missing parent directories of mode 0700. An existing file is left unchanged.
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`].
 pub fn create(path: &Path, content: &[u8]) -> Result<(), KeyFileError> {
-    // Whole under another name first: a process that is killed in between leaves no half key behind.
+    // Written under another name first, so that a killed process leaves no partial key behind.
     let draft = path.with_extension(format!("{}.draft", std::process::id()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new()
@@ -127,7 +127,7 @@ pub fn create(path: &Path, content: &[u8]) -> Result<(), KeyFileError> {
     let _only_untidy = std::fs::remove_file(&draft);
     match written {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unreadable(path, error)),
-        // Another process was first, or ours is in place; the name is durable before anything is sealed under it.
+        // The file exists, ours or another process's. Its name must be durable before anything is sealed under the key.
         Ok(()) | Err(_) => {
             File::open(folder).and_then(|it| it.sync_all()).map_err(|source| unreadable(path, source))
         }
@@ -140,34 +140,34 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// What is in a file, and whether others could have read it.
+/// The content of a file, and whether other users may access it.
 pub struct Content {
     /// The bytes.
     pub bytes: Zeroizing<Vec<u8>>,
-    /// [`KeyFileError::Exposed`] unless the file is its owner's alone.
+    /// [`KeyFileError::Exposed`] if users other than the owner may access the file.
     pub private: Result<(), KeyFileError>,
 }
 
-/// Reads a file that says in its content whether it is secret at all.
+/// Reads a file whose content decides whether it is secret.
 ///
 /// # Errors
 /// [`KeyFileError::Unreadable`].
 pub fn read_any_mode(path: &Path) -> Result<Content, KeyFileError> {
-    read_and_judge(path, PASSPHRASE_FILE_BYTES_MAX)
+    read_and_check_mode(path, PASSPHRASE_FILE_BYTES_MAX)
 }
 
-/// A file that is the owner's alone; one byte more than `bytes_max` of it, at the most.
+/// Reads a file that only its owner may access: at most `bytes_max + 1` bytes of it.
 fn read(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
-    let Content { bytes, private } = read_and_judge(path, bytes_max)?;
+    let Content { bytes, private } = read_and_check_mode(path, bytes_max)?;
     private.map(|()| bytes)
 }
 
-fn read_and_judge(path: &Path, bytes_max: u64) -> Result<Content, KeyFileError> {
-    // Nobody writes to a pipe of this name; without the flag, opening it would wait for somebody who does.
+fn read_and_check_mode(path: &Path, bytes_max: u64) -> Result<Content, KeyFileError> {
+    // Without the flag, opening a pipe would block until a writer opens it too.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|source| unreadable(path, source))?;
-    // Of the open file, not of the name: nobody can put another one in its place in between.
+    // Checks the open file, not the path, so that the file cannot be replaced in between.
     let metadata = file.metadata().map_err(|source| unreadable(path, source))?;
     if !metadata.is_file() {
         return Err(KeyFileError::NotAFile { path: path.to_owned() });
@@ -177,14 +177,14 @@ fn read_and_judge(path: &Path, bytes_max: u64) -> Result<Content, KeyFileError> 
         0o600 | 0o400 => Ok(()),
         _ => Err(KeyFileError::Exposed { path: path.to_owned(), mode }),
     };
-    // Room for all of it from the start: growing would leave a copy of the secret behind.
+    // Allocated in full: growing would leave a copy of the secret in freed memory.
     let size = usize::try_from(metadata.len().min(bytes_max)).unwrap_or_default();
     let mut bytes = Zeroizing::new(Vec::with_capacity(2048.max(size + 2)));
     file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
     Ok(Content { bytes, private })
 }
 
-/// Which form it is follows from the length: 32 bytes are a raw key, even one that ends like a line. 32 digits are half of one.
+/// The length decides the form: 32 bytes are a raw key, even with an end of line among them, unless all are digits.
 fn parse(content: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     let mut key = Zeroizing::new([0; 32]);
     if content.len() == key.len() && !content.iter().all(u8::is_ascii_hexdigit) {
@@ -214,7 +214,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    /// What `load` says about a file of this content and mode.
+    /// The result of `load` for a file with this content and mode.
     fn check(content: &[u8], mode: u32) -> Result<[u8; 32], String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("node.key");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_read() {
+    fn raw_and_hexadecimal_keys_are_loaded() {
         let digits = "ab".repeat(32);
         for ending in ["", "\n", "\r\n"] {
             assert_eq!(check(format!("{digits}{ending}").as_bytes(), 0o600), Ok([0xab; 32]));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exposed_file_is_refused() {
+    fn file_that_others_may_access_is_rejected() {
         for mode in [0o640, 0o604, 0o660, 0o644, 0o620, 0o700] {
             let line = format!("the file `KEY` has mode {mode:04o}; it must be 0600 or 0400");
             assert_eq!(check(&[7; 32], mode), Err(line));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_a_key_is_refused_without_being_repeated() {
+    fn malformed_key_is_rejected_without_showing_its_content() {
         let digits = "ab".repeat(32);
         let wrong = [
             String::new(),
@@ -258,11 +258,11 @@ mod tests {
         }
         assert_eq!(check(&[7; 33], 0o600), Err(line.to_owned()));
         let missing = load(Path::new("/nowhere/node.key")).unwrap_err().to_string();
-        assert_eq!(missing, "the file `/nowhere/node.key` can not be opened");
+        assert_eq!(missing, "the file `/nowhere/node.key` cannot be opened");
     }
 
     #[test]
-    fn a_key_is_made_once_and_private() {
+    fn key_file_is_created_once_with_private_mode() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("nodes/node.key");
         let made = load_or_create(&path).unwrap();
@@ -271,13 +271,13 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", hex::encode(*made)));
         assert_eq!(*load_or_create(&path).unwrap(), *made);
         create(&path, b"another").unwrap();
-        assert_eq!(*load(&path).unwrap(), *made, "what is there stays");
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+        assert_eq!(*load(&path).unwrap(), *made, "an existing file is left unchanged");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no draft is left behind");
         assert_ne!(*load_or_create(&folder.path().join("other.key")).unwrap(), *made);
     }
 
     #[test]
-    fn a_passphrase_is_one_line() {
+    fn passphrase_file_with_more_than_one_line_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("passphrase");
         let check = |content: &[u8]| {
@@ -293,7 +293,7 @@ mod tests {
         for wrong in [&b"one\ntwo"[..], b"one\n\n", b"\xff"] {
             assert_eq!(check(wrong), not_text);
         }
-        // Longer than a passphrase may be, however much longer it is.
+        // Reading stops one byte beyond the limit, so that stretching rejects the length.
         let length = usize::try_from(PASSPHRASE_FILE_BYTES_MAX).unwrap();
         assert_eq!(check(&vec![b'a'; 2 * length]).unwrap().len(), length + 1);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();

@@ -1,31 +1,31 @@
-//! Randomness: from the operating system, in one draw before anything is encrypted, so that its absence is an error.
+//! Randomness from the operating system, drawn before anything is encrypted, so that a failure is an error, not a panic.
 
 use crate::hash::TaggedHash;
 use hpke::rand_core::{TryCryptoRng, TryRng};
 use std::convert::Infallible;
 use zeroize::Zeroizing;
 
-/// The operating system gave no randomness.
+/// The operating system provided no randomness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gave no randomness")]
+#[error("the operating system provided no randomness")]
 pub struct NoRandomness;
 
-/// Fresh bytes.
+/// Fresh random bytes.
 pub(crate) fn draw<const N: usize>() -> Result<Zeroizing<[u8; N]>, NoRandomness> {
     let mut bytes = Zeroizing::new([0; N]);
     getrandom::fill(bytes.as_mut_slice()).map_err(|_| NoRandomness)?;
     Ok(bytes)
 }
 
-/// What HPKE takes its ephemeral key from: block i is `H("gateway/seal/stream/v1", seed, i)`. It cannot fail, and it
-/// panics nowhere, unlike the operating system's source inside the `hpke` crate.
+/// The generator of HPKE's ephemeral key: block i is `H("gateway/seal/stream/v1", seed, i)`. It cannot fail, whereas the
+/// `hpke` crate panics when the operating system's source fails.
 pub(crate) struct Stream {
     seed: Zeroizing<[u8; 32]>,
     block: u64,
 }
 
 impl Stream {
-    /// A stream from a seed that no other stream has.
+    /// A stream from a seed that must not be used for any other stream.
     pub(crate) fn new(seed: Zeroizing<[u8; 32]>) -> Self {
         Self { seed, block: 0 }
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_follows_from_its_seed_and_never_repeats() {
+    fn stream_is_determined_by_its_seed_and_its_blocks_differ() {
         let stream = |seed| Stream::new(Zeroizing::new([seed; 32]));
         let (mut long, mut other) = ([0; 100], [0; 100]);
         stream(1).try_fill_bytes(&mut long).unwrap();

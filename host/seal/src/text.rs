@@ -1,4 +1,4 @@
-//! Bytes as text in JSON: each value has one spelling, so that nothing can be altered without being noticed.
+//! Encodings of bytes in JSON. Each value has exactly one encoding, so that every alteration is detected.
 
 /// Exactly `N` bytes as lower-case hexadecimal.
 pub(crate) mod hex_array {
@@ -24,7 +24,7 @@ pub(crate) mod hex_array {
     }
 }
 
-/// Bytes as base64 of RFC 4648 section 4: padded, and no stray bits at the end.
+/// Bytes as base64 of RFC 4648 section 4, padded, with zero trailing bits.
 pub(crate) mod base64_bytes {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;

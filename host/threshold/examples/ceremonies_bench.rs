@@ -1,7 +1,7 @@
-//! What each protocol costs: the work of all participants together, in one thread, beside that of the bare frost crates.
+//! CPU time of each protocol, of all participants together in one thread, compared with the bare frost crates.
 //!
-//! `cargo run --release -p gateway-threshold --example ceremonies_bench`. Both sides of a line run in turn, so that a
-//! busy machine slows both: the ratios hold better than the milliseconds. `ours` includes everything a session does:
+//! `cargo run --release -p gateway-threshold --example ceremonies_bench`. The two sides of a line run alternately, so that a
+//! busy machine slows both: ratios are more reliable than milliseconds. `ours` includes all work of a session:
 //! encoding, checking that encodings are canonical, hashing, the echo.
 
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
@@ -15,7 +15,7 @@ use gateway_threshold::{KeyShare, Message, Progress, PublicKeys, Session, Signat
 use gateway_threshold::{keygen, redistribute, repair};
 use rand_core::OsRng;
 
-/// Runs of each side; the median counts.
+/// Runs of each side; the median is printed.
 const RUNS: usize = 15;
 const MESSAGE: &[u8] = &[7; 32];
 const CEREMONY: [u8; 32] = [7; 32];
@@ -66,14 +66,14 @@ fn measure<C: frost_core::Ciphersuite>(profile: SignatureProfile, threshold: u16
         &mut || redistribute(&roster, &roster, threshold),
         Some(&mut || bare.refresh()),
     );
-    // To a larger roster, of which some were in the old one.
+    // To a larger roster that overlaps the old one.
     let (next, next_threshold) = ((1..n + 3).collect(), threshold + 1);
     let name = format!("reshare to {next_threshold}-of-{}", n + 2);
     line(&name, &mut || redistribute(&quorum, &next, next_threshold), None);
     line("repair", &mut || key.repair(n - 1, &quorum), Some(&mut || bare.repair()));
 }
 
-/// Medians in seconds, of runs in turn.
+/// Medians in seconds, of alternating runs.
 fn medians(ours: &mut dyn FnMut(), mut frost: Option<&mut dyn FnMut()>) -> (f64, Option<f64>) {
     let (mut our_times, mut frost_times) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
@@ -120,9 +120,9 @@ impl Key {
     }
 
     fn repair(&self, target: u16, helpers: &BTreeSet<u16>) {
-        let mut everybody = helpers.clone();
-        everybody.insert(target);
-        run(&everybody, |me| {
+        let mut everyone = helpers.clone();
+        everyone.insert(target);
+        run(&everyone, |me| {
             let (keys, helpers) = (self.keys.clone(), helpers.clone());
             let params = repair::Params { keys, me, target, helpers, ceremony_id: CEREMONY };
             repair::start(params, self.shares.get(&me), &mut OsRng).unwrap()
@@ -177,7 +177,7 @@ fn run(participants: &BTreeSet<u16>, start: impl Fn(u16) -> (Session, Vec<Messag
     Key { keys: keys.unwrap(), shares }
 }
 
-/// The same rounds with nothing but frost-core: no bytes, no checks beyond its own.
+/// The same rounds with frost-core only: no encoding, no checks beyond its own.
 mod frost {
     use std::collections::BTreeMap;
 
@@ -193,7 +193,7 @@ mod frost {
         threshold: u16,
     }
 
-    /// All that one participant was told.
+    /// The messages that one participant received.
     fn others<C: Ciphersuite, T: Clone>(
         all: &BTreeMap<Identifier<C>, T>,
         me: &Identifier<C>,

@@ -1,10 +1,12 @@
-//! What the messages of one ceremony look like to one participant, whatever the protocol.
+//! The message format of a ceremony, as one participant sends and checks it. Common to all protocols.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use frost_core::{Element, Scalar};
 use zeroize::Zeroizing;
 
 use crate::inbox::Bodies;
+use crate::suite::{Suite, scalar, secret_bytes};
 use crate::{Message, ThresholdError};
 
 /// Bytes of the binding that opens every body.
@@ -13,33 +15,33 @@ const BINDING_BYTES: usize = 32;
 /// One participant's view of a ceremony.
 pub(crate) struct Ceremony {
     pub(crate) me: u16,
-    /// Hash of the ceremony id and of everything agreed on.
+    /// Hash of the ceremony id and all agreed parameters.
     pub(crate) binding: [u8; BINDING_BYTES],
-    /// From round 1.
-    // INVARIANT: `me` is no sender. Kept by `new`.
+    /// The first is round 1.
+    // INVARIANT: `me` is not a sender. Kept by `new`.
     rounds: Vec<Round>,
 }
 
-/// What comes to us in one round.
+/// The messages that we expect in one round.
 pub(crate) struct Round {
-    /// Who sends us a message: nobody, if the round is not for us.
+    /// The participants that send us a message; empty if none does.
     senders: BTreeSet<u16>,
     private: bool,
     payload_bytes: usize,
 }
 
 impl Round {
-    /// Each sender tells everybody the same.
+    /// Each sender sends one message to all.
     pub(crate) fn broadcast(senders: &BTreeSet<u16>, payload_bytes: usize) -> Self {
         Self { senders: senders.clone(), private: false, payload_bytes }
     }
 
-    /// Each sender tells us something that is for us alone.
+    /// Each sender sends each recipient a confidential message of its own.
     pub(crate) fn private(senders: &BTreeSet<u16>, payload_bytes: usize) -> Self {
         Self { senders: senders.clone(), private: true, payload_bytes }
     }
 
-    /// Whatever is said in this round is not for us.
+    /// No message of this round is for us.
     pub(crate) fn silent() -> Self {
         Self { senders: BTreeSet::new(), private: true, payload_bytes: 0 }
     }
@@ -53,7 +55,7 @@ impl Ceremony {
         Self { me, binding, rounds }
     }
 
-    /// Who sends us a message in this round.
+    /// The participants that send us a message in this round.
     pub(crate) fn senders(&self, round: u8) -> Option<&BTreeSet<u16>> {
         self.round(round).map(|round| &round.senders)
     }
@@ -62,7 +64,7 @@ impl Ceremony {
         self.rounds.get(usize::from(round).checked_sub(1)?)
     }
 
-    /// Refuses a message that has no place in this ceremony.
+    /// Rejects a message that does not belong to this ceremony.
     pub(crate) fn admit(&self, message: &Message) -> Result<(), ThresholdError> {
         let Message { from, to, round, ref body } = *message;
         // Step 0.1
@@ -86,6 +88,11 @@ impl Ceremony {
         Ok(())
     }
 
+    /// A private message that carries a scalar.
+    pub(crate) fn scalar_message<C: Suite>(&self, round: u8, to: u16, secret: &Scalar<C>) -> Message {
+        self.message(round, Some(to), secret_bytes::<C>(secret).as_slice())
+    }
+
     /// A message of ours: binding, then payload.
     pub(crate) fn message(&self, round: u8, to: Option<u16>, payload: &[u8]) -> Message {
         let mut body = Zeroizing::new(Vec::with_capacity(BINDING_BYTES + payload.len()));
@@ -95,12 +102,25 @@ impl Ceremony {
     }
 }
 
-/// The payloads of admitted broadcasts by sender.
+/// The payloads of admitted broadcasts, by sender.
 pub(crate) fn payloads(bodies: &Bodies) -> BTreeMap<u16, Vec<u8>> {
     bodies.iter().map(|(from, body)| (*from, payload(body).to_vec())).collect()
 }
 
-/// What follows the binding in an admitted body.
+/// The scalar of an admitted private message, checked against `committed`, the scalar times the generator.
+pub(crate) fn opened_scalar<C: Suite>(
+    from: u16,
+    round: u8,
+    body: &[u8],
+    committed: &Element<C>,
+) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
+    let secret = scalar::<C>(payload(body)).map(Zeroizing::new);
+    let secret = secret.ok_or(ThresholdError::MalformedMessage { from, round })?;
+    let opens = C::generator_times(&secret) == *committed;
+    if opens { Ok(secret) } else { Err(ThresholdError::SecretShare { from }) }
+}
+
+/// The payload of an admitted body: the bytes after the binding.
 pub(crate) fn payload(body: &[u8]) -> &[u8] {
     body.get(BINDING_BYTES..).unwrap_or_default()
 }

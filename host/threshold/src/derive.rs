@@ -1,38 +1,39 @@
-//! Child keys: BIP-32 public derivation for keys whose private half nobody has.
+//! Child keys: BIP-32 public derivation. Steps are numbered as in `protocols.md`, section "Child keys".
 //!
-//! Only non-hardened children exist (<https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki>, CKDpub), and
-//! only for `frost-secp256k1-sha256-tr`. The chain code comes from key generation, so whoever knows the public keys
-//! with it can list all children; nobody else can.
+//! Only non-hardened children (<https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki>, CKDpub) of
+//! `frost-secp256k1-sha256-tr` keys. Listing them takes the group key and the chain code of key generation.
 
 use frost_core::{Element, Field, Group, Scalar};
 use frost_secp256k1_tr::Secp256K1Sha256TR;
 use hmac::{Hmac, Mac};
 use sha2::Sha512;
 
-use crate::limits::PATH_INDEXES_MAX;
 use crate::suite::{Suite, point, point_bytes, scalar, scalar_bytes};
 use crate::{PublicKeys, SignatureProfile, ThresholdError, Tweak};
 
 type Secp256k1 = Secp256K1Sha256TR;
 type ScalarField = <<Secp256k1 as frost_core::Ciphersuite>::Group as Group>::Field;
 
-/// First index that is hardened.
+/// The lowest hardened index.
 const HARDENED: u32 = 1 << 31;
+
+/// Most indexes in a derivation path: BIP-32 stores the depth in one byte.
+pub const PATH_INDEXES_MAX: usize = 255;
 
 /// A child key, and how to sign for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Derivation {
     /// The child's BIP-340 public key: x of its point.
     pub public_key: [u8; 32],
-    /// What [`SigningPackage::tweak`](crate::sign::SigningPackage::tweak) has to be for this child.
+    /// The [`SigningPackage::tweak`](crate::sign::SigningPackage::tweak) that signs under this child key.
     pub tweak: Tweak,
 }
 
-/// Where a walk along the path has come to.
+/// A key on the path.
 struct Node {
     key: Element<Secp256k1>,
     chain_code: [u8; 32],
-    /// Sum of all steps so far: `key` is the root key plus this times the generator.
+    /// Sum of all `I_L` so far: `key` is the root key plus this times the generator.
     tweak: Scalar<Secp256k1>,
 }
 
@@ -41,7 +42,7 @@ struct Node {
 /// # Errors
 ///
 /// [`ThresholdError::DerivationUnsupported`] for another profile, [`ThresholdError::HardenedIndex`],
-/// [`ThresholdError::PathTooDeep`], or, of no practical likelihood, [`ThresholdError::InvalidChild`].
+/// [`ThresholdError::PathTooDeep`], or, with negligible probability, [`ThresholdError::InvalidChild`].
 pub fn derive(keys: &PublicKeys, path: &[u32]) -> Result<Derivation, ThresholdError> {
     match keys.profile() {
         SignatureProfile::FrostSecp256k1Sha256Tr => {}
@@ -49,18 +50,20 @@ pub fn derive(keys: &PublicKeys, path: &[u32]) -> Result<Derivation, ThresholdEr
             return Err(ThresholdError::DerivationUnsupported { profile });
         }
     }
+    // Step 1.1
     if path.len() > PATH_INDEXES_MAX {
         return Err(ThresholdError::PathTooDeep { indexes: path.len() });
     }
     let malformed = ThresholdError::MalformedMaterial { what: "public keys" };
     let key = point::<Secp256k1>(keys.verifying_key()).ok_or_else(|| malformed.clone())?;
+    // Step 1.2
     let root = Node { key, chain_code: *keys.chain_code(), tweak: ScalarField::zero() };
     let child = path.iter().try_fold(root, |node, index| node.child(*index))?;
     child.derivation().ok_or(malformed)
 }
 
 impl Node {
-    /// CKDpub of BIP-32.
+    /// Steps 1.3 and 1.4: CKDpub of BIP-32.
     fn child(self, index: u32) -> Result<Self, ThresholdError> {
         if index >= HARDENED {
             return Err(ThresholdError::HardenedIndex { index });
@@ -68,7 +71,7 @@ impl Node {
         self.step(index).ok_or(ThresholdError::InvalidChild { index })
     }
 
-    /// `I = HMAC-SHA512(c, ser_P(K) ‖ ser_32(i))`; the child is `K + I_L·G` with chain code `I_R`.
+    /// `None` if BIP-32 calls the child invalid.
     fn step(self, index: u32) -> Option<Self> {
         let mut mac = Hmac::<Sha512>::new_from_slice(&self.chain_code).ok()?;
         mac.update(&point_bytes::<Secp256k1>(&self.key)?);
@@ -81,6 +84,7 @@ impl Node {
         Some(Self { key, chain_code: right.try_into().ok()?, tweak: self.tweak + step })
     }
 
+    /// Step 1.5
     fn derivation(&self) -> Option<Derivation> {
         let public_key = Secp256k1::public_key(&point_bytes::<Secp256k1>(&self.key)?)?;
         let tweak = scalar_bytes::<Secp256k1>(&self.tweak).as_ref().try_into().ok()?;

@@ -1,4 +1,4 @@
-//! The end of every protocol: nobody has a result before everybody has said to have seen the same ceremony.
+//! The echo round that ends every protocol: no participant gets a result before all report the same transcript.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const ROUND: u8 = 3;
 /// Bytes of a transcript.
 pub(crate) const TRANSCRIPT_BYTES: usize = 32;
 
-/// Step 0.6: covers everything that was broadcast, by sender, and the public keys that came of it.
+/// Step 0.6: the hash of all broadcasts, by sender, and of the resulting public keys.
 pub(crate) fn transcript(
     tag: &'static str,
     ceremony: &Ceremony,
@@ -27,7 +27,7 @@ pub(crate) fn transcript(
     hash.bytes(&group.to_bytes()).finish()
 }
 
-/// Step 0.7: tells everybody our transcript, and takes `then` once theirs are the same.
+/// Step 0.7: broadcasts our transcript, and continues with `then` once all others sent the same.
 pub(crate) fn exchange(
     ceremony: &Ceremony,
     transcript: [u8; TRANSCRIPT_BYTES],
@@ -36,15 +36,15 @@ pub(crate) fn exchange(
     (ceremony.message(ROUND, None, &transcript), Box::new(AwaitEchoes { transcript, then }))
 }
 
-/// Our transcript is out; those of the others are awaited.
+/// Waits for the others' transcripts, after sending ours.
 struct AwaitEchoes {
     transcript: [u8; TRANSCRIPT_BYTES],
-    /// The result, not yet to be shown.
+    /// The step that releases the result.
     then: Step,
 }
 
 impl Stage for AwaitEchoes {
-    /// Takes the round-3 bodies of all others.
+    /// Compares the others' transcripts with ours.
     fn step(self: Box<Self>, _: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
         // Step 0.8
         let differs = bodies.iter().filter(|(_, body)| payload(body) != self.transcript);

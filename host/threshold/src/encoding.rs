@@ -1,6 +1,6 @@
-//! Reading the fixed layouts of this crate: nothing optional, nothing left over.
+//! Reads the fixed byte layouts of this crate, which have no optional fields.
 
-/// Takes fields off the front of a byte string; `None` as soon as one does not fit.
+/// Takes fields off the front of a byte string; `None` if too few bytes are left.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         self.array().map(|bytes| u16::from_be_bytes(*bytes))
     }
 
-    /// `Some` only if everything was read.
+    /// `Some` only if all bytes were read.
     pub(crate) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }

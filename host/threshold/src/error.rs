@@ -1,37 +1,37 @@
-//! What can go wrong, and who did it.
+//! The crate's error type, which names the participants at fault.
 
 use std::collections::BTreeSet;
 
 use crate::SignatureProfile;
 
-/// A refusal or failure of a threshold protocol. Participants are 0-based indexes.
+/// An error of a threshold protocol. Participants are 0-based indexes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThresholdError {
-    // What the caller asked for.
+    // Errors of the caller's arguments.
     /// No profile has this name.
     #[error("`{name}` is not a signature profile")]
     UnknownProfile {
         /// The name given.
         name: String,
     },
-    /// Material of one profile was used with material of another.
-    #[error("material of profile `{actual}` where `{expected}` is due")]
+    /// Keys, shares or nonces of different profiles were used together.
+    #[error("profile `{actual}` does not match the expected profile `{expected}`")]
     ProfileMismatch {
-        /// The profile the operation is for.
+        /// The profile of the operation.
         expected: SignatureProfile,
-        /// The profile of the material.
+        /// The profile of the key, share or nonces.
         actual: SignatureProfile,
     },
-    /// The threshold is below [`THRESHOLD_MIN`](crate::limits::THRESHOLD_MIN) or above the number of participants.
-    #[error("threshold {threshold} with {participants} participants")]
+    /// The threshold is below [`THRESHOLD_MIN`](crate::THRESHOLD_MIN) or above the number of participants.
+    #[error("threshold {threshold} is out of range for {participants} participants")]
     Threshold {
         /// Signers required.
         threshold: u16,
         /// Participants in the roster.
         participants: usize,
     },
-    /// More than [`PARTICIPANTS_MAX`](crate::limits::PARTICIPANTS_MAX) participants.
-    #[error("{participants} participants are too many")]
+    /// More than [`PARTICIPANTS_MAX`](crate::PARTICIPANTS_MAX) participants.
+    #[error("{participants} participants exceed the limit")]
     TooManyParticipants {
         /// Participants in the roster.
         participants: usize,
@@ -42,14 +42,14 @@ pub enum ThresholdError {
         /// The participant.
         participant: u16,
     },
-    /// The participant has its share to give to this ceremony and did not.
-    #[error("participant {participant} takes part with its share and was started without")]
+    /// A dealer or helper was started without its share.
+    #[error("participant {participant} was started without the share that it contributes")]
     ShareMissing {
         /// The participant.
         participant: u16,
     },
-    /// The participant whose share is to be repaired can not help with it.
-    #[error("participant {participant} is the target and among the helpers")]
+    /// The participant whose share is to be repaired cannot be a helper.
+    #[error("participant {participant} is both target and helper")]
     TargetHelps {
         /// The participant.
         participant: u16,
@@ -57,13 +57,13 @@ pub enum ThresholdError {
     /// Stored or received key material does not decode.
     #[error("malformed {what}")]
     MalformedMaterial {
-        /// What was being read.
+        /// The kind of material.
         what: &'static str,
     },
     /// The key share is not a share of these public keys: another key, or another epoch of it.
     #[error("the key share of participant {participant} does not belong to these public keys")]
     ForeignShare {
-        /// Owner of the share.
+        /// The owner of the share.
         participant: u16,
     },
     /// The profile has no public-key derivation.
@@ -72,13 +72,13 @@ pub enum ThresholdError {
         /// The key's profile.
         profile: SignatureProfile,
     },
-    /// A hardened index (2³¹ or above) needs the private key, which nobody has.
+    /// A hardened index (2³¹ or above) needs the private key, which exists nowhere.
     #[error("derivation index {index} is hardened")]
     HardenedIndex {
         /// The index as BIP-32 counts it, with the top bit.
         index: u32,
     },
-    /// The path has more than [`PATH_INDEXES_MAX`](crate::limits::PATH_INDEXES_MAX) indexes.
+    /// The path has more than [`PATH_INDEXES_MAX`](crate::derive::PATH_INDEXES_MAX) indexes.
     #[error("a derivation path of {indexes} indexes is too deep")]
     PathTooDeep {
         /// Indexes in the path.
@@ -91,14 +91,14 @@ pub enum ThresholdError {
         index: u32,
     },
 
-    // A message that is refused; the session goes on as if it had not come.
+    // Rejected messages; the session continues as if they had not arrived.
     /// The sender is not another participant of the ceremony.
-    #[error("participant {from} is no peer in this ceremony")]
+    #[error("participant {from} is not another participant of this ceremony")]
     UnknownSender {
         /// Sender.
         from: u16,
     },
-    /// A broadcast came addressed, or a private message came to the wrong participant or to all.
+    /// A broadcast names a recipient, or a private message names another recipient or none.
     #[error("the round {round} message of participant {from} is misaddressed")]
     Misaddressed {
         /// Sender.
@@ -106,15 +106,15 @@ pub enum ThresholdError {
         /// Round.
         round: u8,
     },
-    /// The protocol has no such round, or the sender nothing to tell us in it.
-    #[error("participant {from} has no message of round {round} for us")]
+    /// The protocol has no such round, or the sender has no message for us in it.
+    #[error("participant {from} has no message for us in round {round}")]
     UnknownRound {
         /// Sender.
         from: u16,
         /// Round.
         round: u8,
     },
-    /// The message belongs to another ceremony, or to this one under other parameters.
+    /// The message belongs to another ceremony, or to this one with other parameters.
     #[error("the round {round} message of participant {from} belongs to another ceremony")]
     ForeignCeremony {
         /// Sender.
@@ -123,7 +123,7 @@ pub enum ThresholdError {
         round: u8,
     },
     /// The message has the wrong length.
-    #[error("the round {round} message of participant {from} has {bytes} bytes")]
+    #[error("the round {round} message of participant {from} has the wrong length of {bytes} bytes")]
     WrongLength {
         /// Sender.
         from: u16,
@@ -133,19 +133,19 @@ pub enum ThresholdError {
         bytes: usize,
     },
 
-    // The end of the session.
+    // Errors that end the session.
     /// The session failed before; start another ceremony.
-    #[error("the session is over")]
+    #[error("the session has failed before")]
     SessionOver,
     /// A participant sent two different messages for one round.
-    #[error("participant {from} sent two different messages of round {round}")]
+    #[error("participant {from} sent two different messages in round {round}")]
     ConflictingMessages {
         /// Sender.
         from: u16,
         /// Round.
         round: u8,
     },
-    /// A message has a field that is not the canonical encoding of a valid value.
+    /// A field of the message is not the canonical encoding of a valid value.
     #[error("the round {round} message of participant {from} is malformed")]
     MalformedMessage {
         /// Sender.
@@ -153,37 +153,37 @@ pub enum ThresholdError {
         /// Round.
         round: u8,
     },
-    /// The proof that the participant knows its own secret does not hold.
-    #[error("the proof of knowledge of participant {from} does not hold")]
+    /// The proof that the participant knows its own secret does not verify.
+    #[error("the proof of knowledge of participant {from} does not verify")]
     ProofOfKnowledge {
         /// Sender.
         from: u16,
     },
-    /// What the sender committed to is not its share of the key in the current epoch.
-    #[error("the commitments of participant {from} are not to its share of the key")]
+    /// The sender did not commit to its share of the key in the current epoch.
+    #[error("participant {from} did not commit to its share of the key")]
     ForeignSecret {
         /// Sender.
         from: u16,
     },
-    /// The private message is not what the commitments of round 1 say it has to be.
-    #[error("the secret share from participant {from} contradicts its commitments")]
+    /// The scalar of the private message does not match the sender's commitments of round 1.
+    #[error("the secret value from participant {from} does not match its commitments")]
     SecretShare {
         /// Sender.
         from: u16,
     },
-    /// Participants saw different ceremonies: somebody sent different things to different nodes.
+    /// Transcripts differ: a participant sent different messages to different recipients.
     ///
-    /// This proves that somebody lied, not who: those named may be the ones lied to. Compare the signed round-1
-    /// envelopes of both sides to settle it.
+    /// This does not prove which one: the participants named may be the ones deceived. Comparing the signed round-1
+    /// envelopes of both sides identifies it.
     #[error("participants {participants:?} saw a different transcript")]
     TranscriptDiffers {
-        /// Those whose transcript is not ours, ascending.
+        /// Participants whose transcript differs from ours, ascending.
         participants: Vec<u16>,
     },
 
     // Signing.
     /// Fewer signers than the key requires.
-    #[error("{signers} signers where {threshold} are required")]
+    #[error("{signers} signers, but {threshold} are required")]
     TooFewSigners {
         /// Signers in the package.
         signers: usize,
@@ -193,19 +193,19 @@ pub enum ThresholdError {
     /// The package names signers that hold no share of the key.
     #[error("signers {signers:?} hold no share of the key")]
     UnknownSigners {
-        /// Those signers, ascending.
+        /// Signers without a share, ascending.
         signers: Vec<u16>,
     },
     /// Commitments do not decode.
     #[error("the commitments of signers {signers:?} are malformed")]
     MalformedCommitments {
-        /// Their owners, ascending.
+        /// Owners of the commitments, ascending.
         signers: Vec<u16>,
     },
-    /// The package does not carry the commitments of the nonces that were to sign it.
-    #[error("the signing package does not hold our own commitments")]
+    /// The package does not contain the commitments of the nonces that should sign it.
+    #[error("the signing package does not contain our own commitments")]
     OwnCommitments,
-    /// The signature shares are not exactly those of the package's signers.
+    /// The owners of the signature shares are not exactly the package's signers.
     #[error("signature shares are missing from {missing:?} and unexpected from {unexpected:?}")]
     SignerSetDiffers {
         /// Signers without a share, ascending.
@@ -213,30 +213,30 @@ pub enum ThresholdError {
         /// Shares without a signer, ascending.
         unexpected: Vec<u16>,
     },
-    /// Signature shares that do not verify.
+    /// Some signature shares do not verify.
     #[error("the signature shares of {signers:?} do not verify")]
     InvalidSignatureShares {
-        /// All of their owners, ascending.
+        /// Owners of all such shares, ascending.
         signers: Vec<u16>,
     },
     /// The signature does not verify under the public key.
     #[error("the signature does not verify")]
     InvalidSignature,
 
-    /// The FROST library refused for a reason that checks before it should have excluded.
-    #[error("unexpected refusal by the FROST library: {detail}")]
+    /// The FROST library returned an error that our checks should have excluded.
+    #[error("unexpected error of the FROST library: {detail}")]
     Library {
-        /// The library's own words.
+        /// The library's message.
         detail: String,
     },
 }
 
 impl ThresholdError {
-    /// Participants this error shows to have deviated from the protocol, ascending; empty when it shows nobody.
+    /// Participants that deviated from the protocol, as this error proves, ascending; empty if it proves none.
     ///
-    /// Right only as far as the caller is right about who sent what: see the crate's opening page. Commitments in a
-    /// signing package came through the coordinator, who can make an honest signer look bad; nodes sign
-    /// [`SigningPackage::hash`](crate::sign::SigningPackage::hash) so that this, too, can be told.
+    /// Correct only if the caller authenticated the senders: see the crate's documentation. Commitments in a
+    /// signing package came through the coordinator, which can make an honest signer look bad; nodes sign
+    /// [`SigningPackage::hash`](crate::sign::SigningPackage::hash), which shows this too.
     #[must_use]
     pub fn culprits(&self) -> Vec<u16> {
         match self {
@@ -275,17 +275,6 @@ impl ThresholdError {
             | Self::InvalidSignature
             | Self::Library { .. } => Vec::new(),
         }
-    }
-
-    /// `Ok` if `threshold` signers out of `participants` make sense.
-    pub(crate) fn check_threshold(threshold: u16, participants: usize) -> Result<(), Self> {
-        if participants > crate::limits::PARTICIPANTS_MAX {
-            return Err(Self::TooManyParticipants { participants });
-        }
-        if threshold < crate::limits::THRESHOLD_MIN || usize::from(threshold) > participants {
-            return Err(Self::Threshold { threshold, participants });
-        }
-        Ok(())
     }
 
     /// `Ok` if `signers` is empty.

@@ -1,4 +1,4 @@
-//! The one hash of this crate: SHA-256 over a domain tag and fields that cannot run into one another.
+//! The hash function of this crate: SHA-256 over a domain tag and length-prefixed fields.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 
 /// `H(tag, a, b, …) = SHA-256(len(tag) ‖ tag ‖ len(a) ‖ a ‖ len(b) ‖ b ‖ …)`, each length 8 bytes, big-endian.
 ///
-/// Different tags or different lists of fields give different inputs, so no two uses can be confused.
+/// Different tags or field lists give different inputs, so the hash of one use is never valid in another.
 pub(crate) struct TaggedHash(Sha256);
 
 impl TaggedHash {
-    /// Opens a hash under `tag`, which names the meaning and its version.
+    /// Starts a hash under `tag`, which names its purpose and version.
     pub(crate) fn new(tag: &'static str) -> Self {
         Self(Sha256::new()).bytes(tag.as_bytes())
     }
@@ -28,7 +28,7 @@ impl TaggedHash {
         self.bytes(&number.into().to_be_bytes())
     }
 
-    /// Adds how many numbers there are, then each of them, so that what follows is not taken for one.
+    /// Adds the count of these numbers as a field, then each of them, so that the next field cannot pass for one.
     pub(crate) fn set(self, numbers: &BTreeSet<u16>) -> Self {
         self.number(u64::try_from(numbers.len()).unwrap_or(u64::MAX)).numbers(numbers)
     }

@@ -1,4 +1,4 @@
-//! Messages as they come: out of order, repeated, now and then contradicting one another.
+//! Received messages, until their round is complete. They may arrive out of order, repeated or contradictory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +10,22 @@ use crate::{Message, ThresholdError};
 /// The bodies of one round by sender.
 pub(crate) type Bodies = BTreeMap<u16, Zeroizing<Vec<u8>>>;
 
-/// Holds at most one message for each sender and round, until its round is complete.
+/// Holds at most one message per sender and round, until the round is complete.
 ///
-/// Bounded because only admitted messages are put here: known senders, known rounds, known lengths.
+/// Bounded, because only admitted messages enter: their senders, rounds and lengths are known.
 #[derive(Default)]
 pub(crate) struct Inbox {
     bodies: BTreeMap<(u8, u16), Zeroizing<Vec<u8>>>,
-    /// Digests of everything ever put, so that a repeat is known for one when its body, maybe secret, is long gone.
+    /// Digests of all messages received, to recognise a repeat after the body, which may be secret, was wiped.
     seen: BTreeMap<(u8, u16), [u8; 32]>,
 }
 
 impl Inbox {
-    /// Keeps a message; a repeat changes nothing.
+    /// Keeps a message. A repeat of the same message has no effect.
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::ConflictingMessages`] if the sender said something else in this round before.
+    /// [`ThresholdError::ConflictingMessages`] if the sender sent a different message in this round before.
     pub(crate) fn put(&mut self, message: Message) -> Result<(), ThresholdError> {
         let Message { from, round, body, .. } = message;
         let digest = TaggedHash::new("svc/inbox/v1").bytes(&body).finish();
@@ -39,7 +39,7 @@ impl Inbox {
         }
     }
 
-    /// Takes out the messages of `round` once every one of `peers` has sent its own; before that, `None`.
+    /// Removes and returns the messages of `round`, or `None` while one of `peers` has not sent its message.
     pub(crate) fn take(&mut self, round: u8, peers: &BTreeSet<u16>) -> Option<Bodies> {
         let complete = peers.iter().all(|peer| self.bodies.contains_key(&(round, *peer)));
         complete.then_some(())?;

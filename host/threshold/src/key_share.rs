@@ -10,7 +10,7 @@ use crate::encoding::Reader;
 use crate::suite::{
     SCALAR_BYTES, Suite, canonical, identifier, point_bytes, scalar, secret_bytes, unexpected, with_suite,
 };
-use crate::{PublicKeys, SignatureProfile, ThresholdError};
+use crate::{PublicKeys, SignatureProfile, THRESHOLD_MIN, ThresholdError};
 
 /// Version byte of [`KeyShare::to_secret_bytes`].
 const VERSION: u8 = 1;
@@ -34,7 +34,7 @@ pub struct KeyShare {
 }
 
 impl KeyShare {
-    /// The share a protocol of frost-core ended with.
+    /// The share that a protocol of frost-core computed.
     pub(crate) fn from_package<C: Suite>(
         participant: u16,
         package: &KeyPackage<C>,
@@ -45,7 +45,7 @@ impl KeyShare {
         Self::from_secret::<C>(participant, *package.min_signers(), secret, verifying_key)
     }
 
-    /// The share a protocol of ours ended with, which has to be the one of these public keys.
+    /// The share that a protocol of ours computed; it must belong to these public keys.
     pub(crate) fn from_scalar<C: Suite>(
         participant: u16,
         secret: &Scalar<C>,
@@ -70,7 +70,7 @@ impl KeyShare {
         Ok(Self { profile: C::PROFILE, participant, threshold, secret, verifying_key, verifying_share })
     }
 
-    /// The scheme the share signs for.
+    /// The signature scheme of the key.
     #[must_use]
     pub fn profile(&self) -> SignatureProfile {
         self.profile
@@ -82,12 +82,12 @@ impl KeyShare {
         self.participant
     }
 
-    /// The share for storage under the vault's own seal: `1 ‖ profile code ‖ participant ‖ threshold ‖ signing share
+    /// The share for encrypted storage: `1 ‖ profile code ‖ participant ‖ threshold ‖ signing share
     /// (32) ‖ verifying key (32 or 33)`, numbers of two bytes big-endian.
     #[must_use]
     pub fn to_secret_bytes(&self) -> Zeroizing<Vec<u8>> {
         let length = 2 + 2 + 2 + SCALAR_BYTES + self.verifying_key.len();
-        // Room for all of it from the start: growing would leave a copy of the secret behind.
+        // Allocated in full: growing would leave a copy of the secret in freed memory.
         let mut bytes = Zeroizing::new(Vec::with_capacity(length));
         bytes.extend([VERSION, self.profile.code()]);
         bytes.extend(self.participant.to_be_bytes());
@@ -102,7 +102,7 @@ impl KeyShare {
     /// # Errors
     ///
     /// [`ThresholdError::ProfileMismatch`] if the share is for another profile;
-    /// [`ThresholdError::MalformedMaterial`] unless it is exactly such an encoding.
+    /// [`ThresholdError::MalformedMaterial`] if the bytes are not exactly such an encoding.
     pub fn from_secret_bytes(profile: SignatureProfile, bytes: &[u8]) -> Result<Self, ThresholdError> {
         with_suite!(profile, C => Self::read::<C>(bytes))
     }
@@ -119,7 +119,7 @@ impl KeyShare {
         let secret = reader.array().ok_or(MALFORMED)?;
         let verifying_key = reader.bytes(C::POINT_BYTES).ok_or(MALFORMED)?;
         reader.end().ok_or(MALFORMED)?;
-        let known = version == VERSION && threshold >= crate::limits::THRESHOLD_MIN;
+        let known = version == VERSION && threshold >= THRESHOLD_MIN;
         let key = canonical(verifying_key, VerifyingKey::<C>::deserialize, VerifyingKey::serialize);
         if !known || key.is_none() {
             return Err(MALFORMED);
@@ -127,8 +127,8 @@ impl KeyShare {
         Self::from_secret::<C>(participant, threshold, secret, verifying_key.to_vec())
     }
 
-    /// Whether this is its owner's share of exactly these public keys. A share of another epoch has the same group key
-    /// and is still refused.
+    /// Checks that this is its owner's share of exactly these public keys. A share of another epoch has the same group
+    /// key and is rejected.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl KeyShare {
         if ours { Ok(()) } else { Err(ThresholdError::ForeignShare { participant: self.participant }) }
     }
 
-    /// The share, given that it is this participant's of these public keys.
+    /// The share, after checking that it is this participant's share of these public keys.
     pub(crate) fn required<'share>(
         share: Option<&'share Self>,
         participant: u16,
@@ -157,17 +157,17 @@ impl KeyShare {
         Ok(share)
     }
 
-    /// The signing share as a number to compute with.
+    /// The signing share as a scalar.
     pub(crate) fn scalar<C: Suite>(&self) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
         scalar::<C>(self.secret.as_slice()).map(Zeroizing::new).ok_or(MALFORMED)
     }
 
-    /// The signing share alone, as nonces are hedged with it.
+    /// The signing share as frost-core hashes it into nonces.
     pub(crate) fn signing_share<C: Suite>(&self) -> Result<SigningShare<C>, ThresholdError> {
         SigningShare::deserialize(self.secret.as_slice()).map_err(|_| MALFORMED)
     }
 
-    /// The share as frost-core signs with it.
+    /// The share as frost-core's type.
     pub(crate) fn package<C: Suite>(&self) -> Result<KeyPackage<C>, ThresholdError> {
         Ok(KeyPackage::new(
             identifier(self.participant)?,

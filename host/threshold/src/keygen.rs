@@ -1,33 +1,40 @@
-//! Key generation: all participants of a roster make a key together, in three rounds.
+//! Key generation: the participants of a roster create a key together, in three rounds.
 //!
-//! Pedersen's DKG with proofs of knowledge (FROST paper, <https://eprint.iacr.org/2020/852.pdf>, figure 1) in
-//! frost-core, followed by a round in which all compare what they saw. `protocols.md`, section "Key generation", is the
-//! numbered text; each file below is one stretch of it.
+//! Pedersen's DKG with proofs of knowledge (FROST paper, <https://eprint.iacr.org/2020/852.pdf>, figure 1), computed by
+//! frost-core, with an echo round in place of the broadcast channel that the paper assumes. Steps are numbered as in
+//! `protocols.md`, section "Key generation".
 
-mod round1;
-mod round2;
-mod round3;
+use std::collections::{BTreeMap, BTreeSet};
 
-use std::collections::BTreeSet;
-
+use frost_core::keys::dkg::{self, round1, round2};
+use frost_core::keys::{SigningShare, VerifiableSecretSharingCommitment};
+use frost_core::{Error, Identifier, Signature};
 use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
 
-use crate::suite::with_suite;
-use crate::{Message, Session, SignatureProfile, ThresholdError};
+use crate::ceremony::{Ceremony, Round, payload};
+use crate::echo::{self, TRANSCRIPT_BYTES};
+use crate::encoding::Reader;
+use crate::hash::TaggedHash;
+use crate::inbox::Bodies;
+use crate::public_keys::{Group, check_threshold};
+use crate::session::{Stage, Step};
+use crate::suite::{SCALAR_BYTES, SIGNATURE_BYTES, Suite, canonical, identifier, unexpected, with_suite};
+use crate::{KeyShare, Message, Output, PublicKeys, Session, SignatureProfile, ThresholdError};
 
-/// What the participants of one ceremony have agreed on beforehand. Any difference, and they refuse each other's
-/// messages.
+/// The parameters that all participants of one ceremony agreed on beforehand. Participants whose parameters differ
+/// reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The scheme the key is for.
+    /// The signature scheme of the key.
     pub profile: SignatureProfile,
     /// This participant. The only field in which participants differ.
     pub me: u16,
-    /// All participants, 0-based; at most [`PARTICIPANTS_MAX`](crate::limits::PARTICIPANTS_MAX), gaps allowed.
+    /// All participants, 0-based; at most [`PARTICIPANTS_MAX`](crate::PARTICIPANTS_MAX), gaps allowed.
     pub roster: BTreeSet<u16>,
     /// Signers required for a signature: from 2 to the size of the roster.
     pub threshold: u16,
-    /// Names this attempt and no other: a repeated attempt needs a new one.
+    /// Unique to this attempt: a repeated attempt needs a new one.
     pub ceremony_id: [u8; 32],
 }
 
@@ -36,10 +43,157 @@ pub struct Params {
 /// # Errors
 ///
 /// [`ThresholdError::Threshold`], [`ThresholdError::TooManyParticipants`] or [`ThresholdError::NotInRoster`] if the
-/// parameters make no sense.
+/// parameters are invalid.
 pub fn start(
     params: Params,
     rng: &mut impl CryptoRngCore,
 ) -> Result<(Session, Vec<Message>), ThresholdError> {
-    with_suite!(params.profile, C => round1::commit::<C>(params, rng))
+    with_suite!(params.profile, C => commit::<C>(params, rng))
+}
+
+/// Round 1: commits to a random polynomial and proves knowledge of its constant term.
+fn commit<C: Suite>(
+    params: Params,
+    rng: &mut impl CryptoRngCore,
+) -> Result<(Session, Vec<Message>), ThresholdError> {
+    let ceremony = open::<C>(&params)?;
+    let Params { me, roster, threshold, .. } = params;
+    let participants = u16::try_from(roster.len()).unwrap_or(u16::MAX);
+    // Step 1.3
+    let (secret, package) =
+        dkg::part1::<C, _>(identifier(me)?, participants, threshold, rng).map_err(unexpected::<C>)?;
+    // Step 1.4
+    let own = encode(&package)?;
+    let message = ceremony.message(1, None, &own);
+    Ok((Session::open(ceremony, AwaitCommitments { threshold, secret, own }), vec![message]))
+}
+
+fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
+    let Params { profile, me, ref roster, threshold, ceremony_id } = *params;
+    // Step 1.1
+    check_threshold(threshold, roster.len())?;
+    if !roster.contains(&me) {
+        return Err(ThresholdError::NotInRoster { participant: me });
+    }
+    // Step 1.2
+    let hash = TaggedHash::new("svc/keygen/v1")
+        .bytes(&ceremony_id)
+        .bytes(profile.name().as_bytes())
+        .number(threshold);
+    let binding = hash.numbers(roster).finish();
+    let commitments_bytes = usize::from(threshold) * C::POINT_BYTES;
+    let rounds = vec![
+        Round::broadcast(roster, commitments_bytes + SIGNATURE_BYTES),
+        Round::private(roster, SCALAR_BYTES),
+        Round::broadcast(roster, TRANSCRIPT_BYTES),
+    ];
+    Ok(Ceremony::new(me, binding, rounds))
+}
+
+/// `φ₀ ‖ … ‖ φ_{t−1} ‖ R ‖ μ`: the commitments, then the proof of knowledge.
+fn encode<C: Suite>(package: &round1::Package<C>) -> Result<Vec<u8>, ThresholdError> {
+    let commitments = package.commitment().serialize_whole().map_err(unexpected::<C>)?;
+    let proof = package.proof_of_knowledge().serialize().map_err(unexpected::<C>)?;
+    Ok([commitments, proof].concat())
+}
+
+/// The inverse of [`encode`], for a polynomial of exactly `threshold` coefficients.
+fn decode<C: Suite>(payload: &[u8], threshold: u16) -> Option<round1::Package<C>> {
+    type Commitments<C> = VerifiableSecretSharingCommitment<C>;
+    let mut reader = Reader::new(payload);
+    let commitments = reader.bytes(usize::from(threshold) * C::POINT_BYTES)?;
+    let proof = reader.bytes(SIGNATURE_BYTES)?;
+    reader.end()?;
+    Some(round1::Package::new(
+        canonical(commitments, Commitments::<C>::deserialize_whole, Commitments::serialize_whole)?,
+        canonical(proof, Signature::<C>::deserialize, Signature::serialize)?,
+    ))
+}
+
+/// Waits for the other participants' commitments, after sending ours.
+struct AwaitCommitments<C: Suite> {
+    threshold: u16,
+    /// The coefficients of our polynomial.
+    secret: round1::SecretPackage<C>,
+    /// The payload of our own broadcast, for the transcript.
+    own: Vec<u8>,
+}
+
+impl<C: Suite> Stage for AwaitCommitments<C> {
+    /// Round 2: checks the commitments and sends each participant its point of our polynomial.
+    fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        let mut commitments = BTreeMap::new();
+        let mut broadcasts = BTreeMap::from([(ceremony.me, self.own)]);
+        for (&from, body) in bodies {
+            // Step 2.1
+            let package = decode::<C>(payload(body), self.threshold);
+            let package = package.ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+            commitments.insert(identifier(from)?, package);
+            broadcasts.insert(from, payload(body).to_vec());
+        }
+        // Step 2.2
+        let (secret, mut packages) =
+            dkg::part2(self.secret, &commitments).map_err(|error| name_culprit::<C>(error, bodies))?;
+        // Step 2.3
+        let mut send = Vec::with_capacity(packages.len());
+        for &peer in bodies.keys() {
+            let package = packages.remove(&identifier(peer)?);
+            let package = package.ok_or(ThresholdError::NotInRoster { participant: peer })?;
+            let point = Zeroizing::new(package.signing_share().serialize());
+            send.push(ceremony.message(2, Some(peer), &point));
+        }
+        Ok(Step::Next(send, Box::new(AwaitPoints { secret, commitments, broadcasts })))
+    }
+}
+
+/// Waits for the other participants' points for us, after sending ours.
+struct AwaitPoints<C: Suite> {
+    /// Our polynomial at our own point.
+    secret: round2::SecretPackage<C>,
+    /// The round-1 packages of the other participants.
+    commitments: BTreeMap<Identifier<C>, round1::Package<C>>,
+    /// The round-1 payloads of the whole roster, canonical.
+    broadcasts: BTreeMap<u16, Vec<u8>>,
+}
+
+impl<C: Suite> Stage for AwaitPoints<C> {
+    /// Round 3: checks the points, sums them to our share, and sends the transcript.
+    fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        let mut points = BTreeMap::new();
+        for (&from, body) in bodies {
+            // Step 3.1
+            let point = SigningShare::<C>::deserialize(payload(body));
+            let point = point.map_err(|_| ThresholdError::MalformedMessage { from, round: 2 })?;
+            points.insert(identifier(from)?, round2::Package::new(point));
+        }
+        // Steps 3.2 and 3.3
+        let (key, group) = dkg::part3(&self.secret, &self.commitments, &points)
+            .map_err(|error| name_culprit::<C>(error, bodies))?;
+        let share = KeyShare::from_package(ceremony.me, &key)?;
+        let group = Group::from_package(&group, *key.min_signers(), self.broadcasts.keys().copied())?;
+        // Step 3.4
+        let transcript = echo::transcript("svc/keygen-transcript/v1", ceremony, &self.broadcasts, &group);
+        let chain_code = TaggedHash::new("svc/chain-code/v1").bytes(&transcript).finish();
+        let keys = PublicKeys::new(group, chain_code);
+        // Step 3.5
+        let output = Output { share: Some(share), keys, transcript };
+        let (echo, stage) = echo::exchange(ceremony, transcript, Step::Done(Box::new(output)));
+        Ok(Step::Next(vec![echo], stage))
+    }
+}
+
+/// Translates an error of frost-core, whose culprits are identifiers of senders of `bodies`.
+fn name_culprit<C: Suite>(error: Error<C>, bodies: &Bodies) -> ThresholdError {
+    let sender =
+        |culprit| bodies.keys().copied().find(|sender| identifier::<C>(*sender).as_ref() == Ok(culprit));
+    let named = match &error {
+        Error::InvalidProofOfKnowledge { culprit } => {
+            sender(culprit).map(|from| ThresholdError::ProofOfKnowledge { from })
+        }
+        Error::InvalidSecretShare { culprit: Some(culprit) } => {
+            sender(culprit).map(|from| ThresholdError::SecretShare { from })
+        }
+        _ => None,
+    };
+    named.unwrap_or_else(|| unexpected(error))
 }

@@ -1,36 +1,37 @@
-//! Threshold keys: a group of participants makes a key that none of them ever holds, and any `threshold` of them sign
-//! with it, hand it on, or repair a share of it.
+//! Threshold keys: a group of participants creates a key that exists in no single place, and any `threshold` of them
+//! sign with it, deal new shares of it, or repair a lost share.
 //!
 //! The cryptography is [FROST](https://www.rfc-editor.org/rfc/rfc9591) as the ZF FROST crates implement it. This crate
-//! is the border around them: bytes in, bytes out, no I/O, no clock, no runtime. It adds what those crates leave to
+//! wraps them in sans-IO sessions: bytes in, bytes out, no I/O, clock or runtime. It adds what those crates leave to
 //! their caller:
 //!
 //! | left to the caller by frost-core | here |
 //! |---|---|
-//! | a consistent broadcast | every [`Session`]: nobody is done before all have shown to have seen the same messages |
-//! | binding messages to one ceremony | every [`Session`]: each message opens with a hash of the ceremony and its parameters |
+//! | a consistent broadcast | every [`Session`] ends with an echo round: no result before all report the same transcript |
+//! | binding messages to one ceremony | every message starts with a hash of the ceremony id and parameters |
 //! | another roster, another threshold | [`redistribute`]: a refresh and a reshare are one protocol |
-//! | a check in share repair | [`repair`]: every value is committed to, and who sends a wrong one is named |
+//! | a check in share repair | [`repair`]: every value is committed to, and the sender of a wrong one is named |
 //! | using a nonce once | [`sign::Nonces`]: consumed by signing, neither `Clone` nor `Serialize` |
 //! | naming every culprit | [`ThresholdError::culprits`] |
 //! | BIP-32 derivation | [`mod@derive`]: one additive tweak for the child key |
-//! | refusing a second encoding of the same value | every decoder: what is read is written again and compared |
+//! | rejecting a second encoding of the same value | every decoder re-encodes what it read and compares |
 //!
-//! It is deliberately not a transport (messages must reach it authenticated, and round-2 messages confidential), not a
-//! store, and not a place for policy. The numbered protocol text is `protocols.md`; code carries `// Step n.m` beside
-//! each step. Start with [`keygen::start`], which opens a [`Session`], then
-//! [`sign::commit`].
+//! It is deliberately not a transport (messages must arrive authenticated, and messages to one recipient confidential),
+//! not a store, and not a place for policy. `protocols.md` numbers the steps of each protocol; the code marks them as
+//! `// Step n.m`. Start with [`keygen::start`], which opens a [`Session`], then [`sign::commit`].
 //!
-//! # What the caller owes
+//! # Obligations of the caller
 //!
-//! 1. `from` of a [`Message`] comes from the authenticated channel, never from the payload; blame rests on it.
-//! 2. A session or a [`sign::Nonces`] lives in memory only. After a restart the ceremony starts again.
-//! 3. A new `ceremony_id` for every attempt.
-//! 4. A key is put to use only when all participants have stored their share: one being done does not say that the
-//!    last echo has reached the others.
-//! 5. Old shares are erased only when all new ones are stored; until then they are the key.
-//! 6. The derivation path and the message are fixed before [`sign::commit`]; nonces are never offered for another.
-//! 7. A durable mark "these commitments are used" is on disk before the result of [`sign::Nonces::sign`] leaves.
+//! 1. Take `from` of a [`Message`] from the authenticated channel, never from the payload: culprits are named by it.
+//! 2. Keep a session or [`sign::Nonces`] in memory only. After a restart, start a new ceremony.
+//! 3. Use a new `ceremony_id` for every attempt.
+//! 4. Use a key only when all participants have stored their share: one that is done does not know whether the others
+//!    received the last echo.
+//! 5. Erase old shares only when all new ones are stored.
+//! 6. Fix the derivation path and the message before [`sign::commit`], and never use the nonces for others.
+//! 7. Mark the commitments as used, durably, before the result of [`sign::Nonces::sign`] leaves the process.
+//!
+//! Items 2, 6 and 7 are part of the nonce rule in `protocols.md`.
 //!
 //! # RFC 9591 to file
 //!
@@ -41,8 +42,8 @@
 //! | 5.2 round two | `sign/nonces.rs`, `sign/package.rs` |
 //! | 5.3 aggregation, 5.4 identifiable abort | `sign/aggregate.rs` |
 //! | (outside the RFC) rounds, messages and the echo of every ceremony | `session.rs`, `ceremony.rs`, `echo.rs` |
-//! | (outside the RFC) key generation, FROST paper figure 1 | `keygen/` |
-//! | (outside the RFC) redistribution and repair | `redistribute/`, `repair/`, `polynomial.rs`, `opening.rs` |
+//! | (outside the RFC) key generation, FROST paper figure 1 | `keygen.rs` |
+//! | (outside the RFC) redistribution and repair | `redistribute.rs`, `repair.rs`, `polynomial.rs` |
 //! | (outside the RFC) BIP-32 and BIP-340 | `derive.rs`, `tweak.rs`, `suite/secp256k1_tr.rs` |
 
 mod ceremony;
@@ -52,8 +53,6 @@ mod error;
 mod hash;
 mod inbox;
 mod key_share;
-pub mod limits;
-mod opening;
 mod polynomial;
 mod profile;
 mod public_keys;
@@ -70,6 +69,6 @@ pub mod sign;
 pub use error::ThresholdError;
 pub use key_share::KeyShare;
 pub use profile::SignatureProfile;
-pub use public_keys::PublicKeys;
+pub use public_keys::{PARTICIPANTS_MAX, PublicKeys, THRESHOLD_MIN};
 pub use session::{Message, Output, Progress, Session};
 pub use tweak::Tweak;

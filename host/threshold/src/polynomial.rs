@@ -1,4 +1,4 @@
-//! Shares as points of a polynomial: made in secret, checked through commitments, put together again.
+//! Shamir secret sharing: polynomials, commitments to them, Lagrange coefficients.
 //!
 //! Participant `i` is at `x = i + 1`, its FROST identifier; the secret is at `x = 0`.
 
@@ -15,9 +15,9 @@ use crate::suite::{ScalarField, Suite, identifier, scalar, unexpected};
 pub(crate) struct Polynomial<C: Suite>(Zeroizing<Vec<Scalar<C>>>);
 
 impl<C: Suite> Polynomial<C> {
-    /// A random one with this constant term, of degree `coefficients − 1`.
+    /// A random polynomial with this constant term, of degree `coefficients − 1`.
     pub(crate) fn random(constant: &Scalar<C>, coefficients: u16, rng: &mut impl CryptoRngCore) -> Self {
-        // Room for all of it from the start: growing would leave a copy of the secret behind.
+        // Allocated in full: growing would leave a copy of the secret in freed memory.
         let mut terms = Zeroizing::new(Vec::with_capacity(coefficients.into()));
         terms.push(*constant);
         terms.extend((1..coefficients).map(|_| ScalarField::<C>::random(rng)));
@@ -29,7 +29,7 @@ impl<C: Suite> Polynomial<C> {
         self.0.iter().map(C::generator_times).collect()
     }
 
-    /// The participant's point.
+    /// The value at the participant's x.
     pub(crate) fn at(&self, participant: u16) -> Result<Zeroizing<Scalar<C>>, ThresholdError> {
         let x = x::<C>(participant)?;
         let value = self.0.iter().rev().fold(ScalarField::<C>::zero(), |sum, term| sum * x + *term);
@@ -37,20 +37,20 @@ impl<C: Suite> Polynomial<C> {
     }
 }
 
-/// The participant's point times the generator, from the coefficients times the generator.
+/// The value at the participant's x times the generator, from the coefficients times the generator.
 pub(crate) fn evaluate<C: Suite>(commitments: &[Element<C>], participant: u16) -> Element<C> {
     let x = u32::from(participant) + 1;
     commitments.iter().rev().fold(C::Group::identity(), |sum, term| multiple::<C>(sum, x) + *term)
 }
 
-/// By doubling and adding: an index has 16 bits where a scalar has 256, and it is no secret.
+/// Double-and-add over the 17 bits of the factor, which is public; faster than multiplying by a 256-bit scalar.
 fn multiple<C: Suite>(element: Element<C>, factor: u32) -> Element<C> {
     let bits = (0..u32::BITS - factor.leading_zeros()).rev().map(|bit| factor >> bit & 1 == 1);
     bits.fold(C::Group::identity(), |sum, bit| if bit { sum + sum + element } else { sum + sum })
 }
 
-/// By holder, what to multiply the points of exactly these holders with so that their sum is the point of `target`,
-/// or for `None` the secret.
+/// The Lagrange coefficients of exactly these holders, by holder: the sum of the holders' values times these is the
+/// value at `target`, or for `None` the secret.
 pub(crate) fn lagrange<C: Suite>(
     holders: &BTreeSet<u16>,
     target: Option<u16>,

@@ -1,4 +1,4 @@
-//! Names of the signature schemes a key can be made for.
+//! The signature schemes of keys, and their names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ThresholdError;
 
-/// The scheme a key is made for, fixed at key generation.
+/// The signature scheme of a key, fixed at key generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum SignatureProfile {

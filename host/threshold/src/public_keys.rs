@@ -1,4 +1,4 @@
-//! The public half of a threshold key: what everybody may know and everybody needs.
+//! The public keys of a threshold key: group key, verifying shares and chain code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,20 @@ use crate::{SignatureProfile, ThresholdError};
 
 mod wire;
 
+/// Most participants of one key, the limit of the public API. The work of a key generation grows with `participants² ×
+/// threshold`: extrapolated from 16 of 16, 64 of 64 takes each participant about a second.
+pub const PARTICIPANTS_MAX: usize = 64;
+
+/// Lowest threshold. FROST with one signer is a plain key, which frost-core rejects.
+pub const THRESHOLD_MIN: u16 = 2;
+
 /// Version byte of [`PublicKeys::to_bytes`].
 const VERSION: u8 = 1;
 
 const MALFORMED: ThresholdError = ThresholdError::MalformedMaterial { what: "public keys" };
 
-/// The public keys of one epoch of a threshold key. Not secret, except that with [`chain_code`](Self::chain_code) it
-/// links all child keys.
+/// The public keys of one epoch of a threshold key. Not secret, but [`chain_code`](Self::chain_code) reveals all child
+/// keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "wire::Wire", into = "wire::Wire")]
 pub struct PublicKeys {
@@ -26,9 +33,9 @@ pub struct PublicKeys {
     chain_code: [u8; 32],
 }
 
-/// The keys without the chain code, which key generation can only name once these are fixed.
+/// The keys without the chain code, which key generation derives from a hash over these.
 // INVARIANT: all points are canonical encodings of `profile`; 2 <= threshold <= participants <= PARTICIPANTS_MAX.
-// Kept by `Group::checked`, the only constructor but for `from_package` and `next_epoch`, whose points were
+// Kept by `Group::checked`, the only constructor except `from_package` and `next_epoch`, whose points are
 // computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -45,7 +52,7 @@ impl PublicKeys {
         Self { group, chain_code }
     }
 
-    /// The scheme the key is for.
+    /// The signature scheme of the key.
     #[must_use]
     pub fn profile(&self) -> SignatureProfile {
         self.group.profile
@@ -57,7 +64,7 @@ impl PublicKeys {
         self.group.threshold
     }
 
-    /// The public key outsiders verify with, 32 bytes: RFC 8032 for Ed25519, the x coordinate (BIP-340) for secp256k1.
+    /// The public key that signatures verify under, 32 bytes: RFC 8032 for Ed25519, x coordinate (BIP-340) for secp256k1.
     #[must_use]
     pub fn public_key(&self) -> Vec<u8> {
         with_suite!(self.profile(), C => C::public_key(&self.group.verifying_key))
@@ -78,7 +85,7 @@ impl PublicKeys {
         &self.group.verifying_shares
     }
 
-    /// The BIP-32 chain code, 32 bytes, fixed by key generation and constant over the life of the key.
+    /// The BIP-32 chain code, 32 bytes, set by key generation and the same in every epoch.
     #[must_use]
     pub fn chain_code(&self) -> &[u8; 32] {
         &self.chain_code
@@ -95,8 +102,8 @@ impl PublicKeys {
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::MalformedMaterial`] unless it is exactly such an encoding;
-    /// [`ThresholdError::Threshold`] or [`ThresholdError::TooManyParticipants`] if its numbers make no sense.
+    /// [`ThresholdError::MalformedMaterial`] if the bytes are not exactly such an encoding;
+    /// [`ThresholdError::Threshold`] or [`ThresholdError::TooManyParticipants`] if its numbers are out of range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ThresholdError> {
         let mut reader = Reader::new(bytes);
         let group = Group::read(&mut reader).ok_or(MALFORMED)?;
@@ -114,13 +121,13 @@ impl PublicKeys {
         &self.group
     }
 
-    /// The same key, shared anew: group key and chain code stay.
+    /// The same key with new shares: group key and chain code stay.
     pub(crate) fn next_epoch(&self, threshold: u16, verifying_shares: BTreeMap<u16, Vec<u8>>) -> Self {
         let (profile, verifying_key) = (self.group.profile, self.group.verifying_key.clone());
         Self::new(Group { profile, threshold, verifying_key, verifying_shares }, self.chain_code)
     }
 
-    /// `Ok` if these participants hold shares and are enough to sign.
+    /// `Ok` if these participants hold shares and reach the threshold.
     pub(crate) fn check_quorum(&self, holders: &BTreeSet<u16>) -> Result<(), ThresholdError> {
         holders.iter().try_for_each(|holder| self.check_holder(*holder))?;
         let (threshold, participants) = (self.threshold(), holders.len());
@@ -138,7 +145,7 @@ impl PublicKeys {
 }
 
 impl Group {
-    /// The keys a protocol of frost-core ended with, for the given roster.
+    /// The keys that a protocol of frost-core computed, for the given roster.
     pub(crate) fn from_package<C: Suite>(
         package: &PublicKeyPackage<C>,
         threshold: u16,
@@ -188,9 +195,9 @@ impl Group {
         Some(Self { profile, threshold, verifying_key, verifying_shares })
     }
 
-    /// Establishes the invariant for keys that came from outside.
+    /// Checks the invariant for keys that were received or stored.
     fn checked(self) -> Result<Self, ThresholdError> {
-        ThresholdError::check_threshold(self.threshold, self.verifying_shares.len())?;
+        check_threshold(self.threshold, self.verifying_shares.len())?;
         with_suite!(self.profile, C => self.package::<C>().map(drop))?;
         Ok(self)
     }
@@ -205,4 +212,15 @@ impl Group {
             self.verifying_shares.iter().map(share).collect();
         Ok(PublicKeyPackage::new(shares?, key.ok_or(MALFORMED)?, Some(self.threshold)))
     }
+}
+
+/// `Ok` if `participants` can have a key with this threshold.
+pub(crate) fn check_threshold(threshold: u16, participants: usize) -> Result<(), ThresholdError> {
+    if participants > PARTICIPANTS_MAX {
+        return Err(ThresholdError::TooManyParticipants { participants });
+    }
+    if threshold < THRESHOLD_MIN || usize::from(threshold) > participants {
+        return Err(ThresholdError::Threshold { threshold, participants });
+    }
+    Ok(())
 }

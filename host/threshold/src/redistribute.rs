@@ -1,55 +1,244 @@
-//! Redistribution: holders of a key deal it out anew, to the same roster (a refresh) or to another (a reshare).
+//! Redistribution: holders of a key deal new shares of it, to the same roster (a refresh) or to another (a reshare).
 //!
-//! Verifiable secret redistribution (Desmedt and Jajodia 1997; checks after Wong, Wang and Wing 2002). The key stays the same; all shares change, and old
-//! shares do not combine with new ones. `protocols.md`, section "Redistribution", is the numbered text.
+//! Verifiable secret redistribution (Desmedt and Jajodia 1997; checks after Wong, Wang and Wing 2002). The key stays
+//! the same; all shares change, and old shares do not combine with new ones. Steps are numbered as in `protocols.md`,
+//! section "Redistribution".
 //!
-//! It does not revoke: a quorum of old shares that were not erased still signs.
+//! Redistribution does not revoke shares: a quorum of old shares that were not erased still signs.
 
-mod agreed;
-mod deal;
-mod receive;
+use std::collections::{BTreeMap, BTreeSet};
 
-use std::collections::BTreeSet;
-
+use frost_core::{Element, Field, Group, Scalar};
 use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
 
-use crate::suite::with_suite;
-use crate::{KeyShare, Message, PublicKeys, Session, ThresholdError};
+use crate::ceremony::{Ceremony, Round, opened_scalar, payloads};
+use crate::echo::{self, TRANSCRIPT_BYTES};
+use crate::hash::TaggedHash;
+use crate::inbox::Bodies;
+use crate::polynomial::{Polynomial, evaluate, lagrange};
+use crate::public_keys::check_threshold;
+use crate::session::{Stage, Step};
+use crate::suite::{
+    SCALAR_BYTES, ScalarField, Suite, identifier, point_bytes, points, points_bytes, with_suite,
+};
+use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
 
-/// What the participants of one ceremony have agreed on beforehand. Any difference, and they refuse each other's
-/// messages.
+/// The parameters that all participants of one ceremony agreed on beforehand. Participants whose parameters differ
+/// reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The key in its current epoch. Who joins has it from the old roster, not from whoever carries messages.
+    /// The public keys of the current epoch. A participant that joins must have them from the old roster, not from the
+    /// relay that carries messages.
     pub keys: PublicKeys,
     /// This participant: a dealer, in the new roster, or both. The only field in which participants differ.
     pub me: u16,
-    /// Holders that deal their shares out: at least the current threshold.
+    /// Current holders that deal: at least the current threshold.
     pub dealers: BTreeSet<u16>,
-    /// All participants of the new epoch, 0-based; at most
-    /// [`PARTICIPANTS_MAX`](crate::limits::PARTICIPANTS_MAX), gaps allowed.
+    /// All participants of the new epoch, 0-based; at most [`PARTICIPANTS_MAX`](crate::PARTICIPANTS_MAX), gaps
+    /// allowed.
     pub roster: BTreeSet<u16>,
     /// Signers that the new epoch requires: from 2 to the size of its roster.
     pub threshold: u16,
-    /// Names this attempt and no other: a repeated attempt needs a new one.
+    /// Unique to this attempt: a repeated attempt needs a new one.
     pub ceremony_id: [u8; 32],
 }
 
 /// Opens the ceremony. The messages returned are for all other participants, dealers and new roster.
 ///
-/// A dealer gives its `share` of the current epoch; nobody else's is looked at. A dealer outside the new roster
-/// ends with an output without a share.
+/// A dealer passes its `share` of the current epoch; the `share` of any other participant is ignored. The output of a
+/// dealer outside the new roster has no share.
 ///
 /// # Errors
 ///
 /// [`ThresholdError::Threshold`], [`TooManyParticipants`](ThresholdError::TooManyParticipants) or
-/// [`NotInRoster`](ThresholdError::NotInRoster) if the parameters make no sense;
+/// [`NotInRoster`](ThresholdError::NotInRoster) if the parameters are invalid;
 /// [`ShareMissing`](ThresholdError::ShareMissing), [`ForeignShare`](ThresholdError::ForeignShare) or
-/// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a dealer's share is not the one of `keys`.
+/// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a dealer's share is not its share of `keys`.
 pub fn start(
     params: Params,
     share: Option<&KeyShare>,
     rng: &mut impl CryptoRngCore,
 ) -> Result<(Session, Vec<Message>), ThresholdError> {
-    with_suite!(params.keys.profile(), C => deal::start::<C>(params, share, rng))
+    with_suite!(params.keys.profile(), C => start_dealing::<C>(params, share, rng))
+}
+
+fn start_dealing<C: Suite>(
+    params: Params,
+    share: Option<&KeyShare>,
+    rng: &mut impl CryptoRngCore,
+) -> Result<(Session, Vec<Message>), ThresholdError> {
+    let ceremony = open::<C>(&params)?;
+    let (mut send, mut own) = (Vec::new(), None);
+    if params.dealers.contains(&ceremony.me) {
+        // Step 1.3
+        let secret = KeyShare::required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
+        let polynomial = Polynomial::<C>::random(&secret, params.threshold, rng);
+        own = Some(deal(&params, &ceremony, &polynomial, &mut send)?);
+    }
+    Ok((Session::open(ceremony, AwaitCommitments { params, own }), send))
+}
+
+/// Checks the parameters and derives the rounds from them.
+fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
+    let Params { keys, me, dealers, roster, threshold, ceremony_id } = params;
+    // Step 1.1
+    check_threshold(*threshold, roster.len())?;
+    roster.iter().try_for_each(|participant| identifier::<C>(*participant).map(drop))?;
+    keys.check_quorum(dealers)?;
+    if !dealers.contains(me) && !roster.contains(me) {
+        return Err(ThresholdError::NotInRoster { participant: *me });
+    }
+    // Step 1.2
+    let hash = TaggedHash::new("svc/redistribute/v1").bytes(ceremony_id).bytes(&keys.to_bytes());
+    let binding = hash.number(*threshold).set(dealers).set(roster).finish();
+    let everyone = dealers.union(roster).copied().collect();
+    let points = if roster.contains(me) { Round::private(dealers, SCALAR_BYTES) } else { Round::silent() };
+    let rounds = vec![
+        Round::broadcast(dealers, usize::from(*threshold) * C::POINT_BYTES),
+        points,
+        Round::broadcast(&everyone, TRANSCRIPT_BYTES),
+    ];
+    Ok(Ceremony::new(*me, binding, rounds))
+}
+
+/// The part of its own dealing that a dealer keeps.
+struct Own<C: Suite> {
+    /// The payload of our own broadcast.
+    commitments: Vec<u8>,
+    /// Our point of our own polynomial, if we are in the new roster.
+    point: Option<Zeroizing<Scalar<C>>>,
+}
+
+/// Steps 1.4 and 1.5
+fn deal<C: Suite>(
+    params: &Params,
+    ceremony: &Ceremony,
+    polynomial: &Polynomial<C>,
+    send: &mut Vec<Message>,
+) -> Result<Own<C>, ThresholdError> {
+    let commitments = points_bytes::<C>(&polynomial.commitments())?;
+    send.push(ceremony.message(1, None, &commitments));
+    let mut own = Own { commitments, point: None };
+    for &participant in &params.roster {
+        let point = polynomial.at(participant)?;
+        if participant == ceremony.me {
+            own.point = Some(point);
+        } else {
+            send.push(ceremony.scalar_message::<C>(2, participant, &point));
+        }
+    }
+    Ok(own)
+}
+
+/// Waits for the dealers' commitments, after sending ours.
+struct AwaitCommitments<C: Suite> {
+    params: Params,
+    /// `None` if we do not deal.
+    own: Option<Own<C>>,
+}
+
+impl<C: Suite> Stage for AwaitCommitments<C> {
+    /// Checks that each dealer committed to its current share.
+    fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        let Self { params, own } = *self;
+        let mut broadcasts = payloads(bodies);
+        let mut own_point = None;
+        if let Some(own) = own {
+            broadcasts.insert(ceremony.me, own.commitments);
+            own_point = own.point;
+        }
+        let mut commitments = BTreeMap::new();
+        for (&from, bytes) in &broadcasts {
+            // Step 2.1
+            let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+            // Step 2.2
+            if !params.keys.verifying_shares().get(&from).is_some_and(|share| bytes.starts_with(share)) {
+                return Err(ThresholdError::ForeignSecret { from });
+            }
+            commitments.insert(from, decoded);
+        }
+        Ok(Step::Next(Vec::new(), Box::new(AwaitPoints::<C> { params, broadcasts, commitments, own_point })))
+    }
+}
+
+/// Waits for the dealers' points for us. A dealer that leaves waits for none.
+struct AwaitPoints<C: Suite> {
+    params: Params,
+    /// The round-1 payloads of all dealers, canonical.
+    broadcasts: BTreeMap<u16, Vec<u8>>,
+    /// The same, decoded.
+    commitments: BTreeMap<u16, Vec<Element<C>>>,
+    /// Our point of our own polynomial, if we deal and are in the new roster.
+    own_point: Option<Zeroizing<Scalar<C>>>,
+}
+
+impl<C: Suite> Stage for AwaitPoints<C> {
+    /// Round 3: checks the points, combines them to our new share, and sends the transcript.
+    fn step(mut self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        let mut points = self.check(ceremony.me, bodies)?;
+        if let Some(own) = self.own_point.take() {
+            points.insert(ceremony.me, own);
+        }
+        let weights = lagrange::<C>(&self.params.dealers, None)?;
+        let keys = self.keys(&weights)?;
+        let share = if self.params.roster.contains(&ceremony.me) {
+            Some(combine::<C>(&weights, &points, ceremony.me, &keys)?)
+        } else {
+            None
+        };
+        // Step 3.1
+        let transcript =
+            echo::transcript("svc/redistribute-transcript/v1", ceremony, &self.broadcasts, keys.group());
+        let output = Output { share, keys, transcript };
+        let (echo, stage) = echo::exchange(ceremony, transcript, Step::Done(Box::new(output)));
+        Ok(Step::Next(vec![echo], stage))
+    }
+}
+
+impl<C: Suite> AwaitPoints<C> {
+    /// Steps 2.3 and 2.4: the points for us, by dealer.
+    fn check(&self, me: u16, bodies: &Bodies) -> Result<BTreeMap<u16, Zeroizing<Scalar<C>>>, ThresholdError> {
+        let mut points = BTreeMap::new();
+        for (&from, body) in bodies {
+            let terms = self.commitments.get(&from).map(Vec::as_slice).unwrap_or_default();
+            points.insert(from, opened_scalar::<C>(from, 2, body, &evaluate::<C>(terms, me))?);
+        }
+        Ok(points)
+    }
+
+    /// Step 2.5: the public keys of the new epoch.
+    fn keys(&self, weights: &BTreeMap<u16, Scalar<C>>) -> Result<PublicKeys, ThresholdError> {
+        let Params { keys, roster, threshold, .. } = &self.params;
+        let mut terms = vec![C::Group::identity(); usize::from(*threshold)];
+        for (dealer, weight) in weights {
+            for (sum, term) in terms.iter_mut().zip(self.commitments.get(dealer).into_iter().flatten()) {
+                *sum = *sum + *term * *weight;
+            }
+        }
+        let group_key = terms.first().and_then(point_bytes::<C>);
+        if group_key.as_deref() != Some(keys.verifying_key()) {
+            return Err(ThresholdError::MalformedMaterial { what: "public keys" });
+        }
+        let share =
+            |participant: &u16| Some((*participant, point_bytes::<C>(&evaluate::<C>(&terms, *participant))?));
+        let shares: Option<BTreeMap<u16, Vec<u8>>> = roster.iter().map(share).collect();
+        let shares = shares.ok_or(ThresholdError::MalformedMaterial { what: "public keys" })?;
+        Ok(keys.next_epoch(*threshold, shares))
+    }
+}
+
+/// Step 2.6: our share of the new epoch.
+fn combine<C: Suite>(
+    weights: &BTreeMap<u16, Scalar<C>>,
+    points: &BTreeMap<u16, Zeroizing<Scalar<C>>>,
+    me: u16,
+    keys: &PublicKeys,
+) -> Result<KeyShare, ThresholdError> {
+    let mut secret = Zeroizing::new(ScalarField::<C>::zero());
+    for (dealer, weight) in weights {
+        let point = points.get(dealer).ok_or(ThresholdError::NotInRoster { participant: *dealer })?;
+        *secret = *secret + **point * *weight;
+    }
+    KeyShare::from_scalar::<C>(me, &secret, keys)
 }

@@ -1,52 +1,265 @@
-//! Repair: helpers give a participant that lost its share this very share again, and learn nothing of it.
+//! Repair: helpers restore the share that a participant lost, and learn nothing about it.
 //!
-//! The repairable threshold scheme (Laing and Stinson, <https://eprint.iacr.org/2017/1155>), with commitments to every
-//! value, so that whoever sends a wrong one is named. `protocols.md`, section "Repair", is the numbered text.
+//! The repairable threshold scheme (Laing and Stinson, <https://eprint.iacr.org/2017/1155>), with a commitment to every
+//! value, so that the sender of a wrong value is named. Steps are numbered as in `protocols.md`, section "Repair".
 //!
-//! The target gets a second copy of a live share: if the first may be in other hands, redistribute straight after.
+//! The target gets a second copy of a live share: if the first may be in other hands, redistribute right afterwards.
 
-mod agreed;
-mod help;
-mod restore;
+use std::collections::{BTreeMap, BTreeSet};
 
-use std::collections::BTreeSet;
-
+use frost_core::{Element, Field, Group, Scalar};
 use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
 
-use crate::suite::with_suite;
-use crate::{KeyShare, Message, PublicKeys, Session, ThresholdError};
+use crate::ceremony::{Ceremony, Round, opened_scalar, payloads};
+use crate::echo::{self, TRANSCRIPT_BYTES};
+use crate::hash::TaggedHash;
+use crate::inbox::Bodies;
+use crate::polynomial::lagrange;
+use crate::session::{Stage, Step};
+use crate::suite::{SCALAR_BYTES, ScalarField, Suite, point, points, points_bytes, with_suite};
+use crate::{KeyShare, Message, Output, PublicKeys, Session, ThresholdError};
 
-/// What the participants of one ceremony have agreed on beforehand. Any difference, and they refuse each other's
-/// messages.
+/// The parameters that all participants of one ceremony agreed on beforehand. Participants whose parameters differ
+/// reject each other's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The key in its current epoch, which the repair does not change.
+    /// The public keys of the current epoch, which the repair does not change.
     pub keys: PublicKeys,
     /// This participant: a helper or the target. The only field in which participants differ.
     pub me: u16,
-    /// Whose share is to be repaired; no helper.
+    /// The participant whose share is restored; not a helper.
     pub target: u16,
     /// Holders that help: at least the threshold.
     pub helpers: BTreeSet<u16>,
-    /// Names this attempt and no other: a repeated attempt needs a new one.
+    /// Unique to this attempt: a repeated attempt needs a new one.
     pub ceremony_id: [u8; 32],
 }
 
 /// Opens the ceremony. The messages returned are for all other participants, helpers and target.
 ///
-/// A helper gives its `share` of the current epoch; nobody else's is looked at. The target ends with an output
-/// that has its share, each helper with one that has none: it keeps its own.
+/// A helper passes its `share` of the current epoch; the `share` of the target is ignored. The target's output has its
+/// restored share. A helper's output has no share: it keeps the one it has.
 ///
 /// # Errors
 ///
 /// [`ThresholdError::Threshold`], [`NotInRoster`](ThresholdError::NotInRoster) or
-/// [`TargetHelps`](ThresholdError::TargetHelps) if the parameters make no sense;
+/// [`TargetHelps`](ThresholdError::TargetHelps) if the parameters are invalid;
 /// [`ShareMissing`](ThresholdError::ShareMissing), [`ForeignShare`](ThresholdError::ForeignShare) or
-/// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a helper's share is not the one of `keys`.
+/// [`ProfileMismatch`](ThresholdError::ProfileMismatch) if a helper's share is not its share of `keys`.
 pub fn start(
     params: Params,
     share: Option<&KeyShare>,
     rng: &mut impl CryptoRngCore,
 ) -> Result<(Session, Vec<Message>), ThresholdError> {
-    with_suite!(params.keys.profile(), C => help::start::<C>(params, share, rng))
+    with_suite!(params.keys.profile(), C => start_helping::<C>(params, share, rng))
+}
+
+fn start_helping<C: Suite>(
+    params: Params,
+    share: Option<&KeyShare>,
+    rng: &mut impl CryptoRngCore,
+) -> Result<(Session, Vec<Message>), ThresholdError> {
+    let ceremony = open::<C>(&params)?;
+    let (mut send, mut own) = (Vec::new(), None);
+    if params.helpers.contains(&ceremony.me) {
+        let secret = KeyShare::required(share, ceremony.me, &params.keys)?.scalar::<C>()?;
+        let deltas = split::<C>(&params, &secret, rng)?;
+        own = Some(publish::<C>(&ceremony, deltas, &mut send)?);
+    }
+    Ok((Session::open(ceremony, AwaitCommitments { params, own }), send))
+}
+
+/// Checks the parameters and derives the rounds from them.
+fn open<C: Suite>(params: &Params) -> Result<Ceremony, ThresholdError> {
+    let &Params { ref keys, me, target, ref helpers, ref ceremony_id } = params;
+    // Step 1.1
+    keys.check_quorum(helpers)?;
+    keys.check_holder(target)?;
+    if helpers.contains(&target) {
+        return Err(ThresholdError::TargetHelps { participant: target });
+    }
+    if me != target && !helpers.contains(&me) {
+        return Err(ThresholdError::NotInRoster { participant: me });
+    }
+    // Step 1.2
+    let hash = TaggedHash::new("svc/repair/v1").bytes(ceremony_id).bytes(&keys.to_bytes());
+    let binding = hash.number(target).set(helpers).finish();
+    let everyone = helpers.iter().copied().chain([target]).collect();
+    let from_helpers = Round::private(helpers, SCALAR_BYTES);
+    let (deltas, sigmas) =
+        if me == target { (Round::silent(), from_helpers) } else { (from_helpers, Round::silent()) };
+    let rounds = vec![
+        Round::broadcast(helpers, helpers.len() * C::POINT_BYTES),
+        deltas,
+        Round::broadcast(&everyone, TRANSCRIPT_BYTES),
+        sigmas,
+    ];
+    Ok(Ceremony::new(me, binding, rounds))
+}
+
+/// The pieces of one helper, by the helper that each piece is for.
+type Deltas<C> = BTreeMap<u16, Zeroizing<Scalar<C>>>;
+
+/// Step 1.3
+fn split<C: Suite>(
+    params: &Params,
+    secret: &Scalar<C>,
+    rng: &mut impl CryptoRngCore,
+) -> Result<Deltas<C>, ThresholdError> {
+    let me = params.me;
+    let weights = lagrange::<C>(&params.helpers, Some(params.target))?;
+    let weight = *weights.get(&me).ok_or(ThresholdError::NotInRoster { participant: me })?;
+    let mut rest = Zeroizing::new(*secret * weight);
+    let mut deltas = Deltas::<C>::new();
+    for &helper in params.helpers.iter().filter(|helper| **helper != me) {
+        let delta = Zeroizing::new(ScalarField::<C>::random(rng));
+        *rest = *rest - *delta;
+        deltas.insert(helper, delta);
+    }
+    deltas.insert(me, rest);
+    Ok(deltas)
+}
+
+/// The part of its own pieces that a helper keeps.
+struct Own<C: Suite> {
+    /// The payload of our own broadcast.
+    commitments: Vec<u8>,
+    /// The piece for ourselves.
+    delta: Zeroizing<Scalar<C>>,
+}
+
+/// Steps 1.4 and 1.5
+fn publish<C: Suite>(
+    ceremony: &Ceremony,
+    deltas: Deltas<C>,
+    send: &mut Vec<Message>,
+) -> Result<Own<C>, ThresholdError> {
+    let commitments: Vec<Element<C>> = deltas.values().map(|delta| C::generator_times(delta)).collect();
+    let commitments = points_bytes::<C>(&commitments)?;
+    send.push(ceremony.message(1, None, &commitments));
+    let mut own = None;
+    for (helper, delta) in deltas {
+        if helper == ceremony.me {
+            own = Some(delta);
+        } else {
+            send.push(ceremony.scalar_message::<C>(2, helper, &delta));
+        }
+    }
+    let delta = own.ok_or(ThresholdError::NotInRoster { participant: ceremony.me })?;
+    Ok(Own { commitments, delta })
+}
+
+/// Waits for the helpers' commitments, after sending ours.
+struct AwaitCommitments<C: Suite> {
+    params: Params,
+    /// `None` if we are the target.
+    own: Option<Own<C>>,
+}
+
+impl<C: Suite> Stage for AwaitCommitments<C> {
+    /// Checks that each helper split its current share.
+    fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        let Self { params, own } = *self;
+        let mut broadcasts = payloads(bodies);
+        let mut own_delta = None;
+        if let Some(own) = own {
+            broadcasts.insert(ceremony.me, own.commitments);
+            own_delta = Some(own.delta);
+        }
+        let weights = lagrange::<C>(&params.helpers, Some(params.target))?;
+        let mut commitments = BTreeMap::new();
+        for (&from, bytes) in &broadcasts {
+            // Step 2.1
+            let decoded = points::<C>(bytes).ok_or(ThresholdError::MalformedMessage { from, round: 1 })?;
+            // Step 2.2
+            let sum = decoded.iter().fold(C::Group::identity(), |sum, delta| sum + *delta);
+            let share = params.keys.verifying_shares().get(&from).and_then(|share| point::<C>(share));
+            let part = share.zip(weights.get(&from)).map(|(share, weight)| share * *weight);
+            if part != Some(sum) {
+                return Err(ThresholdError::ForeignSecret { from });
+            }
+            commitments.insert(from, params.helpers.iter().copied().zip(decoded).collect());
+        }
+        Ok(Step::Next(Vec::new(), Box::new(AwaitDeltas::<C> { params, broadcasts, commitments, own_delta })))
+    }
+}
+
+/// Commitments to the pieces of one helper, by the helper that each piece is for.
+type Commitments<C> = BTreeMap<u16, Element<C>>;
+
+/// Waits for the other helpers' pieces for us. The target waits for none.
+struct AwaitDeltas<C: Suite> {
+    params: Params,
+    /// The round-1 payloads of all helpers, canonical.
+    broadcasts: BTreeMap<u16, Vec<u8>>,
+    /// The same, decoded, by helper.
+    commitments: BTreeMap<u16, Commitments<C>>,
+    /// The piece that we keep for ourselves, if we help.
+    own_delta: Option<Zeroizing<Scalar<C>>>,
+}
+
+impl<C: Suite> Stage for AwaitDeltas<C> {
+    /// Rounds 3 and 4: a helper sends the sum of its pieces to the target; all send the transcript.
+    fn step(mut self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        let sigma = match self.own_delta.take() {
+            Some(own) => Some(self.sum(ceremony, own, bodies)?),
+            None => None,
+        };
+        let Self { params, broadcasts, commitments, .. } = *self;
+        // Step 3.1
+        let transcript =
+            echo::transcript("svc/repair-transcript/v1", ceremony, &broadcasts, params.keys.group());
+        let then = if sigma.is_some() {
+            Step::Done(Box::new(Output { share: None, keys: params.keys, transcript }))
+        } else {
+            Step::Next(Vec::new(), Box::new(AwaitSigmas::<C> { keys: params.keys, commitments, transcript }))
+        };
+        let (echo, stage) = echo::exchange(ceremony, transcript, then);
+        Ok(Step::Next(sigma.into_iter().chain([echo]).collect(), stage))
+    }
+}
+
+impl<C: Suite> AwaitDeltas<C> {
+    /// Steps 2.3 to 2.5
+    fn sum(
+        &self,
+        ceremony: &Ceremony,
+        own: Zeroizing<Scalar<C>>,
+        bodies: &Bodies,
+    ) -> Result<Message, ThresholdError> {
+        let mut sigma = own;
+        for (&from, body) in bodies {
+            let committed = self.commitments.get(&from).and_then(|pieces| pieces.get(&ceremony.me));
+            let committed = committed.ok_or(ThresholdError::UnknownSender { from })?;
+            let delta = opened_scalar::<C>(from, 2, body, committed)?;
+            *sigma = *sigma + *delta;
+        }
+        Ok(ceremony.scalar_message::<C>(4, self.params.target, &sigma))
+    }
+}
+
+/// The target waits for the helpers' sums, once all participants saw the same commitments.
+struct AwaitSigmas<C: Suite> {
+    keys: PublicKeys,
+    commitments: BTreeMap<u16, Commitments<C>>,
+    transcript: [u8; 32],
+}
+
+impl<C: Suite> Stage for AwaitSigmas<C> {
+    /// Checks the sums and adds them up to the restored share.
+    fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError> {
+        let mut secret = Zeroizing::new(ScalarField::<C>::zero());
+        for (&from, body) in bodies {
+            // Step 4.1
+            let pieces = self.commitments.values().filter_map(|pieces| pieces.get(&from));
+            let committed = pieces.fold(C::Group::identity(), |sum, delta| sum + *delta);
+            let sigma = opened_scalar::<C>(from, 4, body, &committed)?;
+            *secret = *secret + *sigma;
+        }
+        // Step 4.2
+        let Self { keys, transcript, .. } = *self;
+        let share = KeyShare::from_scalar::<C>(ceremony.me, &secret, &keys)?;
+        Ok(Step::Done(Box::new(Output { share: Some(share), keys, transcript })))
+    }
 }

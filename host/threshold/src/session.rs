@@ -1,4 +1,4 @@
-//! One run of any protocol: messages in, messages out, at last an output.
+//! One participant's run of a protocol: messages in, messages out, an output at the end.
 
 use std::fmt;
 use std::mem;
@@ -9,18 +9,18 @@ use crate::ceremony::Ceremony;
 use crate::inbox::{Bodies, Inbox};
 use crate::{KeyShare, PublicKeys, ThresholdError};
 
-/// One protocol message, as the caller carries it.
+/// One protocol message, which the caller transports.
 ///
 /// A message with `to: Some(_)` is secret: it must travel over a confidential channel. The body is wiped when dropped,
 /// and `Debug` shows its length only.
 pub struct Message {
-    /// The sender. On the way in: who the channel says it is.
+    /// The sender; of a received message, as the channel authenticated it.
     pub from: u16,
-    /// The one recipient, or `None` for everybody else in the roster.
+    /// The only recipient, or `None` for all other participants.
     pub to: Option<u16>,
     /// Round of the protocol, from 1.
     pub round: u8,
-    /// The protocol's bytes; layouts are in `protocols.md`.
+    /// The protocol's bytes, laid out as in `protocols.md`, section "Encodings".
     pub body: Zeroizing<Vec<u8>>,
 }
 
@@ -35,31 +35,31 @@ impl fmt::Debug for Message {
     }
 }
 
-/// Where a session stands after a message.
+/// State of a session after a message.
 #[derive(Debug)]
 pub enum Progress {
-    /// Others have to speak first.
+    /// Messages of others are missing.
     Wait,
-    /// Send these, in any order; then others have to speak.
+    /// Send these messages, in any order; then wait for others.
     Send(Vec<Message>),
     /// The protocol is complete for this participant.
     Done {
-        /// What others still need from us: may be empty, must be sent.
+        /// Messages that others still need from us. May be empty; must be sent.
         send: Vec<Message>,
-        /// What the protocol was for.
+        /// The result of the protocol.
         output: Box<Output>,
     },
 }
 
-/// What a participant has at the end.
+/// A participant's result of a ceremony.
 #[derive(Debug)]
 pub struct Output {
-    /// This participant's share of `keys`, to be stored before any other participant hears that we are done. `None`
-    /// for one that has no share by this ceremony: a dealer that leaves, a helper.
+    /// This participant's share of `keys`; store it before reporting to any other participant that we are done. `None`
+    /// for a participant that gets no share from this ceremony: a dealer that leaves, a helper.
     pub share: Option<KeyShare>,
     /// The same at every participant.
     pub keys: PublicKeys,
-    /// The transcript all participants confirmed, 32 bytes; evidence of the ceremony.
+    /// The transcript that all participants confirmed, 32 bytes; evidence of the ceremony.
     pub transcript: [u8; 32],
 }
 
@@ -71,50 +71,50 @@ pub struct Session {
 }
 
 enum State {
-    /// The messages of this round are awaited, and what is to be done with them.
+    /// Waits for the messages of this round, to pass them to the stage.
     Awaiting(u8, Box<dyn Stage>),
-    /// Nothing is awaited: the output is out.
+    /// The output was returned.
     Done,
-    /// Nothing is awaited: a step failed, and its secrets are gone.
+    /// A step failed; its secrets were wiped.
     Failed,
 }
 
-/// What a participant does with the complete messages of one round.
+/// A participant's computation on the complete messages of one round.
 pub(crate) trait Stage: Send + Sync {
     /// Takes the bodies of all senders of the round.
     fn step(self: Box<Self>, ceremony: &Ceremony, bodies: &Bodies) -> Result<Step, ThresholdError>;
 }
 
-/// What a complete round leads to.
+/// The result of a stage.
 pub(crate) enum Step {
-    /// On to the next round, when these are sent.
+    /// Send these messages and continue with the next round.
     Next(Vec<Message>, Box<dyn Stage>),
     Done(Box<Output>),
 }
 
 impl Session {
-    /// A session that awaits round 1.
+    /// A session that waits for round 1.
     pub(crate) fn open(ceremony: Ceremony, stage: impl Stage + 'static) -> Self {
         Self { ceremony, inbox: Inbox::default(), state: State::Awaiting(1, Box::new(stage)) }
     }
 
     /// Takes one message of another participant, in any order.
     ///
-    /// A repeated message is [`Progress::Wait`], also after the end.
+    /// A repeated message returns [`Progress::Wait`], also after the end.
     ///
     /// # Errors
     ///
-    /// A message that has no place here is refused and the session goes on: [`ThresholdError::UnknownSender`],
+    /// A message that does not belong here is rejected and the session continues: [`ThresholdError::UnknownSender`],
     /// [`Misaddressed`](ThresholdError::Misaddressed), [`UnknownRound`](ThresholdError::UnknownRound),
     /// [`WrongLength`](ThresholdError::WrongLength), [`ForeignCeremony`](ThresholdError::ForeignCeremony).
     ///
-    /// Anything else ends the session, also in place of messages that were due; the caller tells the others that the
-    /// ceremony is over. Later messages get [`ThresholdError::SessionOver`]:
+    /// Any other error ends the session, and messages that were due are not sent; the caller informs the others that the
+    /// ceremony is over. Later messages return [`ThresholdError::SessionOver`]. These errors are
     /// [`ConflictingMessages`](ThresholdError::ConflictingMessages),
     /// [`MalformedMessage`](ThresholdError::MalformedMessage),
     /// [`ProofOfKnowledge`](ThresholdError::ProofOfKnowledge), [`ForeignSecret`](ThresholdError::ForeignSecret),
     /// [`SecretShare`](ThresholdError::SecretShare), [`TranscriptDiffers`](ThresholdError::TranscriptDiffers),
-    /// [`Library`](ThresholdError::Library), and if the public keys it was started with contradict themselves,
+    /// [`Library`](ThresholdError::Library), and if the public keys that it started with are inconsistent,
     /// [`MalformedMaterial`](ThresholdError::MalformedMaterial) or [`ForeignShare`](ThresholdError::ForeignShare).
     pub fn handle(&mut self, message: Message) -> Result<Progress, ThresholdError> {
         if matches!(self.state, State::Failed) {
@@ -129,7 +129,7 @@ impl Session {
         self.advance()
     }
 
-    /// Takes every step whose messages are complete. On an error the state stays `Failed`.
+    /// Runs every stage whose messages are complete. On an error the state stays `Failed`.
     fn advance(&mut self) -> Result<Progress, ThresholdError> {
         let mut send = Vec::new();
         while let Some((round, stage, bodies)) = self.due() {
@@ -147,7 +147,7 @@ impl Session {
         Ok(if send.is_empty() { Progress::Wait } else { Progress::Send(send) })
     }
 
-    /// The stage whose round is complete. Until it has led to the next, the state is `Failed`.
+    /// The stage whose round is complete, with its messages. Sets the state to `Failed` until the stage succeeds.
     fn due(&mut self) -> Option<(u8, Box<dyn Stage>, Bodies)> {
         let State::Awaiting(round, _) = self.state else { return None };
         let bodies = self.inbox.take(round, self.ceremony.senders(round)?)?;

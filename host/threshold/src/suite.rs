@@ -1,6 +1,6 @@
-//! From a profile's name to the FROST suite behind it, and from bytes to that suite's values.
+//! Maps a signature profile to its FROST suite, and bytes to that suite's points and scalars.
 //!
-//! Above this file everything is either bytes or generic over [`Suite`]; no type of the FROST crates is public.
+//! The rest of the crate works on bytes or is generic over [`Suite`]; no type of the FROST crates is public.
 
 mod ed25519;
 mod secp256k1_tr;
@@ -16,39 +16,39 @@ pub(crate) const SCALAR_BYTES: usize = 32;
 /// Bytes of a signature, in both suites.
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
-/// What this crate needs to know of a suite beyond what frost-core asks.
+/// The properties of a suite that this crate needs beyond those of frost-core.
 pub(crate) trait Suite: Ciphersuite<Group: Group<Field: Field<Scalar: Zeroize>>> {
-    /// A public key as the verifier of this suite's signatures holds it.
+    /// The public key type of the library that verifies this suite's signatures.
     type Verifier;
 
-    /// The profile that names it.
+    /// The profile of this suite.
     const PROFILE: SignatureProfile;
 
     /// Bytes of an encoded group element.
     const POINT_BYTES: usize;
 
-    /// The generator times a scalar that may be secret, by tables made for it: a third of the work of multiplying any
+    /// The generator times a scalar, in constant time. Uses precomputed tables: a third of the work of multiplying any
     /// other element.
     fn generator_times(scalar: &Scalar<Self>) -> Element<Self>;
 
-    /// The public key outsiders know, from the encoded group key. `None` if the length is wrong.
+    /// The public key that signatures verify under, from the encoded group key. `None` if the length is wrong.
     fn public_key(verifying_key: &[u8]) -> Option<[u8; 32]>;
 
-    /// Step 4.1 of `protocols.md`, "Signing": the public key of these bytes, if they are one.
+    /// Step 4.1 of `protocols.md`, "Signing": the public key, if these bytes encode a valid one.
     fn public_key_decode(public_key: &[u8; 32]) -> Option<Self::Verifier>;
 
-    /// Steps 4.2 and 4.3: whether the signature is one of this key on the message.
+    /// Steps 4.2 and 4.3: whether the signature on the message verifies under this key.
     fn verifies(key: &Self::Verifier, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool;
 
     /// The tweak as a scalar of this suite.
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::DerivationUnsupported`] if keys of this suite are never tweaked.
+    /// [`ThresholdError::DerivationUnsupported`] if this suite does not support tweaks.
     fn tweak(tweak: &Tweak) -> Result<Scalar<Self>, ThresholdError>;
 }
 
-/// The scalars of a suite, with what frost-core can do to them.
+/// The scalar field of a suite.
 pub(crate) type ScalarField<C> = <<C as Ciphersuite>::Group as Group>::Field;
 
 /// Evaluates `$body` with `$Suite` as the suite of `$profile`. The only place where a profile becomes a suite.
@@ -68,17 +68,17 @@ macro_rules! with_suite {
 }
 pub(crate) use with_suite;
 
-/// The FROST identifier of a 0-based participant index: index + 1, since identifier 0 would be the key itself.
+/// The FROST identifier of a 0-based participant index: index + 1, as the value at 0 is the key itself.
 pub(crate) fn identifier<C: Suite>(participant: u16) -> Result<Identifier<C>, ThresholdError> {
     let out_of_range = ThresholdError::NotInRoster { participant };
     let number = participant.checked_add(1).ok_or_else(|| out_of_range.clone())?;
     Identifier::try_from(number).map_err(|_| out_of_range)
 }
 
-/// Reads a value whose encoding has to be the one we would write: `write(read(bytes)) == bytes`.
+/// Decodes a value and rejects any encoding but the canonical one: `write(read(bytes)) == bytes`.
 ///
-/// The decoders of the curve crates admit second encodings of some points (SEC 1 "compact" for one); what is hashed or
-/// compared as bytes must have only one.
+/// The decoders of the curve crates accept several encodings of some points (for example SEC 1 "compact"), but values
+/// that are hashed or compared as bytes must have only one.
 pub(crate) fn canonical<T, E>(
     bytes: &[u8],
     read: impl FnOnce(&[u8]) -> Result<T, E>,
@@ -88,16 +88,16 @@ pub(crate) fn canonical<T, E>(
     (write(&value).ok()? == bytes).then_some(value)
 }
 
-/// The encoding of a group element; `None` for the identity, which has none.
+/// The encoding of a group element; `None` for the identity, which has no encoding.
 pub(crate) fn point_bytes<C: Suite>(element: &Element<C>) -> Option<Vec<u8>> {
     C::Group::serialize(element).ok().map(|bytes| bytes.as_ref().to_vec())
 }
 
-/// The encodings of group elements, one after another.
+/// The concatenated encodings of group elements.
 ///
 /// # Errors
 ///
-/// [`ThresholdError::Library`] if one is the identity, which random elements are not.
+/// [`ThresholdError::Library`] if one is the identity, which has negligible probability for random elements.
 pub(crate) fn points_bytes<C: Suite>(elements: &[Element<C>]) -> Result<Vec<u8>, ThresholdError> {
     let mut bytes = Vec::with_capacity(elements.len() * C::POINT_BYTES);
     for element in elements {
@@ -129,7 +129,7 @@ pub(crate) fn scalar_bytes<C: Suite>(scalar: &Scalar<C>) -> impl AsRef<[u8]> + A
     ScalarField::<C>::serialize(scalar)
 }
 
-/// The encoding of a scalar that is secret.
+/// The encoding of a secret scalar; no copy is left behind.
 pub(crate) fn secret_bytes<C: Suite>(scalar: &Scalar<C>) -> Zeroizing<[u8; SCALAR_BYTES]> {
     let mut encoding = scalar_bytes::<C>(scalar);
     let mut bytes = Zeroizing::new([0; SCALAR_BYTES]);
@@ -138,7 +138,7 @@ pub(crate) fn secret_bytes<C: Suite>(scalar: &Scalar<C>) -> Zeroizing<[u8; SCALA
     bytes
 }
 
-/// A refusal of the FROST library that our own checks should have excluded.
+/// An error of the FROST library that our own checks should have excluded.
 pub(crate) fn unexpected<C: Suite>(error: Error<C>) -> ThresholdError {
     ThresholdError::Library { detail: error.to_string() }
 }

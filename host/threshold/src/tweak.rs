@@ -1,8 +1,8 @@
-//! The additive tweak that turns a key into one of its children, on secret and on public material alike.
+//! The additive tweak that turns a key into one of its children, for shares and for public keys.
 //!
 //! For a tweak `t`: every share `s` becomes `s + t`, every verifying share `Y` becomes `Y + tG`, the group key `K`
-//! becomes `K + tG`. Lagrange coefficients sum to one, so the new shares are shares of the new key. The group key is
-//! taken with its true parity; making it even is left to the suite, which does it while signing.
+//! becomes `K + tG`. As Lagrange coefficients sum to one, the new shares are shares of the new key. The group key is
+//! taken with its true parity; the suite makes it even when it signs.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::ThresholdError;
 use crate::suite::{Suite, point, point_bytes, scalar, scalar_bytes};
 
-/// A scalar of secp256k1 that, times the generator, leads from a key to its child. Not secret: whoever knows the
-/// public keys and the chain code computes it.
+/// A scalar of secp256k1: a key plus the scalar times the generator is its child key. Not secret: it follows from the
+/// public keys and the chain code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tweak([u8; 32]);
 
@@ -24,7 +24,7 @@ impl Tweak {
     ///
     /// # Errors
     ///
-    /// [`ThresholdError::MalformedMaterial`] if it is not below the order of secp256k1.
+    /// [`ThresholdError::MalformedMaterial`] if the scalar is not below the order of secp256k1.
     pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, ThresholdError> {
         let below_order = scalar::<Secp256K1Sha256TR>(&bytes).is_some();
         if below_order { Ok(Self(bytes)) } else { Err(ThresholdError::MalformedMaterial { what: "tweak" }) }
@@ -37,7 +37,7 @@ impl Tweak {
     }
 }
 
-/// `t` and `tG`, ready to be added.
+/// `t` and `tG`.
 pub(crate) struct Addend<C: Suite> {
     scalar: Scalar<C>,
     element: Element<C>,
@@ -46,7 +46,7 @@ pub(crate) struct Addend<C: Suite> {
 impl<C: Suite> Addend<C> {
     /// # Errors
     ///
-    /// [`ThresholdError::DerivationUnsupported`] for a suite without tweaks.
+    /// [`ThresholdError::DerivationUnsupported`] if the suite does not support tweaks.
     pub(crate) fn new(tweak: &Tweak) -> Result<Self, ThresholdError> {
         let scalar = C::tweak(tweak)?;
         Ok(Self { scalar, element: C::generator_times(&scalar) })
@@ -90,5 +90,5 @@ impl<C: Suite> Addend<C> {
     }
 }
 
-/// A sum that is zero or the identity: reached by nobody who does not look for it.
+/// A sum that is zero or the identity, which has negligible probability.
 const UNADDABLE: ThresholdError = ThresholdError::MalformedMaterial { what: "tweaked key" };

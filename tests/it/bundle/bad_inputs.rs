@@ -24,7 +24,7 @@ fn what_is_no_bundle_is_named() {
     fs::write(here.join("x.tar"), "not a tar, and shorter than a block").unwrap();
     assert!(bundle(here, &["inspect", "x.tar"]).refused().starts_with("the archive `x.tar` cannot be read"));
     assert!(
-        bundle(here, &["sign", "x.tar", "--key", "k"]).refused().contains("the file `k` can not be opened")
+        bundle(here, &["sign", "x.tar", "--key", "k"]).refused().contains("the file `k` cannot be opened")
     );
     let key = committed("development-signing-key.json");
     assert!(bundle(here, &["sign", "x.tar", "--key", &key]).refused().contains("unpack it first"));

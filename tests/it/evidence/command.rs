@@ -46,8 +46,8 @@ fn a_reader_without_the_gateway_checks_everything() {
     assert_eq!(code, 3, "{out}{err}");
     let not_checked = [
         "--    policy facts: not checked: `deployment.permitted_recipients`, `deployment.required_approvals`, \
-         `deployment.separation_of_duties` rest on the gateway's word: the roots do not have them",
-        "--    approvals signed: not checked: the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver",
+         `deployment.separation_of_duties` are claimed by the gateway alone: the roots do not list them",
+        "--    approvals signed: not checked: the approval of `alice`, `bob` is claimed by the gateway alone: its approver did not sign it",
         "what was checked holds; what begins with -- was not checked",
     ];
     let others: Vec<_> = out.lines().filter(|line| !line.starts_with("ok  ")).collect();
@@ -91,7 +91,9 @@ fn a_reader_without_the_gateway_checks_everything() {
     let (code, out, _) = verify(reader.path(), &[]);
     assert_eq!(code, 1);
     assert!(
-        out.contains("FAIL  operation: /intent/amount_minor: is not what follows from the events"),
+        out.contains(
+            "FAIL  operation: /intent/amount_minor: differs from the value that follows from the events"
+        ),
         "{out}"
     );
     assert!(out.ends_with("this does not hold\n"), "{out}");
@@ -108,7 +110,7 @@ fn what_cannot_be_read_is_one_line() {
         (Some("{"), Some(roots.to_string()), "not JSON"),
         (Some("{}"), Some("{}".to_owned()), "not a roots file"),
         (Some("{}"), Some(roots.to_string().replace("/v1", "/v9")), "format `svc/evidence-roots/v9`"),
-        (Some("{}"), Some(roots.to_string().replace("\"logs\":[]", "\"logs\":[\"x\"]")), "a key of the log"),
+        (Some("{}"), Some(roots.to_string().replace("\"logs\":[]", "\"logs\":[\"x\"]")), "a log key"),
     ];
     for (evidence, roots, part) in cases {
         for name in ["evidence.json", "roots.json"] {

@@ -61,10 +61,7 @@ async fn pages_may_overlap() {
     assert_holds(&report, &["chain", "operation", "log"]);
     pages[0]["events"][0]["event"]["at_ms"] = json!(1);
     let report = gateway_evidence::verify(pages, &Reader::new(&roots));
-    assert!(
-        report.findings().any(|finding| finding.what.contains("is another in another page")),
-        "{report:?}"
-    );
+    assert!(report.findings().any(|finding| finding.what.contains("differs between pages")), "{report:?}");
 }
 
 /// The page of a whole document with its events from the first number to the last.
@@ -93,10 +90,10 @@ async fn document_with_missing_pages_is_not_verified() {
     };
     assert_holds(&verified(&[(5, n_events), (1, 6)]), &["form", "chain", "operation", "key", "log"]);
     for (given, part) in [
-        (vec![(1, 4)], "the last event is not here"),
-        (vec![(5, 8)], "the first event is not here"),
-        (vec![(5, n_events)], "the first event is not here"),
-        (vec![(1, 4), (6, n_events)], "1 events between these are not here"),
+        (vec![(1, 4)], "the last event is missing"),
+        (vec![(5, 8)], "the first event is missing"),
+        (vec![(5, n_events)], "the first event is missing"),
+        (vec![(1, 4), (6, n_events)], "1 events in between are missing"),
         (vec![], ""),
     ] {
         let report = verified(&given);

@@ -149,7 +149,7 @@ async fn a_history_that_no_gateway_writes_is_named() {
         let kind = entry["event"]["change"]["type"].as_str().unwrap();
         let told = report.findings().find(|finding| finding.at == at);
         let told = told.unwrap_or_else(|| panic!("event {index}, `{kind}`, may happen again"));
-        assert!(told.what.contains("can not happen to an operation that is `published`"), "{told}");
+        assert!(told.what.contains("cannot happen to an operation in state `published`"), "{told}");
         n_told += 1;
     }
     assert!(n_told >= 12, "{n_told} events");

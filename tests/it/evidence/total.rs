@@ -134,17 +134,17 @@ async fn key_note_of_other_evidence_is_refused() {
     let note = &["key", "key_note", "key_stated_at_ms"];
     let found = pasted(&after, &before, note);
     assert!(
-        found.contains("/key_note: is not what `key_note` states: that is of another `log_size`"),
+        found.contains("/key_note: differs from the statement in `key_note`: it has another `log_size`"),
         "{found}"
     );
     let found = pasted(&after, &other, note);
     assert!(
-        found.contains("of another `operation_id`") && found.contains("of another `record_root`"),
+        found.contains("it has another `operation_id`") && found.contains("it has another `record_root`"),
         "{found}"
     );
     // The note has the time.
     let found = pasted(&after, &before, &["key_stated_at_ms"]);
-    assert!(found.contains("/key_stated_at_ms: is not what `key_note` states"), "{found}");
+    assert!(found.contains("/key_stated_at_ms: differs from the statement in `key_note`"), "{found}");
 }
 
 /// The attacker has the log's key.
@@ -180,7 +180,10 @@ async fn event_dated_before_the_previous_one_is_found() {
 async fn key_id_follows_from_tenant_and_name() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let alter = |event: &mut Value| event["change"]["key"]["key_ref"] = json!("another");
-    forgery.assert_finds(&forgery.forger.event("submitted", alter).await, "/key_id: the key of this name");
+    forgery.assert_finds(
+        &forgery.forger.event("submitted", alter).await,
+        "/key_id: the id of the key of this name",
+    );
 }
 
 /// Without its signature, a signed approval would read as an unsigned one.
@@ -233,7 +236,9 @@ async fn facts_outside_the_roots_are_reported_as_not_checked() {
     let statuses: Vec<Status> = told(with(known, "/deployment.permitted_recipients", json!(["nobody"])));
     let [Status::Fails(findings)] = statuses.as_slice() else { panic!("{statuses:?}") };
     assert!(
-        findings[0].to_string().contains("the roots have no `deployment.permitted_recipients=*`"),
+        findings[0]
+            .to_string()
+            .contains("`deployment.permitted_recipients=*` is not a value that the roots allow"),
         "{findings:?}"
     );
 }

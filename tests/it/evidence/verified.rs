@@ -164,5 +164,5 @@ async fn a_key_made_without_its_approvals_holds_and_says_so() {
     let report = verify(&evidence, &roots(&world).await);
     assert_holds(&report, &["chain", "operation", "policy decisions", "admission", "receipts", "key", "log"]);
     let admission = report.checks.iter().find(|check| check.name == "admission").unwrap();
-    assert_eq!(admission.status, Status::Holds("signed over 0 of 0 approvals".to_owned()));
+    assert_eq!(admission.status, Status::Holds("signed with 0 approvals, of 0 required".to_owned()));
 }

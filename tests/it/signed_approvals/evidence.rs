@@ -52,12 +52,12 @@ async fn a_reader_verifies_who_approved() {
     assert_eq!(roots.signed_approvals, Some(SignedApprovals::Required));
     let report = verified(&evidence, roots.clone());
     assert_eq!(report.findings().collect::<Vec<_>>(), Vec::<&Finding>::new());
-    assert_eq!(statuses(&report), [&Status::Holds("2 of 2 by the approvers themselves".into())]);
+    assert_eq!(statuses(&report), [&Status::Holds("2 of 2 by their approvers".into())]);
     // A reader that was given no registry is told so.
     let without = RootsFile { approvers: None, signed_approvals: None, ..roots };
     let report = verified(&evidence, without);
     assert_eq!(report.verdict(), Verdict::NotChecked);
-    assert_open(&report, "the roots name no approvers");
+    assert_open(&report, "the roots list no approvers");
 }
 
 /// The gateway's own word, hashed, signed by its authority and in its log, is not the approvers'.
@@ -94,7 +94,7 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
     assert_eq!(report.verdict(), Verdict::NotChecked);
     assert_open(
         &report,
-        "the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver",
+        "the approval of `alice`, `bob` is claimed by the gateway alone: its approver did not sign it",
     );
     // A reader that asks for signatures finds that they are missing.
     let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
@@ -118,7 +118,7 @@ async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
     assert_eq!(report.verdict(), Verdict::NotChecked);
     assert_eq!(statuses(&report), Vec::<&Status>::new(), "there is no approval to check");
     let admission = report.checks.iter().find(|check| check.name == "admission").unwrap();
-    assert_eq!(admission.status, Status::Holds("signed over 0 of 0 approvals".into()));
+    assert_eq!(admission.status, Status::Holds("signed with 0 approvals, of 0 required".into()));
     let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
     let asks =
         RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
@@ -138,8 +138,8 @@ async fn what_is_signed_in_part_is_told_apart() {
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let report = verified(&evidence, world.roots().await);
     assert_eq!(report.verdict(), Verdict::NotChecked);
-    assert!(statuses(&report).contains(&&Status::Holds("1 of 2 by the approvers themselves".into())));
-    assert_open(&report, "the approval of `alice` rests on");
+    assert!(statuses(&report).contains(&&Status::Holds("1 of 2 by their approvers".into())));
+    assert_open(&report, "the approval of `alice` is claimed by");
     // The audit log says that there is a signature, and not by which key.
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok().to_string();
     assert!(audit.contains("\"signature\":{\"commitment\""), "{audit}");

@@ -1,4 +1,4 @@
-//! What is stated, and when nothing is.
+//! The fields of a decision, and the requests that are refused.
 
 use crate::support::{
     NOT_AFTER, NOT_BEFORE, asset_action, authority, hex32, key, key_create, key_id, operation, payment,
@@ -14,7 +14,7 @@ use gateway_domain::roster::Threshold;
 use gateway_engine::Dependency;
 
 #[tokio::test]
-async fn a_signature_is_admitted_with_every_field_of_the_contract() {
+async fn decision_for_a_signature_has_every_field_of_the_contract() {
     let operation = operation(asset_action(None), &["alice", "bob"]);
     let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap();
     let expected = AdmissionDecision {
@@ -42,18 +42,18 @@ async fn a_signature_is_admitted_with_every_field_of_the_contract() {
 }
 
 #[tokio::test]
-async fn a_threshold_is_raised_and_never_lowered() {
+async fn request_can_raise_the_threshold_but_not_lower_it() {
     let mut key = key();
-    for (asked, own, stated) in [(None, 2, 2), (Some(3), 2, 3), (Some(2), 3, 3)] {
+    for (requested, own, stated) in [(None, 2, 2), (Some(3), 2, 3), (Some(2), 3, 3)] {
         key.threshold = Threshold(own);
-        let operation = operation(asset_action(asked), &["alice", "bob"]);
+        let operation = operation(asset_action(requested), &["alice", "bob"]);
         let admission = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key)).await.unwrap();
         assert_eq!(admission.decision.threshold, Threshold(stated));
     }
 }
 
 #[tokio::test]
-async fn a_signature_is_of_the_family_that_the_key_serves() {
+async fn signature_of_the_family_that_the_key_does_not_serve_is_refused() {
     let cases = [
         (payment(None), None, Some(KeyUse::Payments)),
         (payment(Some("treasury")), Some(KeyUse::Payments), Some(KeyUse::Payments)),
@@ -70,7 +70,7 @@ async fn a_signature_is_of_the_family_that_the_key_serves() {
     let refused = [
         (payment(None), Some(KeyUse::AssetActions), "the key serves the other family"),
         (asset_action(None), Some(KeyUse::Payments), "the key serves the other family"),
-        (payment(Some("vault")), None, "the key is not the one the operation is about"),
+        (payment(Some("vault")), None, "the key is not the operation's key"),
     ];
     for (intent, serves, detail) in refused {
         let operation = operation(intent, &["alice", "bob"]);
@@ -81,7 +81,7 @@ async fn a_signature_is_of_the_family_that_the_key_serves() {
 }
 
 #[tokio::test]
-async fn key_creation_names_its_own_participants_and_no_root() {
+async fn decision_for_a_key_creation_names_its_participants_and_no_epoch_root() {
     let operation = operation(key_create(), &["alice", "bob"]);
     let decision = sign(&operation, &policy(&["alice", "bob"], 2), None).await.unwrap().decision;
     assert_eq!(decision.participants, roster(&[0, 1, 2, 3, 4]));
@@ -100,9 +100,9 @@ fn target(key_id: KeyId, epoch: &str, participants: &[u16], threshold: u16) -> T
     }
 }
 
-/// The key is held by 0, 1 and 2, of which two must act, in epoch 1.
+/// The key has participants 0, 1 and 2, threshold 2 and epoch 1.
 #[tokio::test]
-async fn a_change_of_a_key_names_what_it_is_and_what_it_becomes() {
+async fn decision_for_a_key_change_names_current_holders_and_target() {
     let (same, other) = (key_id(), KeyId(hex32(14)));
     let cases = [
         (refresh(), roster(&[0, 1, 2]), target(same, "2", &[0, 1, 2], 2)),
@@ -120,14 +120,14 @@ async fn a_change_of_a_key_names_what_it_is_and_what_it_becomes() {
 }
 
 #[tokio::test]
-async fn a_change_that_concerns_too_many_or_names_no_new_key_is_not_stated() {
+async fn key_change_with_too_many_participants_or_no_successor_is_refused() {
     let crowd: Vec<u16> = (2..66).collect();
     let crowd = operation(reshare(&crowd), &["alice", "bob"]);
     let mut unnamed = operation(rotate(), &["alice", "bob"]);
     unnamed.successor = None;
     for (operation, detail) in [
-        (crowd, "the operation names more participants than one decision can"),
-        (unnamed, "the operation names no new generation"),
+        (crowd, "the operation has more participants than a decision can name"),
+        (unnamed, "the operation names no target epoch"),
     ] {
         let refused = sign(&operation, &policy(&["alice", "bob"], 2), Some(&key())).await.unwrap_err();
         assert_eq!(refused.detail, detail);
@@ -135,7 +135,7 @@ async fn a_change_that_concerns_too_many_or_names_no_new_key_is_not_stated() {
 }
 
 #[tokio::test]
-async fn what_does_not_hang_together_is_not_stated() {
+async fn inconsistent_requests_are_refused() {
     let sound = operation(asset_action(None), &["alice", "bob"]);
     let allow = policy(&["alice", "bob"], 2);
     let mut denied = allow.clone();
@@ -173,8 +173,8 @@ async fn what_does_not_hang_together_is_not_stated() {
         ),
         (&sound, allow.clone(), None, "the key has no shares yet"),
         (&sound, allow.clone(), Some(&without_shares), "the key has no shares yet"),
-        (&sound, allow.clone(), Some(&other_key), "the key is not the one the operation is about"),
-        (&changed, allow.clone(), Some(&key), "the operation's intent does not have its intent hash"),
+        (&sound, allow.clone(), Some(&other_key), "the key is not the operation's key"),
+        (&changed, allow.clone(), Some(&key), "the operation's intent hash does not match its intent"),
     ];
     for (operation, policy, key, detail) in cases {
         let refused = sign(operation, &policy, key).await.unwrap_err();
@@ -183,7 +183,7 @@ async fn what_does_not_hang_together_is_not_stated() {
 }
 
 #[test]
-fn debug_shows_no_secret() {
+fn debug_output_contains_no_secret() {
     let shown = format!("{:?}", authority(0xab));
     assert!(!shown.contains("abab") && !shown.contains("171"), "{shown}");
     assert!(shown.starts_with("EmbeddedAuthority { key_id: \""), "{shown}");

@@ -1,4 +1,4 @@
-//! Anyone with the public key can check a decision, and nobody can change it.
+//! Anyone with the public key can verify a decision, and every alteration is detected.
 
 use crate::support::{NOT_AFTER, NOT_BEFORE, asset_action, authority, key, operation, policy, sign};
 use base64::Engine as _;
@@ -17,20 +17,20 @@ async fn admitted() -> Admission {
 }
 
 #[tokio::test]
-async fn a_decision_verifies_under_the_pinned_key() {
+async fn decision_verifies_under_the_pinned_key() {
     let admission = admitted().await;
     assert_eq!(verify(&admission.envelope, &keys(1), NOT_BEFORE).unwrap(), admission);
 }
 
 #[tokio::test]
-async fn another_key_is_not_believed() {
+async fn decision_of_another_key_is_rejected() {
     let envelope = admitted().await.envelope;
     let refused = verify(&envelope, &keys(2), NOT_BEFORE).unwrap_err();
     assert!(matches!(refused, DecisionError::Envelope(EnvelopeError::UnknownSigner)));
 }
 
 #[tokio::test]
-async fn a_decision_holds_from_its_first_instant_to_before_its_last() {
+async fn decision_is_valid_from_not_before_until_before_not_after() {
     let envelope = admitted().await.envelope;
     for now in [EpochMs(NOT_BEFORE.0 - 1), NOT_AFTER, EpochMs(u64::MAX)] {
         assert!(matches!(verify(&envelope, &keys(1), now), Err(DecisionError::Expired { .. })), "{now:?}");
@@ -46,7 +46,7 @@ fn flipped(field: &str, at: usize) -> String {
 }
 
 #[tokio::test]
-async fn every_byte_of_payload_and_signature_counts() {
+async fn every_altered_byte_of_payload_or_signature_is_detected() {
     let envelope = admitted().await.envelope;
     let n_bytes = STANDARD.decode(&envelope.payload).unwrap().len();
     assert!(n_bytes > 500);

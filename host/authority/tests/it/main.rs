@@ -1,4 +1,4 @@
-//! What the authority states, what it refuses to state, and that nobody can change a word of it.
+//! Decisions that the authority signs, requests that it refuses, and altered decisions.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod decision;

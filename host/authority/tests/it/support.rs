@@ -1,4 +1,4 @@
-//! An operation with its quorum reached, and the key it is about.
+//! An operation whose quorum is reached, and its key.
 
 use gateway_authority::EmbeddedAuthority;
 use gateway_domain::admission::Admission;
@@ -33,7 +33,7 @@ pub(crate) fn authority(byte: u8) -> EmbeddedAuthority {
     EmbeddedAuthority::new(&Zeroizing::new([byte; 32]))
 }
 
-/// Of the key `treasury` of tenant `default`.
+/// The id of the key `treasury` of tenant `default`.
 pub(crate) fn key_id() -> KeyId {
     intent::key_id(&Tenant("default".into()), &KeyRef("treasury".into())).unwrap()
 }

@@ -1,7 +1,7 @@
-//! The authority: what it signed is this operation, with these approvals, as this policy allowed it.
+//! Checks that the authority signed this operation, with these approvals, as this policy allowed it.
 
+use super::operation::Replayed;
 use super::report::{Findings, Report};
-use super::story::Story;
 use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
@@ -9,11 +9,12 @@ use gateway_domain::chain;
 use gateway_domain::intent::{Intent, KeyUse};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
+use std::fmt::Display;
 
 const NAME: &str = "admission";
 
-pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
-    let decided = story.events.iter().enumerate().find_map(|(index, event)| match &event.change {
+pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
+    let decided = replayed.events.iter().enumerate().find_map(|(index, event)| match &event.change {
         Change::DecisionSigned { policy, admission } => Some((index, event, policy, admission)),
         _ => None,
     });
@@ -21,29 +22,32 @@ pub(crate) fn check(story: &Story, roots: &Roots, report: &mut Report) {
     let at = format!("/events/{index}/event/change");
     let mut findings = Findings::default();
     signed(event, admission, roots, &format!("{at}/admission"), &mut findings);
-    let then = story.events.get(..=index).and_then(replay);
+    let then = replayed.events.get(..=index).and_then(replay);
     if let Some(operation) = then {
         bound(&operation, policy, admission, &format!("{at}/admission/decision"), &mut findings);
         serves(&operation, admission, &format!("{at}/admission/decision/serves"), &mut findings);
         quorum(&operation, policy, &at, &mut findings);
     }
-    let seen =
-        format!("signed over {} of {} approvals", policy.quorum.subjects.len(), policy.quorum.required);
+    let seen = format!(
+        "signed with {} approvals, of {} required",
+        policy.quorum.subjects.len(),
+        policy.quorum.required
+    );
     report.add(NAME, findings, seen);
 }
 
-/// The envelope is the authority's, and is what stands beside it.
+/// Checks that the authority signed the envelope, and that the decision beside it is the one in the envelope.
 fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, findings: &mut Findings) {
     match admission::verify(&admission.envelope, &roots.authorities, event.at_ms) {
         Err(error) => findings.add(format!("{at}/envelope"), chain(&error)),
         Ok(signed) => {
             if signed.decision != admission.decision {
-                findings.add(format!("{at}/decision"), "is not what the authority signed");
+                findings.add(format!("{at}/decision"), "differs from the decision that the authority signed");
             }
             let hash_at = format!("{at}/admission_hash");
             findings.same(
                 &hash_at,
-                "the hash of what was signed",
+                "the hash of the signed decision",
                 &admission.admission_hash,
                 &signed.admission_hash,
             );
@@ -59,81 +63,44 @@ fn bound(
     findings: &mut Findings,
 ) {
     let decision = &admission.decision;
-    let mut same = |name: &str, what: &str, stands: String, is: String| {
-        findings.same(&format!("{at}/{name}"), what, &stands, &is);
+    let mut same = |name: &str, what: &str, actual: &dyn Display, expected: &dyn Display| {
+        findings.same(&format!("{at}/{name}"), what, &actual.to_string(), &expected.to_string());
     };
-    same("operation_id", "the operation", decision.operation_id.to_string(), operation.id.to_string());
     let kind = operation.intent.operation_type();
-    same(
-        "operation_type",
-        "what is done",
-        decision.operation_type.as_str().to_owned(),
-        kind.as_str().to_owned(),
-    );
-    same(
-        "intent_hash",
-        "the hash of the intent",
-        decision.intent_hash.to_string(),
-        operation.intent_hash.to_string(),
-    );
-    same("key_id", "the key", decision.key_id.to_string(), operation.key.key_id.to_string());
-    same(
-        "bundle_hash",
-        "the deciding bundle",
-        decision.bundle_hash.to_string(),
-        policy.bundle_hash.to_string(),
-    );
-    same(
-        "policy_input_hash",
-        "the question",
-        decision.policy_input_hash.to_string(),
-        policy.input_hash.to_string(),
-    );
-    same(
-        "policy_output_hash",
-        "the answer",
-        decision.policy_output_hash.to_string(),
-        policy.output_hash.to_string(),
-    );
+    same("operation_id", "the operation", &decision.operation_id, &operation.id);
+    same("operation_type", "the operation's type", &decision.operation_type.as_str(), &kind.as_str());
+    same("intent_hash", "the intent's hash", &decision.intent_hash, &operation.intent_hash);
+    same("key_id", "the key", &decision.key_id, &operation.key.key_id);
+    same("bundle_hash", "the deciding bundle", &decision.bundle_hash, &policy.bundle_hash);
+    let (input, output) = (&policy.input_hash, &policy.output_hash);
+    same("policy_input_hash", "the digest of the policy input", &decision.policy_input_hash, input);
+    same("policy_output_hash", "the digest of the policy output", &decision.policy_output_hash, output);
     if let Ok(digest) = operation.intent.request_digest(operation.id, operation.key.key_id) {
-        same(
-            "request_digest",
-            "what is to be signed",
-            decision.request_digest.to_string(),
-            digest.to_string(),
-        );
+        same("request_digest", "the digest to be signed", &decision.request_digest, &digest);
     }
     let signer =
         |path: Option<&String>| path.map_or("the key itself".to_owned(), |path| format!("child {path}"));
-    same(
-        "derivation",
-        "what signs",
-        signer(decision.derivation.as_ref().map(|child| &child.path)),
-        signer(operation.intent.bip32().map(|child| &child.path)),
-    );
+    let decided = signer(decision.derivation.as_ref().map(|child| &child.path));
+    let intended = signer(operation.intent.bip32().map(|child| &child.path));
+    same("derivation", "the signing key", &decided, &intended);
     if let Ok(root) = approvals_root(operation.intent_hash, &operation.approvals) {
-        same(
-            "approvals_root",
-            "the root of the approvals",
-            decision.approvals_root.to_string(),
-            root.to_string(),
-        );
+        same("approvals_root", "the root of the approvals", &decision.approvals_root, &root);
     }
 }
 
-/// The key serves what the operation signs, or is made for.
+/// Checks that the key may be used for this operation.
 fn serves(operation: &Operation, admission: &Admission, at: &str, findings: &mut Findings) {
     let intended = match &operation.intent {
         Intent::Payment(_) | Intent::AssetAction(_) => operation.intent.key_use(),
         Intent::KeyCreate(create) => create.serves,
-        // The intent does not say.
+        // These intents do not state a use.
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => return,
     };
     let word = |serves: Option<KeyUse>| serves.map_or("left open", KeyUse::as_str);
-    findings.same(at, "what the key serves", &word(admission.decision.serves), &word(intended));
+    findings.same(at, "the key's use", &word(admission.decision.serves), &word(intended));
 }
 
-/// Enough different people, each of whom really approved.
+/// Checks that the quorum counts enough different people, all of whom approved.
 fn quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &mut Findings) {
     let policy::Quorum { subjects, required, satisfied } = &policy.quorum;
     let approved = |subject: &String| operation.approvals.iter().any(|one| one.subject_id == *subject);
@@ -143,7 +110,7 @@ fn quorum(operation: &Operation, policy: &policy::Outcome, at: &str, findings: &
     if !(policy.is_allowed() && *satisfied && enough && subjects.iter().all(approved)) {
         findings.add(
             format!("{at}/policy/quorum"),
-            "the quorum is not of people who approved, or not enough of them",
+            "the quorum counts a person who did not approve, or too few people",
         );
     }
 }

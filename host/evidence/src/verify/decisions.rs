@@ -1,28 +1,28 @@
-//! The policy: each evaluation was of this question and gave this answer, and a bundle at hand gives it again.
+//! Checks each policy evaluation: the digests of its input and output, its facts, and with a bundle its result.
 
+use super::operation::Replayed;
 use super::report::{Findings, Report};
-use super::story::Story;
 use super::{Reader, Rerun};
 use crate::roots::Roots;
 use gateway_domain::operation::{Evaluation, evaluations};
 use std::collections::BTreeSet;
 
-pub(crate) fn check(story: &Story, reader: &Reader<'_>, report: &mut Report) {
-    let found = evaluations(&story.events);
+pub(crate) fn check(replayed: &Replayed, reader: &Reader<'_>, report: &mut Report) {
+    let found = evaluations(&replayed.events);
     let mut findings = Findings::default();
     for evaluation in &found {
-        one(evaluation, reader.roots, &mut findings);
+        check_evaluation(evaluation, reader.roots, &mut findings);
     }
     let more = if reader.rerun.is_some() { "" } else { "; without `--bundle` no policy was run again" };
-    let seen = format!("{} have the digests of their questions and answers{more}", found.len());
+    let seen = format!("{} match the digests of their inputs and outputs{more}", found.len());
     report.add("policy decisions", findings, seen);
     facts(&found, reader.roots, report);
     if let Some(rerun) = reader.rerun {
-        again(&found, rerun, report);
+        run_again(&found, rerun, report);
     }
 }
 
-/// Compares the facts that the policy read with those in the roots. Facts that the roots do not name are not checked.
+/// Compares the facts that the policy read with those in the roots. Facts that the roots do not list are not checked.
 fn facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
     const NAME: &str = "policy facts";
     let (mut findings, mut n_known, mut unknown) = (Findings::default(), 0_usize, BTreeSet::new());
@@ -33,7 +33,7 @@ fn facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
                 (Some(_), _) => {
                     findings.add(
                         format!("{}/facts/{index}", at(evaluation)),
-                        format!("the roots have no `{fact}`"),
+                        format!("`{fact}` is not a value that the roots allow"),
                     );
                 }
                 (None, _) => _ = unknown.insert(fact.name.as_str()),
@@ -41,11 +41,14 @@ fn facts(found: &[Evaluation], roots: &Roots, report: &mut Report) {
         }
     }
     if n_known > 0 || !findings.is_empty() {
-        report.add(NAME, findings, format!("{n_known} are what the roots know"));
+        report.add(NAME, findings, format!("{n_known} have a value that the roots allow"));
     }
     if !unknown.is_empty() {
         let names = unknown.into_iter().collect::<Vec<_>>().join("`, `");
-        report.not_checked(NAME, format!("`{names}` rest on the gateway's word: the roots do not have them"));
+        report.not_checked(
+            NAME,
+            format!("`{names}` are claimed by the gateway alone: the roots do not list them"),
+        );
     }
 }
 
@@ -53,13 +56,13 @@ fn at(evaluation: &Evaluation) -> String {
     format!("/events/{}/event/change/policy", evaluation.seq.saturating_sub(1))
 }
 
-fn one(evaluation: &Evaluation, roots: &Roots, findings: &mut Findings) {
+fn check_evaluation(evaluation: &Evaluation, roots: &Roots, findings: &mut Findings) {
     let (at, outcome) = (at(evaluation), &evaluation.outcome);
     match evaluation.input.request().digest() {
         Ok(digest) => {
             findings.same(
                 &format!("{at}/input_hash"),
-                "the digest of the question",
+                "the digest of the policy input",
                 &outcome.input_hash,
                 &digest,
             );
@@ -67,16 +70,21 @@ fn one(evaluation: &Evaluation, roots: &Roots, findings: &mut Findings) {
         Err(error) => findings.add(&at, error.to_string()),
     }
     let output = outcome.output_digest();
-    findings.same(&format!("{at}/output_hash"), "the digest of the answer", &outcome.output_hash, &output);
+    findings.same(
+        &format!("{at}/output_hash"),
+        "the digest of the policy output",
+        &outcome.output_hash,
+        &output,
+    );
     if !roots.bundles.is_empty() && !roots.bundles.contains(&outcome.bundle_hash) {
         findings.add(
             format!("{at}/bundle_hash"),
-            format!("bundle `{}` is not among the roots", outcome.bundle_hash),
+            format!("the roots do not list the bundle `{}`", outcome.bundle_hash),
         );
     }
 }
 
-fn again(found: &[Evaluation], rerun: &dyn Rerun, report: &mut Report) {
+fn run_again(found: &[Evaluation], rerun: &dyn Rerun, report: &mut Report) {
     let (mut findings, mut not_run) = (Findings::default(), Vec::new());
     for evaluation in found {
         match rerun.differences(evaluation) {

@@ -1,6 +1,6 @@
-//! The chain: every event has its hash after the one before it, is not earlier than it, and opens to what was committed.
+//! Checks the hash chain, the times, and that disclosed fields match their commitments.
 
-use super::pages::{Read, hash};
+use super::pages::{Document, hash};
 use super::report::{Findings, Report};
 use crate::document::{Entry, Kind};
 use gateway_domain::evidence::event_hash;
@@ -9,66 +9,66 @@ use gateway_domain::operation::Event;
 use gateway_domain::redaction::{self, Opened};
 use serde_json::Value;
 
-/// What is closed until publication.
+/// The field that is not disclosed before publication.
 const SIGNATURE: &str = "/change/signature/signature_hex";
 const SIGNATURE_PARENT: &str = "/change/signature";
 
-/// The events of a document, opened.
+/// The events of a document, with their disclosed fields.
 pub(crate) struct History {
-    /// Those that could be read, in order. Empty for an audit log, which opens too little.
+    /// The events that could be read, in order. Empty for an audit log, which discloses too little.
     pub(crate) events: Vec<Event>,
-    /// Whether all events of the operation are here, chained, and could be read.
+    /// Whether all events of the operation are present, chained and readable.
     pub(crate) is_whole: bool,
     /// The time of the last event, epoch milliseconds.
     pub(crate) last_at_ms: u64,
 }
 
-/// Checks hashes, numbers, times and opened fields.
-pub(crate) fn check(read: &Read, report: &mut Report) -> History {
+/// Checks hashes, numbers, times and disclosed fields.
+pub(crate) fn check(document: &Document, report: &mut Report) -> History {
     let mut findings = Findings::default();
-    let (last, n_missing) = chain(read, &mut findings);
-    let has_last = ends(read, last, &mut findings);
-    let numbers = (read.entries.first(), read.entries.last());
+    let (last, n_missing) = chain(document, &mut findings);
+    let has_last = ends(document, last, &mut findings);
+    let numbers = (document.entries.first(), document.entries.last());
     let (from, to) = (numbers.0.map_or(0, |entry| entry.seq), numbers.1.map_or(0, |entry| entry.seq));
-    let is_here = from == 1 && n_missing == 0 && has_last;
-    let is_whole = is_here && findings.is_empty();
-    // Numbers are not hashed: they count only in a whole history.
-    let seen = if is_whole { format!("events 1 to {to} of {to}") } else { linked(read) };
+    let is_complete = from == 1 && n_missing == 0 && has_last;
+    let is_whole = is_complete && findings.is_empty();
+    // Event numbers are not hashed, so they are reported only for a complete history.
+    let seen = if is_whole { format!("events 1 to {to} of {to}") } else { linked(document) };
     report.add("chain", findings, seen);
-    if !is_here {
+    if !is_complete {
         report.not_checked("pages", missing(from, n_missing, has_last));
     }
-    let last_at_ms = times(&read.entries, report);
-    open(read, is_whole, last_at_ms, report)
+    let last_at_ms = times(&document.entries, report);
+    open(document, is_whole, last_at_ms, report)
 }
 
-fn linked(read: &Read) -> String {
-    format!("{} events, each after the one before it as far as that is here", read.entries.len())
+fn linked(document: &Document) -> String {
+    format!("{} events, each linked to the one before it where that is present", document.entries.len())
 }
 
 fn missing(from: u64, n_missing: u64, has_last: bool) -> String {
     let mut why = Vec::new();
     if from != 1 {
-        why.push("the first event is not here".to_owned());
+        why.push("the first event is missing".to_owned());
     }
     if n_missing > 0 {
-        why.push(format!("{n_missing} events between these are not here"));
+        why.push(format!("{n_missing} events in between are missing"));
     }
     if !has_last {
-        why.push("the last event is not here".to_owned());
+        why.push("the last event is missing".to_owned());
     }
-    format!("{}: give every page (`?after_seq=0` first)", why.join(", "))
+    format!("{}: pass every page, starting with `?after_seq=0`", why.join(", "))
 }
 
-/// Checks the hash of each event after the one before it. Returns the hash of the last and the number of events that are missing between.
-fn chain(read: &Read, findings: &mut Findings) -> (Hex32, u64) {
+/// Checks that each event is hashed with the one before it. Returns the last hash, and the number of missing events in
+/// between.
+fn chain(document: &Document, findings: &mut Findings) -> (Hex32, u64) {
     let (mut previous, mut due, mut n_missing) = (Hex32::ZERO, 1, 0_u64);
-    for (index, entry) in read.entries.iter().enumerate() {
-        let stated = read.before.get(&entry.seq).copied();
+    for (index, entry) in document.entries.iter().enumerate() {
+        let stated = document.before.get(&entry.seq).copied();
         if entry.seq == due {
             if stated.is_some_and(|stated| stated != previous) {
-                findings
-                    .add("/previous_hash", "is not the hash of the event before, or zeros before the first");
+                findings.add("/previous_hash", "is not the hash of the previous event, or zeros for event 1");
             }
         } else {
             if index > 0 {
@@ -80,7 +80,7 @@ fn chain(read: &Read, findings: &mut Findings) -> (Hex32, u64) {
             Ok(hash) if hash == entry.event_hash => {}
             Ok(_) | Err(_) => {
                 let what = format!(
-                    "event {} does not have the hash that stands in `event_hash`, after the one before it",
+                    "event {} does not hash to its `event_hash` with the hash of the previous event",
                     entry.seq
                 );
                 findings.add(format!("/events/{index}/event"), what);
@@ -91,33 +91,33 @@ fn chain(read: &Read, findings: &mut Findings) -> (Hex32, u64) {
     (previous, n_missing)
 }
 
-/// Whether the last event of the operation is here: `record_root`, which is proved to be in the log, is its hash.
-fn ends(read: &Read, hash_of_last: Hex32, findings: &mut Findings) -> bool {
-    let Some(record_root) = hash(&read.members, "record_root") else {
+/// Whether the operation's last event is present: `record_root`, which the log proof covers, is its hash.
+fn ends(document: &Document, hash_of_last: Hex32, findings: &mut Findings) -> bool {
+    let Some(record_root) = hash(&document.members, "record_root") else {
         findings.add("/record_root", "is not a hash");
         return false;
     };
-    let last = read.entries.last().map_or(0, |entry| entry.seq);
-    let total = read.members.get("total_events").and_then(Value::as_u64).unwrap_or(0);
-    let has_last = record_root == hash_of_last && !read.entries.is_empty();
+    let last = document.entries.last().map_or(0, |entry| entry.seq);
+    let total = document.members.get("total_events").and_then(Value::as_u64).unwrap_or(0);
+    let has_last = record_root == hash_of_last && !document.entries.is_empty();
     if last == total && !has_last {
         findings.add("/record_root", "is not the hash of the last event");
     }
     if last > total || (last < total && has_last) {
-        findings.add("/total_events", format!("event {last} is the last, and {total} stands here"));
+        findings.add("/total_events", format!("is {total}, but the last event is {last}"));
     }
     has_last
 }
 
-/// Checks that times never go back. Returns the time of the last event.
+/// Checks that times do not go back. Returns the time of the last event.
 fn times(entries: &[Entry], report: &mut Report) -> u64 {
     let (mut findings, mut previous, mut first) = (Findings::default(), 0_u64, None);
     for (index, entry) in entries.iter().enumerate() {
         let at = format!("/events/{index}/event/at_ms");
         match entry.event.get("at_ms").and_then(Value::as_u64) {
-            None => findings.add(at, "is not a time"),
+            None => findings.add(at, "is not a timestamp"),
             Some(at_ms) if at_ms < previous => {
-                findings.add(at, format!("goes back: the event before it is of {previous}"));
+                findings.add(at, format!("goes back: the previous event has {previous}"));
             }
             Some(at_ms) => {
                 first.get_or_insert(at_ms);
@@ -126,17 +126,17 @@ fn times(entries: &[Entry], report: &mut Report) -> u64 {
         }
     }
     if let Some(first) = first {
-        report.add("times", findings, format!("never go back, from {first} to {previous}"));
+        report.add("times", findings, format!("in order, from {first} to {previous}"));
     }
     previous
 }
 
-fn open(read: &Read, has_all: bool, last_at_ms: u64, report: &mut Report) -> History {
+fn open(document: &Document, has_all: bool, last_at_ms: u64, report: &mut Report) -> History {
     let (mut findings, mut events, mut n_opened) = (Findings::default(), Vec::new(), 0_usize);
-    for (index, entry) in read.entries.iter().enumerate() {
+    for (index, entry) in document.entries.iter().enumerate() {
         n_opened = n_opened.saturating_add(entry.disclosures.len());
         match redaction::open(entry.event.clone(), &entry.disclosures) {
-            Ok(opened) if read.kind == Kind::Evidence => match event(opened) {
+            Ok(opened) if document.kind == Kind::Evidence => match event(opened) {
                 Ok(event) => events.push(event),
                 Err(what) => findings.add(format!("/events/{index}/event"), what),
             },
@@ -144,19 +144,19 @@ fn open(read: &Read, has_all: bool, last_at_ms: u64, report: &mut Report) -> His
             Err(error) => findings.add(format!("/events/{index}/disclosures"), error.to_string()),
         }
     }
-    report.add("opened fields", findings, format!("{n_opened} are what was committed to"));
-    let is_whole = has_all && (read.kind == Kind::Audit || events.len() == read.entries.len());
+    report.add("opened fields", findings, format!("{n_opened} match their commitments"));
+    let is_whole = has_all && (document.kind == Kind::Audit || events.len() == document.entries.len());
     History { events, is_whole, last_at_ms }
 }
 
-/// Reads an event. Unknown members are refused, and so are closed fields other than an unpublished signature, which reads as
+/// Parses an event. Rejects unknown members, and fields that are not disclosed except an unpublished signature, which becomes
 /// empty.
 fn event(opened: Opened) -> Result<Event, String> {
-    const UNKNOWN: &str = "is not an event as this version knows them";
+    const UNKNOWN: &str = "is not an event that this version knows";
     let mut value = opened.event;
     for path in &opened.closed {
         if path != SIGNATURE {
-            return Err(format!("is closed at `{path}`, which evidence opens"));
+            return Err(format!("does not disclose `{path}`, as evidence must"));
         }
         let signature = value.pointer_mut(SIGNATURE_PARENT).and_then(Value::as_object_mut).ok_or(UNKNOWN)?;
         signature.insert("signature_hex".to_owned(), Value::from(""));

@@ -1,7 +1,7 @@
-//! The log of all events: the document's last event is in it, its head is signed, and the root that the operation names is
-//! that of the same log right after this event.
+//! Checks the log proof: the last event is in a signed log of all events, and `ledger_root` is that log's root right after
+//! this event.
 
-use super::pages::{Read, hash};
+use super::pages::{Document, hash};
 use super::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::ids::Hex32;
@@ -19,13 +19,13 @@ struct LogSection {
     consistency: Vec<Hex32>,
 }
 
-/// Checks the proof of each page. The size of the signed log of each, none where the proof does not hold.
-pub(crate) fn check(read: &Read, roots: &Roots, report: &mut Report) -> Vec<Option<u64>> {
+/// Checks the proof of each page. Returns the size of each page's signed log, or `None` if its proof fails.
+pub(crate) fn check(document: &Document, roots: &Roots, report: &mut Report) -> Vec<Option<u64>> {
     let (mut findings, mut sizes, mut seen) = (Findings::default(), Vec::new(), String::new());
-    for page in &read.pages {
+    for page in &document.pages {
         let section = page.get("log").cloned().unwrap_or_default();
         let head = match serde_json::from_value(section) {
-            Ok(section) => included(read, &section, roots, &mut findings),
+            Ok(section) => included(document, &section, roots, &mut findings),
             Err(error) => {
                 findings.add("/log", format!("is not a log proof: {error}"));
                 None
@@ -38,14 +38,14 @@ pub(crate) fn check(read: &Read, roots: &Roots, report: &mut Report) -> Vec<Opti
     sizes
 }
 
-/// The size of the log, and what was seen.
+/// The size of the log, and a summary.
 fn included(
-    read: &Read,
+    document: &Document,
     section: &LogSection,
     roots: &Roots,
     findings: &mut Findings,
 ) -> Option<(u64, String)> {
-    let root = |name: &str| hash(&read.members, name).unwrap_or(Hex32::ZERO);
+    let root = |name: &str| hash(&document.members, name).unwrap_or(Hex32::ZERO);
     let (record_root, ledger_root) = (root("record_root"), root("ledger_root"));
     let proof: TlogProof = match section.proof.parse() {
         Ok(proof) => proof,
@@ -54,12 +54,12 @@ fn included(
             return None;
         }
     };
-    findings.same("/log/index", "the proof's place", &section.index, &proof.index);
+    findings.same("/log/index", "the proof's index", &section.index, &proof.index);
     if !proof.extra.is_empty() {
-        findings.add("/log/proof", "has extra data, which nobody signed");
+        findings.add("/log/proof", "has extra data, which is not signed");
     }
     if proof.to_string() != section.proof {
-        findings.add("/log/proof", "is spelt otherwise than a proof is written");
+        findings.add("/log/proof", "is not in the canonical form of a proof");
     }
     let head = match proof.verify(leaf_hash(record_root), &roots.logs) {
         Ok(head) => head,
@@ -71,7 +71,7 @@ fn included(
     let size = proof.index.saturating_add(1);
     if let Err(error) = verify_consistency(size, head.size(), &section.consistency, ledger_root, head.root())
     {
-        // Either may be the one that was altered.
+        // Either value may be the altered one.
         findings
             .add("/ledger_root", format!("is not proved to be the log's root after event {}", proof.index));
         findings.add("/log/consistency", format!("does not prove it: {error}"));

@@ -1,4 +1,4 @@
-//! The form: a document has a known format and exactly the members of its kind, and its pages agree.
+//! Checks the form: a known format, exactly the members of the document's kind, and pages that agree.
 
 use super::report::{Findings, Report};
 use crate::document::{Entry, Kind};
@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 
 const NAME: &str = "form";
 
-/// The members that pages of one document may differ in: those on its own events, and those on the time of the request.
+/// The members in which the pages of a document may differ: those about the page's events, and those about the time of the
+/// request.
 const OF_A_PAGE: [&str; 7] =
     ["key", "key_note", "key_stated_at_ms", "log", "next_after_seq", "previous_hash", "truncated"];
 
-/// A document as far as it can be read.
-pub(crate) struct Read {
+/// A document, joined from its pages.
+pub(crate) struct Document {
     pub(crate) kind: Kind,
     /// The members that all pages share.
     pub(crate) members: Map<String, Value>,
-    /// All members of each page, but for its events.
+    /// The members of each page, without its events.
     pub(crate) pages: Vec<Map<String, Value>>,
-    /// The events of all pages by their numbers, each once.
+    /// The events of all pages, ascending, each once.
     pub(crate) entries: Vec<Entry>,
     /// The `previous_hash` of each page, by the number of its first event.
     pub(crate) before: BTreeMap<u64, Hex32>,
@@ -31,8 +32,8 @@ struct Page {
     entries: Vec<Entry>,
 }
 
-/// Joins the pages. None when nothing could be read.
-pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Read> {
+/// Joins the pages. `None` if they could not be read.
+pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Document> {
     let mut read = Vec::new();
     for page in pages {
         match page_of(page) {
@@ -52,21 +53,21 @@ pub(crate) fn read(pages: Vec<Value>, report: &mut Report) -> Option<Read> {
     let members = shared(&read, &mut findings);
     let mut before = BTreeMap::new();
     for page in &read {
-        has_members_of(page, &mut findings);
-        says_of_itself(page, &mut findings);
+        check_members(page, &mut findings);
+        check_page(page, &mut findings);
         if let (Some(first), Some(hash)) = (page.entries.first(), hash(&page.members, "previous_hash")) {
             let known = before.insert(first.seq, hash);
             if known.is_some_and(|known| known != hash) {
-                findings.add("/previous_hash", "is another in another page with the same first event");
+                findings.add("/previous_hash", "differs between pages with the same first event");
             }
         }
     }
     let (pages, entries) = merged(read, &mut findings);
     report.add(NAME, findings, format!("`{}`", kind.format()));
-    Some(Read { kind, members, pages, entries, before })
+    Some(Document { kind, members, pages, entries, before })
 }
 
-/// Why a page is not read.
+/// Why a page cannot be read.
 enum Unread {
     Wrong(Findings),
     /// An earlier release wrote it.
@@ -79,13 +80,13 @@ fn page_of(page: Value) -> Result<Page, Unread> {
     let format = members.get("format").and_then(Value::as_str).unwrap_or_default();
     if format == "svc/evidence/v1" {
         return Err(Unread::Earlier(format!(
-            "`{format}` was written by an earlier release, and is not read: its statement about the key names no operation. \
+            "`{format}` was written by an earlier release and cannot be checked: its statement about the key names no operation. \
              Get the evidence from the gateway again, as `{}`, or verify it with the release that wrote it",
             Kind::Evidence.format()
         )));
     }
-    let kind = Kind::of(format)
-        .ok_or_else(|| wrong("/format", format!("the format `{format}` is not known here")))?;
+    let kind =
+        Kind::of(format).ok_or_else(|| wrong("/format", format!("the format `{format}` is unknown")))?;
     let events = members.remove("events").unwrap_or_default();
     let entries: Vec<Entry> = serde_json::from_value(events)
         .map_err(|error| wrong("/events", format!("are not events: {error}")))?;
@@ -101,35 +102,35 @@ fn shared(pages: &[Page], findings: &mut Findings) -> Map<String, Value> {
         }
         let first = members.entry(name).or_insert_with(|| value.clone());
         if first != value {
-            findings.add(format!("/{name}"), "is another in another page");
+            findings.add(format!("/{name}"), "differs between pages");
         }
     }
     members
 }
 
-fn has_members_of(page: &Page, findings: &mut Findings) {
+fn check_members(page: &Page, findings: &mut Findings) {
     let names = page.kind.members();
     for name in page.members.keys().filter(|name| !names.contains(&name.as_str())) {
-        findings.add(format!("/{name}"), "no document has such a member");
+        findings.add(format!("/{name}"), "is not a member of this format");
     }
     for name in names.iter().filter(|name| !page.members.contains_key(**name)) {
         findings.add(format!("/{name}"), "is missing");
     }
 }
 
-/// The events of a page have consecutive numbers, and `truncated` and `next_after_seq` fit them.
-fn says_of_itself(page: &Page, findings: &mut Findings) {
+/// Checks that the events of a page have consecutive numbers, and that `truncated` and `next_after_seq` match them.
+fn check_page(page: &Page, findings: &mut Findings) {
     let first = page.entries.first().map_or(1, |entry| entry.seq);
     for ((index, entry), seq) in page.entries.iter().enumerate().zip(first.max(1)..) {
         if entry.seq != seq {
-            let what = format!("event {seq} is due, and {} stands here", entry.seq);
+            let what = format!("is {}, but the next event is {seq}", entry.seq);
             findings.add(format!("/events/{index}/seq"), what);
         }
     }
     match hash(&page.members, "previous_hash") {
         None => findings.add("/previous_hash", "is not a hash"),
         Some(hash) if page.entries.is_empty() && hash != Hex32::ZERO => {
-            findings.add("/previous_hash", "must be zeros where there is no event");
+            findings.add("/previous_hash", "must be zeros on a page without events");
         }
         Some(_) => {}
     }
@@ -145,12 +146,12 @@ fn says_of_itself(page: &Page, findings: &mut Findings) {
     ];
     for (name, expected) in expected {
         if page.members.get(name) != Some(&expected) {
-            findings.add(format!("/{name}"), format!("must be {expected} with these events"));
+            findings.add(format!("/{name}"), format!("must be {expected} for these events"));
         }
     }
 }
 
-/// The events of all pages. Pages may overlap; an event in two pages must be the same in both.
+/// Merges the events of all pages. Pages may overlap, but an event must be the same on each.
 fn merged(pages: Vec<Page>, findings: &mut Findings) -> (Vec<Map<String, Value>>, Vec<Entry>) {
     let (mut members, mut merged) = (Vec::new(), BTreeMap::<u64, Entry>::new());
     for page in pages {
@@ -158,14 +159,14 @@ fn merged(pages: Vec<Page>, findings: &mut Findings) -> (Vec<Map<String, Value>>
         for entry in page.entries {
             let known = merged.entry(entry.seq).or_insert_with(|| entry.clone());
             if *known != entry {
-                findings.add("/events", format!("event {} is another in another page", entry.seq));
+                findings.add("/events", format!("event {} differs between pages", entry.seq));
             }
         }
     }
     (members, merged.into_values().collect())
 }
 
-/// A member that is a hash.
+/// The member of this name, if it is a hash.
 pub(crate) fn hash(members: &Map<String, Value>, name: &str) -> Option<Hex32> {
     members.get(name).and_then(Value::as_str).and_then(|text| text.parse().ok())
 }

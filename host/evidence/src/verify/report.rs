@@ -1,14 +1,14 @@
-//! What a verification found.
+//! The report of a verification.
 
 use serde::Serialize;
 use std::fmt;
 
-/// Something that does not hold.
+/// A fault in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Where, as a JSON pointer into the document.
+    /// The place of the fault, as a JSON pointer into the document.
     pub at: String,
-    /// What.
+    /// The fault, as text that follows the place.
     pub what: String,
 }
 
@@ -23,11 +23,11 @@ impl fmt::Display for Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It holds; what was seen, in words.
+    /// The check holds; a summary of what was checked.
     Holds(String),
-    /// It does not.
+    /// The check fails, with all faults.
     Fails(Vec<Finding>),
-    /// It applies and could not be made; the reason.
+    /// The check applies but could not be made, for this reason.
     NotChecked(String),
 }
 
@@ -37,30 +37,30 @@ pub enum Status {
 pub enum Verdict {
     /// Every check that applies was made and holds.
     Holds,
-    /// At least one does not hold.
+    /// At least one check fails.
     Fails,
-    /// None fails, and at least one was not made.
+    /// No check fails, but at least one was not made.
     NotChecked,
 }
 
-/// One check.
+/// A check and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was checked.
+    /// The identifier of the check.
     pub name: &'static str,
-    /// How it ended.
+    /// The outcome.
     pub status: Status,
 }
 
-/// All checks, in the order they were made.
+/// The outcome of all checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The checks.
+    /// All checks that apply, in order.
     pub checks: Vec<Check>,
 }
 
 impl Report {
-    /// Everything that does not hold.
+    /// The faults of all checks.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.checks.iter().flat_map(|check| match &check.status {
             Status::Fails(findings) => findings.as_slice(),
@@ -92,7 +92,7 @@ impl Report {
     }
 }
 
-/// What one check found so far.
+/// The faults that one check found so far.
 #[derive(Default)]
 pub(crate) struct Findings(Vec<Finding>);
 
@@ -111,10 +111,16 @@ impl Findings {
         self.0.is_empty()
     }
 
-    /// A value that is to be the same as another.
-    pub(crate) fn same<T: PartialEq + fmt::Display>(&mut self, at: &str, what: &str, stands: &T, is: &T) {
-        if stands != is {
-            self.add(at, format!("{what} is `{is}`, and `{stands}` stands here"));
+    /// Adds a finding if `actual` differs from `expected`, which `what` names.
+    pub(crate) fn same<T: PartialEq + fmt::Display>(
+        &mut self,
+        at: &str,
+        what: &str,
+        actual: &T,
+        expected: &T,
+    ) {
+        if actual != expected {
+            self.add(at, format!("{what} is `{expected}`, not `{actual}`"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The key-encryption key of a node: from a file, or from a passphrase.
+//! The key-encryption key (KEK) of a node, from a file or a passphrase.
 
 use super::AtRestError;
 use super::stretching::{Stretching, StretchingError};
@@ -8,29 +8,29 @@ use std::fmt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// What a node's rows are sealed under. It is wiped when dropped.
+/// The key that a node's rows are sealed under. Wiped when dropped.
 pub struct Kek {
     key: Zeroizing<[u8; 32]>,
     check_value: [u8; 32],
 }
 
-/// Names a [`Kek`] in rows and messages: the first 16 bytes of its check value. It is no secret.
+/// Identifies a [`Kek`] in rows and messages: the first 16 bytes of its check value. Not secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KekId(pub(super) [u8; 16]);
 
-/// Why there is no key.
+/// Why a key cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum KekError {
     /// The key file is missing, exposed or malformed.
     #[error(transparent)]
     File(#[from] KeyFileError),
-    /// The passphrase can not be stretched.
+    /// The passphrase cannot be stretched.
     #[error(transparent)]
     Passphrase(#[from] StretchingError),
 }
 
 impl Kek {
-    /// The key in a file: see [`key_file::load`].
+    /// Loads the key from a file: see [`key_file::load`].
     ///
     /// # Errors
     /// [`KekError::File`].
@@ -38,7 +38,7 @@ impl Kek {
         Ok(Self::new(key_file::load(path)?))
     }
 
-    /// The key that a passphrase makes; takes a quarter of a second and the memory that `stretching` names.
+    /// Derives the key from a passphrase. Takes about a quarter of a second, and the memory that `stretching` names.
     ///
     /// # Errors
     /// [`KekError::Passphrase`].
@@ -53,14 +53,14 @@ impl Kek {
         Self { key, check_value }
     }
 
-    /// What a node keeps beside its rows to know the key again. It says nothing of a key from a file; of a passphrase
-    /// it lets a guess be tried, as any sealed row does.
+    /// The value that a node stores beside its rows to recognise the key. It reveals nothing about a key from a file. For
+    /// a passphrase it allows guesses to be tested, as any sealed row does.
     #[must_use]
     pub fn check_value(&self) -> [u8; 32] {
         self.check_value
     }
 
-    /// Whether this is the key of that check value: a node does not start under another.
+    /// Checks that this key has the stored check value. A node does not start with another key.
     ///
     /// # Errors
     /// [`AtRestError::OtherKek`].
@@ -72,7 +72,7 @@ impl Kek {
         }
     }
 
-    /// The key's name.
+    /// The key's identifier.
     #[must_use]
     pub fn id(&self) -> KekId {
         KekId::of(&self.check_value)

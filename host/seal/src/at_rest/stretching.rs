@@ -1,4 +1,4 @@
-//! From a passphrase to a key: Argon2id (RFC 9106), with its parameters kept beside what it protects.
+//! Key derivation from a passphrase with Argon2id (RFC 9106). The parameters are stored beside the data they protect.
 
 use crate::limits::{
     MEMORY_KIB_MAX, MEMORY_KIB_MIN, PASSES_MAX, PASSES_MIN, PASSPHRASE_BYTES_MAX, PASSPHRASE_BYTES_MIN,
@@ -9,11 +9,11 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// Lanes of Argon2id. More would need threads to be worth anything.
+/// Lanes of Argon2id. More than one would only help with threads.
 const LANES: u32 = 1;
 
-/// How a passphrase is stretched: no secret, but it decides what a guess costs. Weaker values than the defaults can not
-/// be had, and are refused when read, so that nobody can downgrade a stored one.
+/// The parameters of the derivation. Not secret, but they decide the cost of a guess. Values below the defaults are
+/// rejected when read, so that stored parameters cannot be downgraded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Stretching {
@@ -23,30 +23,30 @@ pub struct Stretching {
     salt: [u8; 16],
 }
 
-/// Why a passphrase is not stretched.
+/// Why a passphrase cannot be stretched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StretchingError {
-    /// Too short or too long.
+    /// The passphrase is too short or too long.
     #[error("the passphrase has {0} bytes; it must have {PASSPHRASE_BYTES_MIN} to {PASSPHRASE_BYTES_MAX}")]
     PassphraseLength(usize),
-    /// Another function than Argon2id, version 1.3, with one lane.
-    #[error("passphrases are stretched by `argon2id-1.3` with one lane and by nothing else")]
+    /// The parameters are not for Argon2id version 1.3 with one lane.
+    #[error("the stretching function must be `argon2id-1.3` with one lane")]
     Function,
     /// The memory is out of limits.
-    #[error("stretching takes {MEMORY_KIB_MIN} to {MEMORY_KIB_MAX} KiB of memory, not {0}")]
+    #[error("stretching must use {MEMORY_KIB_MIN} to {MEMORY_KIB_MAX} KiB of memory, not {0}")]
     Memory(u32),
     /// The passes are out of limits.
-    #[error("stretching takes {PASSES_MIN} to {PASSES_MAX} passes, not {0}")]
+    #[error("stretching must use {PASSES_MIN} to {PASSES_MAX} passes, not {0}")]
     Passes(u32),
-    /// Argon2 refused parameters that are within our limits.
-    #[error("argon2 refused its parameters")]
+    /// Argon2 rejected parameters that are within our limits.
+    #[error("argon2 rejected its parameters")]
     Refused,
-    /// The operating system gave no randomness for the salt.
+    /// The operating system provided no randomness for the salt.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// Parameters in JSON.
+/// The parameters in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -75,7 +75,7 @@ impl Stretching {
         let mut key = Zeroizing::new([0; 32]);
         let params = Params::new(self.memory_kib, self.passes, LANES, Some(key.len()))
             .map_err(|_| StretchingError::Refused)?;
-        // Our own memory, so that it is wiped: the key follows from its last block.
+        // Allocated here, so that it is wiped: the key follows from its last block.
         let mut blocks = Zeroizing::new(vec![Block::new(); params.block_count()]);
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
             .hash_password_into_with_memory(

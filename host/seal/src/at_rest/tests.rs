@@ -1,6 +1,5 @@
-//! What somebody can try who has the database, and not the key.
+//! Attacks by someone who has the database but not the key.
 
-use super::share::{Fresh, seal_from};
 use super::*;
 use crate::limits::{MEMORY_KIB_MAX, MEMORY_KIB_MIN, PASSES_MAX, PASSES_MIN, SHARE_BYTES_MAX};
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ fn kek(byte: u8) -> Kek {
 }
 
 #[test]
-fn a_share_comes_back() {
+fn sealed_share_opens_to_the_same_bytes() {
     for bytes in [0, 1, 134, SHARE_BYTES_MAX] {
         let share = vec![5; bytes];
         let sealed = seal_share(&kek(1), &PLACE, &share).unwrap();
@@ -28,7 +27,7 @@ fn a_share_comes_back() {
 }
 
 #[test]
-fn no_bit_of_a_row_can_be_changed() {
+fn every_flipped_bit_of_a_row_is_detected() {
     let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
     for at in 0..sealed.len() {
         for bit in 0..8 {
@@ -51,14 +50,14 @@ fn no_bit_of_a_row_can_be_changed() {
 }
 
 #[test]
-fn a_row_opens_in_its_place_only() {
+fn row_does_not_open_in_another_place() {
     let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
     let places = [
         Place { node: "node-1", ..PLACE },
         Place { key_id: "key-2", ..PLACE },
         Place { epoch: "e2", ..PLACE },
         Place { index: 1, ..PLACE },
-        // The same characters, cut elsewhere.
+        // The same characters, split differently between the fields.
         Place { node: "node-0k", key_id: "ey-1", ..PLACE },
         Place { key_id: "key-1e", epoch: "1", ..PLACE },
     ];
@@ -67,22 +66,21 @@ fn a_row_opens_in_its_place_only() {
     }
 }
 
-/// Neither half of one row fits another, even of the same place under the same key.
+/// Halves of different rows do not combine, even for the same place and key.
 #[test]
-fn halves_of_rows_do_not_mix() {
+fn halves_of_different_rows_do_not_combine() {
     let (one, two) =
         (seal_share(&kek(1), &PLACE, SHARE).unwrap(), seal_share(&kek(1), &PLACE, SHARE).unwrap());
     assert_ne!(one[17..41], two[17..41]);
     assert_ne!(one[89..113], two[89..113]);
     let mixed = [&one[..89], &two[89..]].concat();
     assert_eq!(open_share(&kek(1), &PLACE, &mixed), Err(AtRestError::AlteredOrMoved));
-    // With the wrapped key moved from another place, and that place's share: only the wrapping can tell.
+    // A whole row from another place.
     let elsewhere = seal_share(&kek(1), &Place { epoch: "e2", ..PLACE }, SHARE).unwrap();
     assert_eq!(open_share(&kek(1), &PLACE, &elsewhere), Err(AtRestError::AlteredOrMoved));
 }
 
-/// Wrapping and share are each bound to the place: with one binding gone, the other would still hold, so each is tried
-/// alone, by giving two places one DEK.
+/// Tests the binding of wrapping and share separately, by giving two places the same DEK.
 #[test]
 fn both_layers_are_bound_to_the_place() {
     let moved = Place { epoch: "e2", ..PLACE };
@@ -99,7 +97,7 @@ fn both_layers_are_bound_to_the_place() {
 }
 
 #[test]
-fn another_key_is_named() {
+fn row_sealed_under_another_key_names_that_key() {
     let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
     let other = AtRestError::OtherKek { sealed: kek(1).id(), ours: kek(2).id() };
     assert_eq!(open_share(&kek(2), &PLACE, &sealed), Err(other));
@@ -108,14 +106,14 @@ fn another_key_is_named() {
     let mut close = kek(1).check_value();
     close[31] ^= 1;
     assert!(kek(1).verify(&close).is_err());
-    // A row that claims our key, sealed under another.
+    // A row sealed under another key, with our key's id.
     let mut claims = sealed;
     claims.splice(1..17, kek(2).id().0);
     assert_eq!(open_share(&kek(2), &PLACE, &claims), Err(AtRestError::AlteredOrMoved));
 }
 
 #[test]
-fn a_rewrapped_row_opens_under_the_new_key_only() {
+fn rewrapped_row_opens_only_under_the_new_key() {
     let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
     let rewrapped = rewrap(&kek(1), &kek(2), &PLACE, &sealed).unwrap();
     assert_eq!(open_share(&kek(2), &PLACE, &rewrapped).unwrap().as_slice(), SHARE);
@@ -132,7 +130,7 @@ fn a_rewrapped_row_opens_under_the_new_key_only() {
 }
 
 #[test]
-fn a_passphrase_makes_one_key_and_another_makes_another() {
+fn passphrase_and_stored_parameters_determine_the_key() {
     let stretching = Stretching::fresh().unwrap();
     assert_ne!(stretching, Stretching::fresh().unwrap());
     let stored = serde_json::to_string(&stretching).unwrap();
@@ -147,7 +145,7 @@ fn a_passphrase_makes_one_key_and_another_makes_another() {
 }
 
 #[test]
-fn a_weak_passphrase_or_stretching_is_refused() {
+fn weak_passphrases_and_stretching_parameters_are_rejected() {
     let stretching = Stretching::fresh().unwrap();
     for bytes in [0, 11, 1025] {
         let error = Kek::from_passphrase(&"x".repeat(bytes), &stretching).unwrap_err().to_string();
@@ -171,7 +169,7 @@ fn a_weak_passphrase_or_stretching_is_refused() {
 }
 
 #[test]
-fn a_key_file_is_taken_only_when_it_is_private() {
+fn key_file_that_others_may_read_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kek");
     std::fs::write(&path, "01".repeat(32)).unwrap();
@@ -184,15 +182,15 @@ fn a_key_file_is_taken_only_when_it_is_private() {
 }
 
 #[test]
-fn debug_and_rows_show_no_secret() {
+fn debug_output_and_rows_contain_no_secret() {
     let sealed = seal_share(&kek(1), &PLACE, SHARE).unwrap();
     assert!(sealed.windows(6).all(|part| SHARE.windows(6).all(|secret| part != secret)));
-    assert!(sealed.windows(6).all(|part| part != [1; 6]), "the kek itself");
+    assert!(sealed.windows(6).all(|part| part != [1; 6]), "the row contains the KEK");
     assert_eq!(format!("{:?}", kek(1)), format!("Kek {{ id: {}, .. }}", kek(1).id()));
     assert!(!format!("{:?}", kek(1)).contains("0101"));
 }
 
-/// What `vectors/formats.json` has: a change here makes stored rows unreadable.
+/// A change here makes stored rows unreadable.
 #[test]
 fn formats_are_pinned() {
     let pinned: Value = serde_json::from_str(include_str!("../../vectors/formats.json")).unwrap();

@@ -1,4 +1,4 @@
-//! What a node shows others when it was dealt something wrong in private.
+//! Complaints: proof for other nodes that a sender sent a wrong private message.
 
 use super::Header;
 use crate::limits::BODY_BYTES_MAX;
@@ -7,16 +7,15 @@ use crate::text::{base64_bytes, hex_array};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A private message, laid open by its recipient with the sender's signature over what was in it.
+/// A private message that its recipient publishes, with the sender's signature over the plaintext.
 ///
-/// It proves to anybody who knows the sender's identity that the sender wrote this body to this recipient, in this
-/// ceremony and round. Whether the body is wrong, everybody can then check against the sender's broadcast. The
-/// signature lies inside the sealed plaintext, so nobody but the recipient can make a complaint, and it needs nothing
-/// of the recipient's secret.
+/// It proves, to anyone with the sender's identity, that the sender signed this body for this recipient, ceremony and
+/// round. Anyone can then check the body against the sender's broadcast. The signature is inside the sealed plaintext,
+/// so only the recipient can create a complaint, without revealing its own secret.
 ///
-/// It does not prove that the body was what arrived: a sender may have signed two. And there is none for a message that
-/// does not open at all: that is one node's word against another's, and costs both the attempt. A complaint makes a
-/// share of a secret public, so a node complains only about one that is wrong.
+/// It does not prove that this body was delivered: the sender may have signed several. There is no complaint about a
+/// message that does not open: no third party can tell which of the two nodes is at fault, and the attempt fails. A
+/// complaint reveals a share of a secret, so a node complains only about a wrong one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Complaint {
@@ -27,27 +26,27 @@ pub struct Complaint {
     signature: [u8; 64],
 }
 
-/// Why a complaint proves nothing.
+/// Why a complaint is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComplaintError {
-    /// It accuses another node than the one it was checked against.
+    /// It accuses another node than the one given.
     #[error("the complaint is about node {from}")]
     OtherNode {
         /// The accused.
         from: u16,
     },
-    /// It is about a broadcast, which needs none, or about something larger than a message.
+    /// It is about a broadcast, or larger than any message.
     #[error("the complaint is not about a private message")]
     NotPrivate,
     /// The accused did not sign this.
-    #[error("node {from} did not sign what the complaint shows")]
+    #[error("node {from} did not sign the message in the complaint")]
     Unproven {
         /// The accused.
         from: u16,
     },
 }
 
-/// The header and the body that `accused` really sent.
+/// Verifies a complaint. Returns the header and body that `accused` signed.
 ///
 /// # Errors
 /// [`ComplaintError`].
@@ -63,7 +62,7 @@ pub fn verify_complaint<'a>(
     if header.to.is_none() || body.len() > BODY_BYTES_MAX {
         return Err(ComplaintError::NotPrivate);
     }
-    if accused.has_signed(&dealt(header, body), signature) {
+    if accused.has_signed(&inner_digest(header, body), signature) {
         Ok((*header, body))
     } else {
         Err(ComplaintError::Unproven { from })
@@ -76,8 +75,8 @@ impl Complaint {
     }
 }
 
-/// What the inner signature of a private message covers.
-pub(super) fn dealt(header: &Header, body: &[u8]) -> [u8; 32] {
+/// The digest that the inner signature of a private message covers.
+pub(super) fn inner_digest(header: &Header, body: &[u8]) -> [u8; 32] {
     header.hash("gateway/seal/dealt/v1").bytes(body).finish()
 }
 

@@ -1,4 +1,4 @@
-//! HPKE (RFC 9180) as this crate uses it: base mode, one shot.
+//! HPKE (RFC 9180) in base mode, single-shot.
 
 use super::Header;
 use crate::hash::TaggedHash;
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 /// Bytes of an encapsulated X25519 key.
 const ENCAPSULATED_BYTES: usize = 32;
 
-/// What a ciphertext is bound to: a ceremony, and a place in it.
+/// The context that a ciphertext is bound to: `info` is the ceremony, `aad` the header.
 pub(super) struct Binding {
     pub(super) info: Vec<u8>,
     pub(super) aad: Vec<u8>,
@@ -28,7 +28,7 @@ impl Binding {
     }
 }
 
-/// `encapsulated key ‖ ciphertext`. The ephemeral key comes from `rng`, which must be fresh for every message.
+/// Returns `encapsulated key ‖ ciphertext`. The ephemeral key comes from `rng`, which must be fresh for every message.
 pub(super) fn encrypt(
     to: &SealingKey,
     binding: &Binding,
@@ -47,7 +47,7 @@ pub(super) fn encrypt(
     Ok([key.to_bytes().as_slice(), &ciphertext].concat())
 }
 
-/// The plaintext of `encapsulated key ‖ ciphertext`; `None` if it is not for this key and binding.
+/// Decrypts `encapsulated key ‖ ciphertext`; `None` if it was sealed to another key or binding, or altered.
 pub(super) fn decrypt(
     secret: &<Kem as hpke::Kem>::PrivateKey,
     binding: &Binding,
@@ -68,16 +68,16 @@ mod tests {
     use hpke::rand_core::{TryCryptoRng, TryRng};
     use std::convert::Infallible;
 
-    /// Gives the vector's `ikmE`, once.
+    /// Returns the vector's `ikmE`, once.
     struct Once(Option<Vec<u8>>);
 
     impl TryRng for Once {
         type Error = Infallible;
         fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-            panic!("not asked for")
+            panic!("not used by HPKE")
         }
         fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-            panic!("not asked for")
+            panic!("not used by HPKE")
         }
         fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
             bytes.copy_from_slice(&self.0.take().unwrap());
@@ -89,7 +89,7 @@ mod tests {
 
     /// RFC 9180 appendix A.2.1, DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, ChaCha20Poly1305, base mode, first encryption.
     #[test]
-    fn the_vector_of_the_rfc_holds_in_both_directions() {
+    fn rfc_9180_vector_seals_and_opens() {
         let bytes = |text: &str| hex::decode(text).unwrap();
         let (_, from_ikm) =
             Kem::derive_keypair(&bytes("1ac01f181fdf9f352797655161c58b75c656a6cc2716dcb66372da835542e1df"));

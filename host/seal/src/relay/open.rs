@@ -1,27 +1,27 @@
-//! From an envelope to a message that its sender can be held to.
+//! Opening: from an envelope to a message that its sender verifiably sent.
 
-use super::complaint::{Complaint, dealt};
+use super::complaint::{Complaint, inner_digest};
 use super::hybrid::{Binding, decrypt};
 use super::{Envelope, Header};
 use crate::node_key::{Identities, NodeSecret};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A message, by the sender in its header.
+/// An authenticated message.
 pub struct Opened {
-    /// Where it belongs.
+    /// Sender, recipient, ceremony and round.
     pub header: Header,
-    /// What was said; wiped when dropped.
+    /// The message body; wiped when dropped.
     pub body: Zeroizing<Vec<u8>>,
     /// The inner signature of a private message.
     inner: Option<[u8; 64]>,
 }
 
-/// Why an envelope is not a message to us. Each names the sender that the header claims; whether that node is to blame
-/// says [`OpenError::culprit`].
+/// Why an envelope is rejected. Each error contains the sender that the header names; [`OpenError::culprit`] returns it
+/// only if it is proven to be at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// An envelope of another version.
+    /// The envelope has another version.
     #[error("the envelope from node {from} has version {version}")]
     Version {
         /// The sender in the header.
@@ -35,13 +35,13 @@ pub enum OpenError {
         /// The sender in the header.
         from: u16,
     },
-    /// It belongs to another ceremony, or to another attempt: the relay repeats it, or is late.
-    #[error("the message from node {from} is of another ceremony")]
+    /// The message belongs to another ceremony or attempt, because the relay repeated or delayed it.
+    #[error("the message from node {from} belongs to another ceremony")]
     OtherCeremony {
         /// The sender in the header.
         from: u16,
     },
-    /// It is for another node.
+    /// The message is for another node.
     #[error("the message from node {from} is for node {to}")]
     NotForUs {
         /// The sender in the header.
@@ -49,28 +49,28 @@ pub enum OpenError {
         /// The recipient in the header.
         to: u16,
     },
-    /// It is our own.
-    #[error("the message is our own, node {from}")]
+    /// The relay returned our own message.
+    #[error("the message is from this node, node {from}, itself")]
     Reflected {
         /// The sender in the header.
         from: u16,
     },
-    /// Larger than any message: not looked at.
-    #[error("the message from node {from} has {bytes} bytes")]
+    /// The body is larger than any message; it was not read.
+    #[error("the message from node {from} is too large, with {bytes} bytes")]
     Oversize {
         /// The sender in the header.
         from: u16,
-        /// Bytes of the body as carried.
+        /// Bytes of the body as sent.
         bytes: usize,
     },
-    /// The signature is not the sender's. Sender and relay can both do that, so nobody is blamed.
+    /// The signature is not the sender's. Sender and relay can both cause this, so it proves no culprit.
     #[error("the message is not signed by node {from}")]
     Forged {
         /// The sender in the header.
         from: u16,
     },
-    /// Signed by the sender as it is, and it does not open, or the inner signature is wrong. No relay can do that.
-    #[error("node {from} sent what does not open")]
+    /// The sender signed the envelope, but it does not open, or the inner signature is wrong. A relay cannot cause this.
+    #[error("node {from} sent a message that does not open")]
     Unopenable {
         /// The sender.
         from: u16,
@@ -78,7 +78,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The node that is proven wrong to the recipient, if one is.
+    /// The node that is proven to be at fault, if any.
     #[must_use]
     pub fn culprit(&self) -> Option<u16> {
         match *self {
@@ -94,7 +94,7 @@ impl OpenError {
     }
 }
 
-/// Checks an envelope and opens it. A repeat opens again: that a session has had it is the session's to know.
+/// Verifies and opens an envelope. A repeat opens again; the session must detect it.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -121,7 +121,7 @@ pub fn open(
             let opened = decrypt(secret.sealing(), &Binding::of(&header), envelope.body());
             let plaintext = opened.ok_or(OpenError::Unopenable { from })?;
             let (inner, body) = plaintext.split_first_chunk::<64>().ok_or(OpenError::Unopenable { from })?;
-            if !sender.has_signed(&dealt(&header, body), inner) {
+            if !sender.has_signed(&inner_digest(&header, body), inner) {
                 return Err(OpenError::Unopenable { from });
             }
             Ok(Opened { header, body: Zeroizing::new(body.to_vec()), inner: Some(*inner) })
@@ -130,8 +130,8 @@ pub fn open(
 }
 
 impl Opened {
-    /// Proof of what the sender said here in private, for when it is wrong; `None` for a broadcast, whose envelope is
-    /// the proof. It publishes the body.
+    /// Publishes the body of a private message as proof of what the sender sent, to be used when it is wrong. `None` for
+    /// a broadcast, whose envelope is the proof.
     #[must_use]
     pub fn complaint(&self) -> Option<Complaint> {
         self.inner.map(|signature| Complaint::new(self.header, self.body.to_vec(), signature))

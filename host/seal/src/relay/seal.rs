@@ -1,6 +1,6 @@
-//! From a message to an envelope.
+//! Sealing: from a message to an envelope.
 
-use super::complaint::dealt;
+use super::complaint::inner_digest;
 use super::hybrid::{Binding, encrypt};
 use super::{Envelope, Header};
 use crate::limits::BODY_BYTES_MAX;
@@ -8,16 +8,16 @@ use crate::node_key::{Identities, NodeSecret};
 use crate::random::{NoRandomness, Stream, draw};
 use zeroize::Zeroizing;
 
-/// Why a message can not be sent.
+/// Why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// The header names another sender than the node that seals.
-    #[error("the header is of node {from}, not of this one")]
+    /// The header names another sender than this node.
+    #[error("the header names node {from} as the sender, not this node")]
     NotOurs {
         /// The sender in the header.
         from: u16,
     },
-    /// Nobody with this index is known, or it is the sender.
+    /// The recipient is unknown, or is the sender.
     #[error("node {to} is not another known node")]
     UnknownRecipient {
         /// The recipient in the header.
@@ -29,18 +29,18 @@ pub enum SealError {
         /// Bytes of the body.
         bytes: usize,
     },
-    /// HPKE failed, as it does with a key that [`Identities`] never holds.
-    #[error("nothing can be sealed to node {to}")]
+    /// HPKE failed, which only happens with keys that [`Identities`] rejects.
+    #[error("the message cannot be sealed to node {to}")]
     Unsealable {
         /// The recipient in the header.
         to: u16,
     },
-    /// The operating system gave no randomness.
+    /// The operating system provided no randomness.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// Signs a message, and seals it if it has one recipient, with an ephemeral key of its own from the operating system's
+/// Signs a message, and seals it if it has a recipient, with a fresh ephemeral key from the operating system's
 /// randomness.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ pub fn seal(
     seal_from(draw()?, secret, nodes, header, body)
 }
 
-/// The same, with the seed of the ephemeral key as an argument: it must never be used twice.
+/// As [`seal`], with the seed of the ephemeral key as an argument, which must never be used twice.
 pub(super) fn seal_from(
     seed: Zeroizing<[u8; 32]>,
     secret: &NodeSecret,
@@ -72,7 +72,7 @@ pub(super) fn seal_from(
         return Ok(Envelope::sign(secret, header, body.to_vec()));
     };
     let recipient = nodes.get(to).filter(|_| to != header.from).ok_or(SealError::UnknownRecipient { to })?;
-    let inner = secret.sign(&dealt(&header, body));
+    let inner = secret.sign(&inner_digest(&header, body));
     let plaintext = Zeroizing::new([inner.as_slice(), body].concat());
     let sealed = encrypt(recipient.sealing(), &Binding::of(&header), &plaintext, &mut Stream::new(seed));
     Ok(Envelope::sign(secret, header, sealed.map_err(|_| SealError::Unsealable { to })?))

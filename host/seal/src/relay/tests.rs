@@ -1,4 +1,4 @@
-//! What a relay, a sender and a bystander can try.
+//! Attacks by a relay, a sender or a bystander.
 
 use super::seal::seal_from;
 use super::*;
@@ -30,7 +30,7 @@ fn opened(by: u16, envelope: &Envelope) -> Result<Opened, OpenError> {
     open(&node(by), &nodes(), &CEREMONY, envelope)
 }
 
-/// The envelope as the relay would have it.
+/// The envelope with one value changed, as a relay could do.
 fn changed(envelope: &Envelope, pointer: &str, value: Value) -> Envelope {
     let mut written = serde_json::to_value(envelope).unwrap();
     *written.pointer_mut(pointer).unwrap() = value;
@@ -38,7 +38,7 @@ fn changed(envelope: &Envelope, pointer: &str, value: Value) -> Envelope {
 }
 
 #[test]
-fn a_message_arrives_as_it_was_sent() {
+fn message_opens_as_it_was_sent() {
     for to in [None, Some(1)] {
         let text = serde_json::to_string(&sealed(0, to)).unwrap();
         let message = opened(1, &serde_json::from_str(&text).unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn a_message_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn no_bit_of_an_envelope_can_be_changed() {
+fn every_flipped_bit_of_an_envelope_is_detected() {
     for to in [None, Some(1)] {
         let text = serde_json::to_vec(&sealed(0, to)).unwrap();
         for at in 0..text.len() {
@@ -68,7 +68,7 @@ fn no_bit_of_an_envelope_can_be_changed() {
 }
 
 #[test]
-fn a_changed_header_is_noticed_and_nobody_is_blamed() {
+fn changed_header_is_detected_and_names_no_culprit() {
     let envelope = sealed(0, Some(1));
     let forged = OpenError::Forged { from: 0 };
     let other = hex::encode([0; 32]);
@@ -85,7 +85,7 @@ fn a_changed_header_is_noticed_and_nobody_is_blamed() {
 }
 
 #[test]
-fn a_true_message_is_taken_only_where_it_belongs() {
+fn genuine_message_is_accepted_only_by_its_recipient_and_ceremony() {
     let (private, public) = (sealed(0, Some(1)), sealed(0, None));
     assert_eq!(opened(2, &private).unwrap_err(), OpenError::NotForUs { from: 0, to: 1 });
     for envelope in [&private, &public] {
@@ -93,8 +93,8 @@ fn a_true_message_is_taken_only_where_it_belongs() {
         let elsewhere = open(&node(1), &nodes(), &[0; 32], envelope).unwrap_err();
         assert_eq!((elsewhere, elsewhere.culprit()), (OpenError::OtherCeremony { from: 0 }, None));
     }
-    let strangers = Identities::new([node(1).identity().clone()]).unwrap();
-    let unknown = open(&node(1), &strangers, &CEREMONY, &public).unwrap_err();
+    let without_sender = Identities::new([node(1).identity().clone()]).unwrap();
+    let unknown = open(&node(1), &without_sender, &CEREMONY, &public).unwrap_err();
     assert_eq!(unknown, OpenError::UnknownSender { from: 0 });
     // An impostor with the index of node 0 and another key.
     let impostor = NodeSecret::from_seed(0, &Zeroizing::new([99; 32]));
@@ -103,29 +103,29 @@ fn a_true_message_is_taken_only_where_it_belongs() {
 }
 
 #[test]
-fn a_ciphertext_opens_in_its_own_place_only_and_its_signer_is_blamed() {
+fn moved_ciphertext_does_not_open_and_its_signer_is_the_culprit() {
     let body = sealed(0, Some(1)).body().to_vec();
     let moved = |from: u16, header: Header| Envelope::sign(&node(from), header, body.clone());
     assert!(opened(1, &moved(0, header(0, Some(1)))).is_ok());
-    let blamed = |from: u16| (OpenError::Unopenable { from }, Some(from));
+    let culprit = |from: u16| (OpenError::Unopenable { from }, Some(from));
     let check = |by: u16, ceremony: &[u8; 32], envelope: &Envelope| {
         let error = open(&node(by), &nodes(), ceremony, envelope).unwrap_err();
         (error, error.culprit())
     };
-    assert_eq!(check(1, &CEREMONY, &moved(2, header(2, Some(1)))), blamed(2));
-    assert_eq!(check(2, &CEREMONY, &moved(0, header(0, Some(2)))), blamed(0));
-    assert_eq!(check(1, &CEREMONY, &moved(0, Header { round: 3, ..header(0, Some(1)) })), blamed(0));
+    assert_eq!(check(1, &CEREMONY, &moved(2, header(2, Some(1)))), culprit(2));
+    assert_eq!(check(2, &CEREMONY, &moved(0, header(0, Some(2)))), culprit(0));
+    assert_eq!(check(1, &CEREMONY, &moved(0, Header { round: 3, ..header(0, Some(1)) })), culprit(0));
     let later = Header { ceremony: [1; 32], ..header(0, Some(1)) };
-    assert_eq!(check(1, &[1; 32], &moved(0, later)), blamed(0));
+    assert_eq!(check(1, &[1; 32], &moved(0, later)), culprit(0));
     for bytes in [0, 31, 32, 47, 48, 111] {
         let cut = Envelope::sign(&node(0), header(0, Some(1)), body[..bytes].to_vec());
-        assert_eq!(check(1, &CEREMONY, &cut), blamed(0));
+        assert_eq!(check(1, &CEREMONY, &cut), culprit(0));
     }
 }
 
-/// Info and associated data each hold by themselves what the other does not.
+/// Each of `info` and `aad` is enough to reject a ciphertext by itself.
 #[test]
-fn ceremony_and_header_are_each_bound_to_the_ciphertext() {
+fn ciphertext_is_bound_to_ceremony_and_to_header() {
     use super::hybrid::{Binding, decrypt, encrypt};
     use crate::random::Stream;
     let binding = Binding::of(&header(0, Some(1)));
@@ -140,9 +140,9 @@ fn ceremony_and_header_are_each_bound_to_the_ciphertext() {
     assert!(decrypt(node(1).sealing(), &aad, &sealed).is_none());
 }
 
-/// What a node deals that signs the envelope and not what is in it.
+/// A sender that signs the envelope but not the plaintext.
 #[test]
-fn a_message_that_could_not_be_complained_about_is_refused() {
+fn message_without_a_valid_inner_signature_is_rejected() {
     use super::hybrid::{Binding, encrypt};
     use crate::random::Stream;
     let header = header(0, Some(1));
@@ -152,9 +152,9 @@ fn a_message_that_could_not_be_complained_about_is_refused() {
         let rng = &mut Stream::new(Zeroizing::new([1; 32]));
         encrypt(&to, &Binding::of(&header), &plaintext, rng).unwrap()
     };
-    let right = node(0).sign(&complaint::dealt(&header, BODY));
+    let right = node(0).sign(&complaint::inner_digest(&header, BODY));
     assert!(opened(1, &Envelope::sign(&node(0), header, inner(right))).is_ok());
-    let other_body = node(0).sign(&complaint::dealt(&header, b"another"));
+    let other_body = node(0).sign(&complaint::inner_digest(&header, b"another"));
     for wrong in [[0; 64], other_body] {
         let envelope = Envelope::sign(&node(0), header, inner(wrong));
         assert_eq!(opened(1, &envelope).unwrap_err(), OpenError::Unopenable { from: 0 });
@@ -162,7 +162,7 @@ fn a_message_that_could_not_be_complained_about_is_refused() {
 }
 
 #[test]
-fn a_complaint_proves_what_was_dealt_and_nothing_else() {
+fn complaint_proves_exactly_the_message_that_was_signed() {
     let complaint = opened(1, &sealed(0, Some(1))).unwrap().complaint().unwrap();
     let written = serde_json::to_value(&complaint).unwrap();
     let read: Complaint = serde_json::from_value(written.clone()).unwrap();
@@ -182,14 +182,14 @@ fn a_complaint_proves_what_was_dealt_and_nothing_else() {
     assert_eq!(check("/header/round", json!(3)), unproven);
     assert_eq!(check("/body", json!("AAAA")), unproven);
     assert_eq!(check("/signature", json!(hex::encode([0; 64]))), unproven);
-    // The envelope's signature is not one of a complaint, nor the other way round.
+    // The signature of an envelope is not valid in a complaint.
     let outer = serde_json::to_value(sealed(0, Some(1))).unwrap()["signature"].clone();
     assert_eq!(check("/signature", outer), unproven);
     assert_eq!(check("/header/to", json!(null)), Err(ComplaintError::NotPrivate));
 }
 
 #[test]
-fn what_can_not_be_sent_is_refused() {
+fn wrong_sender_unknown_recipient_and_oversized_body_are_rejected() {
     let check = |header: Header, bytes: usize| seal(&node(0), &nodes(), header, &vec![0; bytes]).err();
     assert_eq!(check(header(1, None), 1), Some(SealError::NotOurs { from: 1 }));
     assert_eq!(check(header(0, Some(9)), 1), Some(SealError::UnknownRecipient { to: 9 }));
@@ -202,12 +202,12 @@ fn what_can_not_be_sent_is_refused() {
 }
 
 #[test]
-fn the_relay_sees_ciphertext_and_no_two_are_alike() {
+fn relay_sees_only_ciphertext_and_every_ciphertext_differs() {
     let texts: Vec<_> = (0..2).map(|_| serde_json::to_string(&sealed(0, Some(1))).unwrap()).collect();
     assert_ne!(texts[0], texts[1]);
     let bodies = [sealed(0, Some(1)).body().to_vec(), sealed(0, Some(1)).body().to_vec()];
     assert_ne!(bodies[0][..32], bodies[1][..32], "an ephemeral key was used twice");
-    let inner = node(0).sign(&complaint::dealt(&header(0, Some(1)), BODY));
+    let inner = node(0).sign(&complaint::inner_digest(&header(0, Some(1)), BODY));
     for body in &bodies {
         assert!(body.windows(8).all(|part| BODY.windows(8).all(|secret| part != secret)));
         assert!(body.windows(8).all(|part| inner.windows(8).all(|secret| part != secret)));
@@ -220,7 +220,7 @@ fn the_relay_sees_ciphertext_and_no_two_are_alike() {
 }
 
 #[test]
-fn debug_shows_no_secret() {
+fn debug_output_contains_no_secret() {
     let message = opened(1, &sealed(0, Some(1))).unwrap();
     let complaint = message.complaint().unwrap();
     let shown = format!("{:?} {message:?} {complaint:?} {:?}", node(0), sealed(0, None));
@@ -231,7 +231,7 @@ fn debug_shows_no_secret() {
     assert_eq!(format!("{:?}", node(0)), "NodeSecret { index: 0, .. }");
 }
 
-/// What `vectors/formats.json` has: a change here is a change of what is signed and sent.
+/// A change here changes the bytes that are signed and sent.
 #[test]
 fn formats_are_pinned() {
     let pinned: Value = serde_json::from_str(include_str!("../../vectors/formats.json")).unwrap();

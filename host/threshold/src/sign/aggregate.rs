@@ -1,4 +1,4 @@
-//! The coordinator's part: shares into a signature, or the names of all who spoiled it.
+//! The coordinator's part: combines shares into a signature, or names all signers of bad shares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use crate::suite::{Suite, identifier, unexpected, with_suite};
 use crate::tweak::Addend;
 use crate::{PublicKeys, ThresholdError};
 
-/// Adds the signature shares up (RFC 9591 section 5.3) and verifies the result.
+/// Sums the signature shares (RFC 9591 section 5.3) and verifies the result.
 ///
-/// `shares` holds what [`Nonces::sign`](super::Nonces::sign) returned, by 0-based signer, for exactly the signers of
+/// `shares` holds the results of [`Nonces::sign`](super::Nonces::sign), by 0-based signer, for exactly the signers of
 /// the package.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ pub fn aggregate(
     with_suite!(keys.profile(), C => Attempt::<C>::new(package, shares, keys)?.aggregate())
 }
 
-/// Everything that goes into one signature, decoded.
+/// The decoded inputs of one signature.
 struct Attempt<C: Suite> {
     request: frost_core::SigningPackage<C>,
     keys: PublicKeyPackage<C>,
@@ -85,7 +85,7 @@ impl<C: Suite> Attempt<C> {
         }
     }
 
-    /// Step 3.4: all signers whose share alone does not verify.
+    /// Step 3.4: names all signers whose share does not verify.
     fn blame(&self) -> Result<ThresholdError, ThresholdError> {
         let mut signers = Vec::new();
         for (signer, share) in &self.shares {
@@ -93,7 +93,7 @@ impl<C: Suite> Attempt<C> {
                 signers.push(*signer);
             }
         }
-        // Nobody to blame would mean that valid shares add up to an invalid signature.
+        // Empty only if valid shares summed to an invalid signature.
         Ok(if signers.is_empty() {
             ThresholdError::InvalidSignature
         } else {

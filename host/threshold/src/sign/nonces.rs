@@ -1,4 +1,4 @@
-//! A signer's part: nonces made once and used at most once.
+//! The signer's part: nonces that are used at most once.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ use crate::{KeyShare, PublicKeys, ThresholdError};
 
 /// The secret nonces behind one pair of commitments.
 ///
-/// Two signature shares from the same nonces give the key share away, so signing consumes them, whether it succeeds or
-/// not. Wiped when dropped; neither `Clone` nor `Serialize`; `Debug` shows nothing.
+/// Two signature shares from the same nonces reveal the key share, so signing consumes them, whether it succeeds or
+/// not. Wiped when dropped; neither `Clone` nor `Serialize`; redacted by `Debug`.
 pub struct Nonces(Box<dyn SignOnce + Send + Sync>);
 
-/// Round one (RFC 9591 sections 4.1 and 5.1): fresh nonces, and the commitments to be given to the coordinator.
+/// Round one (RFC 9591 sections 4.1 and 5.1): fresh nonces, and the commitments for the coordinator.
 ///
-/// The nonces are hashed from 32 random bytes each and the key share, so that a weak `rng` alone does not repeat them.
+/// Each nonce is a hash of 32 random bytes and the key share, as a hedge against a weak `rng`.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub fn commit(share: &KeyShare, rng: &mut impl CryptoRngCore) -> Result<(Nonces,
         let (nonces, commitments) = round1::commit::<C, _>(&share.signing_share()?, rng);
         // Step 1.2
         let commitments = encode(&commitments).map_err(unexpected::<C>)?;
-        Ok((Nonces(Box::new(Armed::<C> { nonces, commitments: commitments.clone() })), commitments))
+        Ok((Nonces(Box::new(UnusedNonces::<C> { nonces, commitments: commitments.clone() })), commitments))
     })
 }
 
@@ -40,7 +40,7 @@ impl Nonces {
     /// Round two (RFC 9591 section 5.2): this participant's signature share, a scalar of 32 bytes as the suite encodes
     /// it.
     ///
-    /// The caller has checked that the package's message and tweak are what was approved, and has durably marked the
+    /// The caller must have checked that message and tweak of the package were approved, and durably marked the
     /// commitments as used.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Nonces {
     /// [`UnknownSigners`](ThresholdError::UnknownSigners),
     /// [`MalformedCommitments`](ThresholdError::MalformedCommitments) or
     /// [`OwnCommitments`](ThresholdError::OwnCommitments) for the package;
-    /// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) for a tweak on Ed25519. The nonces are gone in
+    /// [`DerivationUnsupported`](ThresholdError::DerivationUnsupported) for a tweak on Ed25519. The nonces are wiped in
     /// every case.
     pub fn sign(
         self,
@@ -68,7 +68,7 @@ impl fmt::Debug for Nonces {
     }
 }
 
-/// Nonces with their suite forgotten.
+/// Nonces of any suite.
 trait SignOnce {
     fn sign(
         self: Box<Self>,
@@ -78,13 +78,13 @@ trait SignOnce {
     ) -> Result<Vec<u8>, ThresholdError>;
 }
 
-/// Nonces not yet used, with the commitments that were given out.
-struct Armed<C: Suite> {
+/// Unused nonces, with the commitments that were sent.
+struct UnusedNonces<C: Suite> {
     nonces: SigningNonces<C>,
     commitments: Vec<u8>,
 }
 
-impl<C: Suite> SignOnce for Armed<C> {
+impl<C: Suite> SignOnce for UnusedNonces<C> {
     fn sign(
         self: Box<Self>,
         package: &SigningPackage,

@@ -1,4 +1,4 @@
-//! What a group of signers signs, and with which commitments.
+//! The signing package: the message, and the commitments of its signers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use crate::hash::TaggedHash;
 use crate::suite::{Suite, canonical, identifier};
 use crate::{PublicKeys, ThresholdError, Tweak};
 
-/// The coordinator's request of round two. All signers of one signature must get the same.
+/// The coordinator's request of round two. All signers of one signature must get the same package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningPackage {
-    /// The message, in full: Ed25519 hashes it itself; a Bitcoin signature hash is taken as the 32 bytes it is.
+    /// The full message. Ed25519 hashes it itself; a Bitcoin signature hash is signed as its 32 bytes.
     pub message: Vec<u8>,
-    /// The commitments of every signer, by 0-based index: exactly those who will sign.
+    /// The commitments of every signer, by 0-based index: exactly the participants that will sign.
     pub commitments: BTreeMap<u16, Vec<u8>>,
     /// For a signature under a child key, the tweak of its [`Derivation`](crate::derive::Derivation).
     pub tweak: Option<Tweak>,
 }
 
 impl SigningPackage {
-    /// Names this package and no other: covers the message, every signer with its commitments, and the tweak.
+    /// A collision-resistant hash of the message, every signer with its commitments, and the tweak.
     ///
-    /// A node signs this hash together with its signature share, which shows later what it was asked for.
+    /// A node signs this hash together with its signature share, as evidence of the package it received.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         let signers = u64::try_from(self.commitments.len()).unwrap_or(u64::MAX);
@@ -37,7 +37,7 @@ impl SigningPackage {
         .finish()
     }
 
-    /// Step 2.2 of both signer and coordinator: the package as frost-core takes it, for this key.
+    /// Step 2.2, by signer and coordinator: checks the package and converts it to frost-core's type.
     pub(super) fn check<C: Suite>(
         &self,
         keys: &PublicKeys,
@@ -69,7 +69,7 @@ pub(super) fn encode<C: Suite>(commitments: &SigningCommitments<C>) -> Result<Ve
     Ok([commitments.hiding().serialize()?, commitments.binding().serialize()?].concat())
 }
 
-/// Reads what [`encode`] writes; the identity has no encoding, so neither commitment can be it.
+/// The inverse of [`encode`]; rejects the identity, which has no encoding.
 fn decode<C: Suite>(bytes: &[u8]) -> Option<SigningCommitments<C>> {
     let mut reader = Reader::new(bytes);
     let hiding = reader.bytes(C::POINT_BYTES)?;

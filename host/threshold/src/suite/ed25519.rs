@@ -21,18 +21,18 @@ impl Suite for Ed25519Sha512 {
         verifying_key.try_into().ok()
     }
 
-    /// The order of the point is checked here, because `verify_strict` looks for small orders only.
+    /// Checks the order of the point here, because `verify_strict` only rejects small orders.
     fn public_key_decode(public_key: &[u8; 32]) -> Option<VerifyingKey> {
         point::<Self>(public_key)?;
         VerifyingKey::from_bytes(public_key).ok()
     }
 
-    /// With a key of prime order, `R = S·G − k·A` is of prime order, too; the identity is refused for its small order.
+    /// As the key has prime order, so has `R = S·G − k·A`; `verify_strict` rejects the identity as of small order.
     fn verifies(key: &VerifyingKey, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
         key.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }
 
-    /// SLIP-10 knows hardened derivation only, and every additive scheme for Ed25519 is somebody's own.
+    /// SLIP-10 has hardened derivation only, and there is no standard additive scheme for Ed25519.
     fn tweak(_: &Tweak) -> Result<Scalar<Self>, ThresholdError> {
         Err(ThresholdError::DerivationUnsupported { profile: Self::PROFILE })
     }

@@ -1,10 +1,10 @@
-//! What holds for every protocol: any order, any repetition, and nothing that does not belong.
+//! Properties of every protocol: order and repetition of messages, rejected messages, echoes.
 
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
 use crate::harness::{BINDING, InFlight, Network, copy, every_protocol};
 
-/// Every message of every protocol, with the protocol's number.
+/// All messages of all protocols, with the protocol's index.
 fn all_messages(profile: SignatureProfile) -> Vec<(usize, InFlight)> {
     let mut all = Vec::new();
     for (protocol, mut network) in every_protocol(profile).into_iter().enumerate() {
@@ -18,7 +18,7 @@ fn all_messages(profile: SignatureProfile) -> Vec<(usize, InFlight)> {
 }
 
 #[test]
-fn repeated_messages_change_nothing() {
+fn repeated_messages_have_no_effect() {
     for profile in SignatureProfile::ALL {
         for mut network in every_protocol(profile) {
             let mut delivered = Vec::new();
@@ -37,7 +37,7 @@ fn repeated_messages_change_nothing() {
 
 /// Last in, first out, and each message twice.
 #[test]
-fn immediate_repeats_change_nothing() {
+fn immediate_repeats_have_no_effect() {
     for profile in SignatureProfile::ALL {
         for (mut network, mut repeated) in every_protocol(profile).into_iter().zip(every_protocol(profile)) {
             network.run(|_| true);
@@ -48,7 +48,7 @@ fn immediate_repeats_change_nothing() {
                 let again = session.handle(flight.message).unwrap();
                 assert!(matches!(again, Progress::Wait) && repeated.outputs.len() == done);
             }
-            // The order of delivery has no part in the result.
+            // The result does not depend on the order of delivery.
             let (one, other) = (network.key(), repeated.key());
             assert_eq!((one.keys, one.transcript), (other.keys, other.transcript));
         }
@@ -56,10 +56,10 @@ fn immediate_repeats_change_nothing() {
 }
 
 #[test]
-fn a_conflicting_message_ends_the_session() {
+fn conflicting_message_ends_the_session() {
     for profile in SignatureProfile::ALL {
         for (protocol, InFlight { recipient, message }) in all_messages(profile) {
-            // A session that hears nothing else stays open.
+            // A session that receives no other messages stays open.
             let mut network = every_protocol(profile).into_iter().nth(protocol).unwrap();
             let session = network.sessions.get_mut(&recipient).unwrap();
             let (from, round) = (message.from, message.round);
@@ -74,10 +74,10 @@ fn a_conflicting_message_ends_the_session() {
     }
 }
 
-type Meddle = (fn(&mut Message), fn(&Message) -> ThresholdError);
+type Change = (fn(&mut Message), fn(&Message) -> ThresholdError);
 
-/// Every field of a message, changed on its way.
-const MEDDLING: [Meddle; 10] = [
+/// Changes to each field of a message, and the resulting errors.
+const CHANGES: [Change; 10] = [
     (|m| m.from = 77, |_| ThresholdError::UnknownSender { from: 77 }),
     (|m| m.to = Some(77), |m| ThresholdError::Misaddressed { from: m.from, round: m.round }),
     (
@@ -102,17 +102,17 @@ const MEDDLING: [Meddle; 10] = [
     ),
 ];
 
-/// Refused, the sender named, and the ceremony none the worse.
+/// The session rejects the changed messages, then completes with the original ones.
 #[test]
-fn meddling_with_any_field_is_refused_and_harmless() {
+fn changing_any_field_of_a_message_is_rejected_and_the_ceremony_continues() {
     for profile in SignatureProfile::ALL {
         for mut network in every_protocol(profile) {
             while let Some(InFlight { recipient, message }) = network.in_flight.pop() {
                 let session = network.sessions.get_mut(&recipient).unwrap();
-                for (meddle, refusal) in MEDDLING {
-                    let mut meddled = copy(&message);
-                    meddle(&mut meddled);
-                    assert_eq!(session.handle(meddled).unwrap_err(), refusal(&message));
+                for (change, expected) in CHANGES {
+                    let mut changed = copy(&message);
+                    change(&mut changed);
+                    assert_eq!(session.handle(changed).unwrap_err(), expected(&message));
                 }
                 let mut own = copy(&message);
                 own.from = recipient;
@@ -125,9 +125,9 @@ fn meddling_with_any_field_is_refused_and_harmless() {
     }
 }
 
-/// A message whose round is changed to another known one has the wrong length or address there, or none expects it.
+/// In another round the message has the wrong length or address, or is not expected.
 #[test]
-fn a_message_of_one_round_is_none_of_another() {
+fn message_of_one_round_is_rejected_in_another() {
     for profile in SignatureProfile::ALL {
         for mut network in every_protocol(profile) {
             while let Some(flight) = network.in_flight.pop() {
@@ -144,9 +144,9 @@ fn a_message_of_one_round_is_none_of_another() {
     }
 }
 
-/// All that were begun with other parameters or for another protocol differ in their binding.
+/// Every message of one ceremony has the same binding, which no other protocol has.
 #[test]
-fn messages_of_one_protocol_are_none_of_another() {
+fn bindings_of_different_protocols_differ() {
     for profile in SignatureProfile::ALL {
         let bindings = every_protocol(profile).map(|network| {
             let mut bindings: Vec<_> =
@@ -159,7 +159,8 @@ fn messages_of_one_protocol_are_none_of_another() {
     }
 }
 
-/// Runs each protocol once for each of its echoes, with `tap` on that one; answers who was told and how it went.
+/// Runs each protocol once for each of its echoes, with `tap` applied to that echo; `check` gets its sender, its
+/// recipient and the network afterwards.
 fn for_each_echo(
     profile: SignatureProfile,
     tap: impl Fn(&mut Message) -> bool,
@@ -177,7 +178,7 @@ fn for_each_echo(
 }
 
 #[test]
-fn nobody_is_done_before_every_echo() {
+fn no_participant_is_done_before_every_echo_arrives() {
     for profile in SignatureProfile::ALL {
         for_each_echo(
             profile,
@@ -194,7 +195,7 @@ fn nobody_is_done_before_every_echo() {
 }
 
 #[test]
-fn a_differing_echo_names_who_differs() {
+fn differing_echo_names_its_sender() {
     for profile in SignatureProfile::ALL {
         for byte in [BINDING, BINDING + 31] {
             for_each_echo(

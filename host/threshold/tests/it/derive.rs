@@ -1,4 +1,4 @@
-//! Child keys against the `bip32` crate, and signatures under them.
+//! Child keys, compared with the `bip32` crate, and signatures under them.
 
 use bip32::{ChildNumber, ExtendedKeyAttrs, PublicKey, XPub};
 use gateway_threshold::derive::derive;
@@ -21,7 +21,7 @@ fn reference(keys: &PublicKeys, path: &[u32]) -> [u8; 33] {
 }
 
 #[test]
-fn children_equal_those_of_bip32_and_sign() {
+fn child_keys_equal_those_of_the_bip32_crate_and_sign() {
     const PATHS: [&[u32]; 4] = [&[0], &[0, 17], &[7, (1 << 31) - 1], &[1, 2, 3, 4, 5]];
     let mut parities = std::collections::BTreeSet::new();
     for seed in 0..12 {
@@ -40,7 +40,7 @@ fn children_equal_those_of_bip32_and_sign() {
 }
 
 #[test]
-fn the_empty_path_is_the_key_itself() {
+fn empty_path_is_the_key_itself() {
     let key = Key::generate(TR, &[0, 1, 2], 2, 1);
     let child = derive(&key.keys, &[]).unwrap();
     assert_eq!(child.public_key.as_slice(), key.keys.public_key());
@@ -50,7 +50,7 @@ fn the_empty_path_is_the_key_itself() {
 }
 
 #[test]
-fn impossible_paths_are_refused() {
+fn hardened_and_too_deep_paths_are_rejected() {
     let keys = Key::generate(TR, &[0, 1, 2], 2, 1).keys;
     for index in [1 << 31, u32::MAX] {
         let error = derive(&keys, &[0, index]).unwrap_err();
@@ -63,7 +63,7 @@ fn impossible_paths_are_refused() {
 }
 
 #[test]
-fn a_tweak_is_below_the_order() {
+fn tweak_not_below_the_group_order_is_rejected() {
     let order = hex::decode("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141").unwrap();
     let order: [u8; 32] = order.try_into().unwrap();
     let mut largest = order;

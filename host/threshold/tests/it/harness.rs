@@ -46,7 +46,7 @@ pub(crate) fn set(participants: &[u16]) -> BTreeSet<u16> {
     participants.iter().copied().collect()
 }
 
-/// One ceremony of every protocol, in which every part that a participant can have occurs: 0 deals and leaves, 3 joins.
+/// One ceremony of each protocol, with a participant in each role: in the reshare, 0 deals and leaves, 3 joins.
 pub(crate) fn every_protocol(profile: SignatureProfile) -> [Network; 3] {
     let key = Key::generate(profile, &[0, 1, 2], 2, 1);
     let reshare = redistribute_params(&key, 0, &[0, 1], &[1, 2, 3], 3);
@@ -67,8 +67,8 @@ pub(crate) fn flip(profile: SignatureProfile, message: &mut Message) {
     message.body[if profile == ED { BINDING } else { BINDING + 31 }] ^= 1;
 }
 
-/// Messages of one ceremony under the binding of another, as a liar would send them.
-pub(crate) fn masked(mut messages: Vec<Message>, binding: &[u8]) -> Vec<Message> {
+/// Messages of one ceremony with the binding of another, as a dishonest participant would send them.
+pub(crate) fn rebind(mut messages: Vec<Message>, binding: &[u8]) -> Vec<Message> {
     messages.iter_mut().for_each(|message| message.body[..BINDING].copy_from_slice(binding));
     messages
 }
@@ -84,7 +84,7 @@ pub(crate) struct InFlight {
     pub(crate) message: Message,
 }
 
-/// All participants of one ceremony and what is on its way between them.
+/// All participants of one ceremony and the messages in flight between them.
 pub(crate) struct Network {
     pub(crate) participants: BTreeSet<u16>,
     pub(crate) sessions: BTreeMap<u16, Session>,
@@ -99,7 +99,7 @@ impl Network {
         Self::open(set(roster), seed, |me, rng| keygen::start(params(profile, me, roster, threshold), rng))
     }
 
-    /// Deals a key out anew, with the shares there are.
+    /// Redistributes a key among the holders of `key.shares`.
     pub(crate) fn redistribute(key: &Key, params: &redistribute::Params, seed: u64) -> Self {
         let participants = params.dealers.union(&params.roster).copied().collect();
         Self::open(participants, seed, |me, rng| {
@@ -107,7 +107,7 @@ impl Network {
         })
     }
 
-    /// Repairs one share, which nobody looks at.
+    /// Repairs the target's share, without giving the target its share.
     pub(crate) fn repair(key: &Key, target: u16, helpers: &[u16], seed: u64) -> Self {
         let participants = helpers.iter().copied().chain([target]).collect();
         Self::open(participants, seed, |me, rng| {
@@ -147,7 +147,7 @@ impl Network {
         }
     }
 
-    /// Hands one message over and posts what it leads to.
+    /// Delivers one message and posts the messages sent in response.
     pub(crate) fn deliver(&mut self, InFlight { recipient, message }: InFlight) {
         match self.sessions.get_mut(&recipient).unwrap().handle(message) {
             Ok(Progress::Wait) => {}
@@ -160,7 +160,7 @@ impl Network {
         }
     }
 
-    /// Delivers everything in random order; `tap` may change a message, or keep it by answering false.
+    /// Delivers all messages in random order; `tap` may change a message, or drop it by returning false.
     pub(crate) fn run(&mut self, mut tap: impl FnMut(&mut InFlight) -> bool) {
         while !self.in_flight.is_empty() {
             let next = usize::try_from(self.rng.next_u64()).unwrap() % self.in_flight.len();
@@ -171,7 +171,7 @@ impl Network {
         }
     }
 
-    /// Delivers the echoes when all of them have been said: whoever finds a difference says nothing any more.
+    /// Delivers the echoes after all of them were sent: a participant that finds a difference sends nothing more.
     pub(crate) fn run_echoes_last(&mut self) {
         let mut echoes = Vec::new();
         self.run(|InFlight { recipient, message }| {
@@ -184,7 +184,7 @@ impl Network {
         echoes.into_iter().for_each(|echo| self.deliver(echo));
     }
 
-    /// The key, if everybody finished and agrees on it, with the shares that came out.
+    /// The key and its shares; panics unless all participants finished and agree.
     pub(crate) fn key(self) -> Key {
         assert_eq!(self.failures, BTreeMap::new());
         assert_eq!(self.outputs.keys().copied().collect::<BTreeSet<_>>(), self.participants);
@@ -214,7 +214,7 @@ pub(crate) struct Signing {
 }
 
 impl Key {
-    /// The key dealt out anew by these dealers.
+    /// The key after a redistribution by these dealers.
     pub(crate) fn redistributed(&self, dealers: &[u16], roster: &[u16], threshold: u16, seed: u64) -> Self {
         let params = redistribute_params(self, 0, dealers, roster, threshold);
         let mut network = Network::redistribute(self, &params, seed);
@@ -256,7 +256,7 @@ impl Key {
     }
 }
 
-/// Whether a verifier unrelated to FROST accepts; ours has to say the same.
+/// Whether a verifier unrelated to FROST accepts; panics if ours disagrees.
 pub(crate) fn verifies(
     profile: SignatureProfile,
     public_key: &[u8],
@@ -281,14 +281,14 @@ pub(crate) fn verifies(
     independent
 }
 
-/// All ways to take `size` out of `roster`, ascending.
+/// All subsets of `roster` of this size, ascending.
 pub(crate) fn subsets(roster: &[u16], size: usize) -> Vec<Vec<u16>> {
     let all = (0_u32..1 << roster.len()).filter(|bits| bits.count_ones() as usize == size);
     all.map(|bits| roster.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, p)| *p).collect())
         .collect()
 }
 
-/// `size` different participants, indexes up to 65534.
+/// `size` distinct participants, indexes up to 65534.
 pub(crate) fn random_roster(size: usize, seed: u64) -> Vec<u16> {
     let mut rng = rng(seed);
     let mut roster = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Every hash, computed a second time from the text of `protocols.md`.
+//! Every hash, recomputed independently as `protocols.md` defines it.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn key_generation() {
     }
 }
 
-/// The broadcasts of round 1, by sender: who sent, then what.
+/// The binding, and the broadcasts of round 1 ascending by sender: the sender, then its payload.
 fn broadcasts(network: &Network) -> (Vec<u8>, Vec<Vec<u8>>) {
     let round_1 = network.in_flight.iter().filter(|flight| flight.message.round == 1);
     let round_1: BTreeMap<u16, &Vec<u8>> =
@@ -53,7 +53,7 @@ fn broadcasts(network: &Network) -> (Vec<u8>, Vec<Vec<u8>>) {
     (round_1.values().next().unwrap()[..BINDING].to_vec(), fields.collect())
 }
 
-/// Step 0.6, for a ceremony that all finish.
+/// Runs a ceremony to its end; returns its transcript, and the one that step 0.6 gives.
 fn transcript(tag: &str, mut network: Network) -> ([u8; 32], [u8; 32]) {
     let (binding, broadcasts) = broadcasts(&network);
     network.run(|_| true);

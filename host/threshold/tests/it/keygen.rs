@@ -1,4 +1,4 @@
-//! Key generation among honest participants: any roster, any order, any repetition.
+//! Key generation among honest participants.
 
 use gateway_threshold::keygen::{self, Params};
 use gateway_threshold::{Progress, SignatureProfile, ThresholdError};
@@ -32,7 +32,7 @@ proptest! {
 
     /// Delivery order is random and follows the seed.
     #[test]
-    fn any_roster_makes_a_key(size in 2_usize..=16, t in 0_usize..16, tr: bool, seed: u64) {
+    fn any_roster_generates_a_key(size in 2_usize..=16, t in 0_usize..16, tr: bool, seed: u64) {
         let profile = if tr { TR } else { ED };
         let threshold = u16::try_from(2 + t % (size - 1)).unwrap();
         let roster = random_roster(size, seed);
@@ -44,9 +44,9 @@ proptest! {
     }
 }
 
-/// A participant that hears the others late takes several steps at one message.
+/// A participant that receives messages late takes several steps at one message.
 #[test]
-fn early_rounds_are_kept() {
+fn messages_of_later_rounds_are_kept() {
     for profile in SignatureProfile::ALL {
         let mut network = Network::start(profile, &[0, 1], 2, 5);
         let to_1 = network.in_flight.iter().position(|flight| flight.recipient == 1).unwrap();
@@ -66,11 +66,11 @@ fn early_rounds_are_kept() {
     }
 }
 
-/// A participant that hears everything but one round 1 finishes at that message, and still sends what it owes.
+/// A participant that lacks only one round-1 message finishes at that message, and still sends its own messages.
 #[test]
-fn the_last_message_may_be_of_round_1() {
+fn session_completes_when_a_round_1_message_arrives_last() {
     let mut network = Network::start(TR, &[0, 1, 2], 2, 6);
-    // 0's round 2 and 3 come out of a twin that hears all, so that 1 and 2 can finish while 0 waits.
+    // A twin that receives all messages sends 0's rounds 2 and 3, so that 1 and 2 can finish while 0 waits.
     let (mut twin, _) = keygen::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
     let mut late = None;
     while let Some(flight) = network.in_flight.pop() {
@@ -101,7 +101,7 @@ fn the_last_message_may_be_of_round_1() {
 }
 
 #[test]
-fn senseless_parameters_are_refused() {
+fn invalid_parameters_are_rejected() {
     let start = |params: Params| keygen::start(params, &mut rng(0)).map(drop).unwrap_err();
     for threshold in [0, 1, 4, u16::MAX] {
         let refused = start(params(ED, 0, &[0, 1, 2], threshold));

@@ -1,12 +1,12 @@
-//! Key generation with somebody who does not follow it, or a relay that meddles.
+//! Key generation with a dishonest participant or relay.
 
 use gateway_threshold::keygen;
 use gateway_threshold::{Message, Progress, SignatureProfile, ThresholdError};
 
-use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, params, rng};
+use crate::harness::{BINDING, ED, InFlight, Network, TR, copy, flip, params, rng};
 
-/// Runs 2 of 3 with `tamper` applied to what participant 1 says; answers how participant 0 fails.
-fn blamed(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> ThresholdError {
+/// Runs 2 of 3 with `tamper` applied to participant 1's messages to participant 0; returns how participant 0 fails.
+fn failure(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> ThresholdError {
     let mut network = Network::start(profile, &[0, 1, 2], 2, 1);
     network.run(|InFlight { recipient, message }| {
         if *recipient == 0 && message.from == 1 {
@@ -14,18 +14,16 @@ fn blamed(profile: SignatureProfile, tamper: impl Fn(&mut Message)) -> Threshold
         }
         true
     });
-    assert!(!network.outputs.contains_key(&0), "participant 0 has a key all the same");
+    assert!(!network.outputs.contains_key(&0), "participant 0 has a key nevertheless");
     network.failures.remove(&0).expect("participant 0 noticed")
 }
 
 #[test]
-fn a_wrong_round_2_share_names_its_sender() {
+fn wrong_round_2_point_names_its_sender() {
     for profile in SignatureProfile::ALL {
-        // The least significant byte of the scalar, so that it stays below the order.
-        let low = if profile == ED { BINDING } else { BINDING + 31 };
-        let error = blamed(profile, |message| {
+        let error = failure(profile, |message| {
             if message.round == 2 {
-                message.body[low] ^= 1;
+                flip(profile, message);
             }
         });
         assert_eq!(error, ThresholdError::SecretShare { from: 1 });
@@ -34,9 +32,9 @@ fn a_wrong_round_2_share_names_its_sender() {
 }
 
 #[test]
-fn a_wrong_proof_of_knowledge_names_its_sender() {
+fn wrong_proof_of_knowledge_names_its_sender() {
     for profile in SignatureProfile::ALL {
-        let error = blamed(profile, |message| {
+        let error = failure(profile, |message| {
             let low = if profile == ED { message.body.len() - 32 } else { message.body.len() - 1 };
             if message.round == 1 {
                 message.body[low] ^= 1;
@@ -47,14 +45,14 @@ fn a_wrong_proof_of_knowledge_names_its_sender() {
     }
 }
 
-/// A copied commitment with its proof is no proof for the copier: the challenge covers the identifier.
+/// A copied proof does not verify for another participant: the challenge covers the identifier.
 #[test]
-fn a_copied_commitment_is_refused() {
+fn copied_commitment_is_rejected() {
     for profile in SignatureProfile::ALL {
         let network = Network::start(profile, &[0, 1, 2], 2, 1);
         let of = |from| network.in_flight.iter().find(|flight| flight.message.from == from).unwrap();
         let stolen = of(2).message.body.clone();
-        let error = blamed(profile, |message| {
+        let error = failure(profile, |message| {
             if message.round == 1 {
                 message.body = stolen.clone();
             }
@@ -64,10 +62,10 @@ fn a_copied_commitment_is_refused() {
 }
 
 #[test]
-fn values_that_do_not_decode_name_their_sender() {
+fn undecodable_values_name_their_sender() {
     for profile in SignatureProfile::ALL {
         for round in [1, 2] {
-            let error = blamed(profile, |message| {
+            let error = failure(profile, |message| {
                 if message.round == round {
                     message.body[BINDING..].fill(0xff);
                 }
@@ -78,10 +76,10 @@ fn values_that_do_not_decode_name_their_sender() {
     }
 }
 
-/// SEC 1 "compact" points have 33 bytes, too, and the curve crate reads them: the same key under two encodings.
+/// The curve crate also reads 33-byte SEC 1 "compact" points: a second encoding of the same key.
 #[test]
-fn a_second_encoding_of_a_commitment_is_refused() {
-    let error = blamed(TR, |message| {
+fn noncanonical_encoding_of_a_commitment_is_rejected() {
+    let error = failure(TR, |message| {
         if message.round == 1 {
             message.body[BINDING] = 0x05;
         }
@@ -89,10 +87,10 @@ fn a_second_encoding_of_a_commitment_is_refused() {
     assert_eq!(error, ThresholdError::MalformedMessage { from: 1, round: 1 });
 }
 
-/// Participant 0 shows participant 1 one polynomial and participant 2 another, consistently to the end. Without the
+/// Participant 0 sends participant 1 one polynomial and participant 2 another, consistently to the end. Without the
 /// echo round both would finish, with different keys.
 #[test]
-fn equivocation_is_caught() {
+fn equivocation_is_detected() {
     for profile in SignatureProfile::ALL {
         let roster = [0, 1, 2];
         let mut network = Network::start(profile, &roster, 2, 1);
@@ -106,7 +104,7 @@ fn equivocation_is_caught() {
             if network.in_flight.is_empty() {
                 continue;
             }
-            // In the order sent, so that everybody's echo is out before the first is compared.
+            // In the order sent, so that all echoes are sent before the first is compared.
             let flight = network.in_flight.remove(0);
             if flight.recipient == 2 && flight.message.from == 0 {
                 continue;
@@ -122,14 +120,14 @@ fn equivocation_is_caught() {
         let seen_by_1 = &network.failures[&1];
         assert_eq!(*seen_by_1, ThresholdError::TranscriptDiffers { participants: vec![2] });
         assert_eq!(network.failures[&2], ThresholdError::TranscriptDiffers { participants: vec![1] });
-        // The other victim is named as differing, not as guilty.
+        // The other victim is named as differing, not as a culprit.
         assert_eq!(seen_by_1.culprits(), Vec::<u16>::new());
     }
 }
 
-/// Whoever runs with other parameters, though of the same lengths, is told so.
+/// Including ceremonies with other parameters whose messages have the same length.
 #[test]
-fn a_foreign_ceremony_is_refused_by_name() {
+fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
     for profile in SignatureProfile::ALL {
         let ours = params(profile, 0, &[0, 1, 2], 2);
         let foreign_id =
@@ -150,9 +148,9 @@ fn a_foreign_ceremony_is_refused_by_name() {
     }
 }
 
-/// Round 3 has the same length under both profiles and any threshold: there only the binding tells.
+/// Round 3 has the same length under both profiles and any threshold; only the binding differs.
 #[test]
-fn the_binding_covers_profile_and_threshold() {
+fn binding_covers_profile_and_threshold() {
     let binding = |profile, threshold| {
         let (_, messages) = keygen::start(params(profile, 1, &[0, 1, 2], threshold), &mut rng(1)).unwrap();
         messages[0].body[..BINDING].to_vec()

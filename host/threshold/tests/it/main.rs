@@ -1,4 +1,4 @@
-//! The crate from outside: only its public border, every result checked by somebody else's code.
+//! Tests of the public API, which check results with code that shares nothing with this crate.
 
 #[cfg(test)]
 mod ceremonies;

@@ -1,4 +1,4 @@
-//! Keys and shares as bytes and as text.
+//! Encodings of keys and shares.
 
 use gateway_threshold::keygen;
 use gateway_threshold::sign::{self, Nonces};
@@ -11,7 +11,7 @@ const MALFORMED_KEYS: ThresholdError = ThresholdError::MalformedMaterial { what:
 const MALFORMED_SHARE: ThresholdError = ThresholdError::MalformedMaterial { what: "key share" };
 
 #[test]
-fn profiles_keep_their_names() {
+fn profile_names_are_stable() {
     assert_eq!(ED.to_string(), "frost-ed25519-sha512");
     assert_eq!(TR.to_string(), "frost-secp256k1-sha256-tr");
     for profile in SignatureProfile::ALL {
@@ -27,7 +27,7 @@ fn profiles_keep_their_names() {
 }
 
 #[test]
-fn public_keys_survive_bytes_and_json() {
+fn public_keys_round_trip_through_bytes_and_json() {
     for profile in SignatureProfile::ALL {
         let keys = Key::generate(profile, &[0, 5, 300], 2, 1).keys;
         assert_eq!(PublicKeys::from_bytes(&keys.to_bytes()).unwrap(), keys);
@@ -39,7 +39,7 @@ fn public_keys_survive_bytes_and_json() {
 }
 
 #[test]
-fn public_keys_have_one_encoding() {
+fn only_the_canonical_encoding_of_public_keys_is_accepted() {
     for profile in SignatureProfile::ALL {
         let keys = Key::generate(profile, &[0, 5, 300], 2, 1).keys;
         let bytes = keys.to_bytes();
@@ -63,7 +63,7 @@ fn public_keys_have_one_encoding() {
         let point = keys.verifying_key().len();
         assert_eq!(changed(6, &vec![0xff; point]), MALFORMED_KEYS);
         assert_eq!(changed(6 + point + 2, &vec![0xff; point]), MALFORMED_KEYS);
-        // Indexes out of order, or twice.
+        // Indexes out of order, or duplicate.
         assert_eq!(changed(6 + point, &[0, 9]), MALFORMED_KEYS);
         assert_eq!(changed(6 + point, &[0, 5]), MALFORMED_KEYS);
         if profile == TR {
@@ -74,7 +74,7 @@ fn public_keys_have_one_encoding() {
 }
 
 #[test]
-fn malformed_json_keys_are_refused() {
+fn malformed_json_public_keys_are_rejected() {
     let keys = Key::generate(TR, &[0, 1, 2], 2, 1).keys;
     let good = serde_json::to_value(&keys).unwrap();
     let refuse = |change: &dyn Fn(&mut Value)| {
@@ -93,7 +93,7 @@ fn malformed_json_keys_are_refused() {
 }
 
 #[test]
-fn key_shares_survive_their_secret_bytes() {
+fn key_shares_round_trip_through_secret_bytes() {
     for profile in SignatureProfile::ALL {
         let mut key = Key::generate(profile, &[0, 5, 300], 2, 1);
         for share in key.shares.values_mut() {
@@ -111,7 +111,7 @@ fn key_shares_survive_their_secret_bytes() {
 }
 
 #[test]
-fn key_shares_have_one_encoding() {
+fn only_the_canonical_encoding_of_a_key_share_is_accepted() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let bytes = key.shares[&0].to_secret_bytes();
@@ -137,9 +137,9 @@ fn key_shares_have_one_encoding() {
     }
 }
 
-/// A share with a changed secret or owner has the same group key, as one of another epoch has, and is told apart.
+/// A share with a changed secret or owner has the same group key, like one of another epoch, and is rejected.
 #[test]
-fn a_share_of_another_epoch_does_not_belong() {
+fn share_of_another_epoch_does_not_belong_to_the_public_keys() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let low = if profile == ED { 6 } else { 6 + 31 };
@@ -159,7 +159,7 @@ fn a_share_of_another_epoch_does_not_belong() {
 }
 
 #[test]
-fn debug_shows_no_secret() {
+fn debug_output_contains_no_secret() {
     let hides = |shown: &str, secret: &[u8]| {
         assert!(!shown.contains(&hex::encode(secret)), "{shown}");
         assert!(!shown.contains(format!("{secret:?}").trim_matches(['[', ']'])), "{shown}");
@@ -185,7 +185,7 @@ fn debug_shows_no_secret() {
     }
 }
 
-/// Resolves only if `T` is not the trait named: two candidate impls make the call ambiguous.
+/// Compiles only if `T` does not implement the trait: otherwise two candidate impls make the call ambiguous.
 macro_rules! assert_not {
     ($($T:ty),+ : $Trait:path) => {{
         trait Probe<Marker> {
@@ -198,13 +198,13 @@ macro_rules! assert_not {
 }
 
 #[test]
-fn secrets_are_neither_cloned_nor_serialised() {
+fn secrets_are_neither_clone_nor_serialize() {
     assert_not!(KeyShare, Nonces, Message, Session, Output: Clone);
     assert_not!(KeyShare, Nonces, Message, Session, Output: serde::Serialize);
 }
 
 #[test]
-fn sessions_and_nonces_cross_threads() {
+fn sessions_and_nonces_are_send_and_sync() {
     fn crosses<T: Send + Sync>(_: &T) {}
     let (session, _) = keygen::start(params(ED, 0, &[0, 1], 2), &mut rng(1)).unwrap();
     crosses(&session);

@@ -1,4 +1,4 @@
-//! Redistribution among honest participants: refresh, reshare, and what of the old epoch is left.
+//! Redistribution among honest participants: refresh, reshare, and the use of old shares afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::harness::{ED, Key, Network, TR, random_roster, redistribute_params, rng, subsets, verifies};
 
-/// Everything a key was before it was dealt out anew, it still is; every new quorum signs.
-fn the_key_stays(old: &Key, new: &Key) {
+/// Group key, chain code and profile are unchanged, and every new quorum signs.
+fn check_same_key(old: &Key, new: &Key) {
     let profile = old.keys.profile();
     assert_eq!(new.keys.public_key(), old.keys.public_key());
     assert_eq!(new.keys.verifying_key(), old.keys.verifying_key());
@@ -23,8 +23,8 @@ fn the_key_stays(old: &Key, new: &Key) {
     }
 }
 
-/// No holder in both epochs finds its old share good for the new one.
-fn old_shares_are_refused(old: &Key, new: &Key) {
+/// Every old share is rejected in the new epoch.
+fn check_old_shares_are_rejected(old: &Key, new: &Key) {
     for (&participant, share) in &old.shares {
         let refused = ThresholdError::ForeignShare { participant };
         assert_eq!(share.check_belongs(&new.keys).unwrap_err(), refused);
@@ -36,38 +36,38 @@ fn old_shares_are_refused(old: &Key, new: &Key) {
 }
 
 #[test]
-fn a_refresh_changes_every_share_and_no_key() {
+fn refresh_changes_every_share_and_keeps_the_key() {
     for profile in SignatureProfile::ALL {
         for (roster, threshold) in [(&[0, 1, 2][..], 2), (&[0, 3, 4, 9, 65534][..], 3)] {
             let old = Key::generate(profile, roster, threshold, 1);
             for dealers in [roster, &roster[1..]] {
                 let new = old.redistributed(dealers, roster, threshold, 2);
-                the_key_stays(&old, &new);
-                old_shares_are_refused(&old, &new);
+                check_same_key(&old, &new);
+                check_old_shares_are_rejected(&old, &new);
                 for (i, share) in new.keys.verifying_shares() {
                     assert_ne!(share, &old.keys.verifying_shares()[i]);
                 }
                 assert_ne!(new.transcript, old.transcript);
-                // And once more, from there.
-                the_key_stays(&old, &new.redistributed(roster, roster, threshold, 3));
+                // A second refresh, from there.
+                check_same_key(&old, &new.redistributed(roster, roster, threshold, 3));
             }
         }
     }
 }
 
-/// The x of a BIP-340 key does not tell its parity; shares are of the point with the parity it has.
+/// BIP-340 keys drop the parity, but shares are of the point with its true parity.
 #[test]
 fn keys_of_either_parity_are_refreshed() {
     let mut parities = BTreeSet::new();
     for seed in 0..6 {
         let old = Key::generate(TR, &[0, 1, 2], 2, seed);
         parities.insert(old.keys.verifying_key()[0]);
-        the_key_stays(&old, &old.redistributed(&[0, 2], &[0, 1, 2], 2, seed));
+        check_same_key(&old, &old.redistributed(&[0, 2], &[0, 1, 2], 2, seed));
     }
     assert_eq!(parities.len(), 2);
 }
 
-/// Whoever signs with an old share among new ones is named, whichever epoch the coordinator believes in.
+/// A signer with a share of the other epoch is named, whichever epoch the coordinator uses.
 #[test]
 fn old_and_new_shares_do_not_combine() {
     for profile in SignatureProfile::ALL {
@@ -90,33 +90,33 @@ fn old_and_new_shares_do_not_combine() {
 }
 
 #[test]
-fn rosters_and_thresholds_change() {
+fn reshare_changes_roster_and_threshold() {
     for profile in SignatureProfile::ALL {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
-        // A member stays, two join; all stay, two join; nobody stays.
+        // One stays, four join; all stay, two join; none stays.
         for (dealers, roster) in [
             (&[0, 1][..], &[1, 3, 4, 5, 6][..]),
             (&[0, 1, 2][..], &[0, 1, 2, 3, 4][..]),
             (&[1, 2][..], &[10, 11, 12, 13, 65534][..]),
         ] {
             let new = old.redistributed(dealers, roster, 3, 2);
-            the_key_stays(&old, &new);
-            old_shares_are_refused(&old, &new);
-            // And down again: to all but two of them, and to two strangers.
-            the_key_stays(&old, &new.redistributed(&roster[..3], &roster[2..], 2, 3));
-            the_key_stays(&old, &new.redistributed(roster, &[20, 21], 2, 4));
+            check_same_key(&old, &new);
+            check_old_shares_are_rejected(&old, &new);
+            // And down again: to all but two of them, and to two new participants.
+            check_same_key(&old, &new.redistributed(&roster[..3], &roster[2..], 2, 3));
+            check_same_key(&old, &new.redistributed(roster, &[20, 21], 2, 4));
         }
     }
 }
 
 #[test]
-fn who_leaves_gets_no_share_and_the_same_keys() {
+fn leaving_dealer_gets_the_new_public_keys_and_no_share() {
     for profile in SignatureProfile::ALL {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
         let mut network =
             Network::redistribute(&old, &redistribute_params(&old, 0, &[0, 1], &[1, 2, 3], 2), 2);
         network.run(|flight| {
-            assert!(flight.message.round != 2 || flight.recipient != 0, "a point for who leaves");
+            assert!(flight.message.round != 2 || flight.recipient != 0, "a point for a dealer that leaves");
             true
         });
         assert!(network.failures.is_empty());
@@ -128,7 +128,7 @@ fn who_leaves_gets_no_share_and_the_same_keys() {
 }
 
 #[test]
-fn child_keys_stay() {
+fn reshare_keeps_child_keys() {
     let old = Key::generate(TR, &[0, 1, 2], 2, 1);
     let new = old.redistributed(&[0, 1], &[1, 2, 3], 3, 2);
     for path in [&[0][..], &[7, 1 << 20]] {
@@ -144,7 +144,7 @@ proptest! {
 
     /// Delivery order is random and follows the seed.
     #[test]
-    fn any_roster_takes_over(
+    fn any_roster_can_reshare_to_any_other(
         sizes in (2_usize..=16, 2_usize..=16),
         thresholds in (0_usize..16, 0_usize..16),
         more_dealers in 0_usize..16,
@@ -168,7 +168,7 @@ proptest! {
 }
 
 #[test]
-fn senseless_parameters_are_refused() {
+fn invalid_parameters_are_rejected() {
     let key = Key::generate(ED, &[0, 1, 2, 3], 3, 1);
     let start = |me, dealers: &[u16], roster: &[u16], threshold| {
         let params = redistribute_params(&key, me, dealers, roster, threshold);
@@ -191,13 +191,13 @@ fn senseless_parameters_are_refused() {
     ] {
         assert_eq!(start(me, dealers, roster, 2), Err(ThresholdError::NotInRoster { participant }));
     }
-    // Also for one that deals nobody anything.
+    // Also for a participant that does not deal.
     let no_identifier = ThresholdError::NotInRoster { participant: u16::MAX };
     assert_eq!(start(3, &[0, 1, 2], &[3, u16::MAX], 2), Err(no_identifier));
 }
 
 #[test]
-fn a_dealer_deals_its_own_current_share() {
+fn dealer_without_its_own_current_share_is_rejected() {
     for (profile, other) in [(ED, TR), (TR, ED)] {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
         let new = old.redistributed(&[0, 1], &[0, 1, 2], 2, 2);
@@ -213,7 +213,7 @@ fn a_dealer_deals_its_own_current_share() {
         }
         let mismatch = ThresholdError::ProfileMismatch { expected: profile, actual: other };
         assert_eq!(start(&old, foreign.shares.get(&0)), Err(mismatch));
-        // Who only receives needs none.
+        // A participant that only receives needs no share.
         let params = redistribute_params(&old, 2, &[0, 1], &[0, 1, 2], 2);
         assert!(redistribute::start(params, None, &mut rng(0)).unwrap().1.is_empty());
     }

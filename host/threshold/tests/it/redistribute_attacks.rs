@@ -1,10 +1,10 @@
-//! Redistribution with somebody who does not follow it.
+//! Redistribution with a dishonest participant.
 
 use gateway_threshold::redistribute::{self, Params};
 use gateway_threshold::{KeyShare, Message, Progress, PublicKeys, SignatureProfile, ThresholdError};
 
 use crate::harness::{
-    BINDING, ED, InFlight, Key, Network, TR, copy, flip, masked, redistribute_params, rng, secret, set,
+    BINDING, ED, InFlight, Key, Network, TR, copy, flip, rebind, redistribute_params, rng, secret, set,
 };
 
 /// 2 of 3 to 3 of 4: 0 deals and leaves, 1 deals and stays, 2 stays, 3 and 4 join.
@@ -17,8 +17,8 @@ fn network(profile: SignatureProfile) -> Network {
     Network::redistribute(&key, &params(&key, 0), 1)
 }
 
-/// How participant `victim` fails when what `liar` says to it goes through `tamper`.
-fn blamed(
+/// How `victim` fails when `tamper` changes the messages that `liar` sends to it.
+fn failure(
     profile: SignatureProfile,
     liar: u16,
     victim: u16,
@@ -31,15 +31,15 @@ fn blamed(
         }
         true
     });
-    assert!(!network.outputs.contains_key(&victim), "participant {victim} is done all the same");
+    assert!(!network.outputs.contains_key(&victim), "participant {victim} is done nevertheless");
     network.failures.remove(&victim).expect("the victim noticed")
 }
 
 #[test]
-fn a_wrong_point_names_its_dealer() {
+fn wrong_point_names_its_dealer() {
     for profile in SignatureProfile::ALL {
         for (liar, victim) in [(0, 1), (0, 3), (1, 2), (1, 4)] {
-            let error = blamed(profile, liar, victim, |message| {
+            let error = failure(profile, liar, victim, |message| {
                 if message.round == 2 {
                     flip(profile, message);
                 }
@@ -51,10 +51,10 @@ fn a_wrong_point_names_its_dealer() {
 }
 
 #[test]
-fn values_that_do_not_decode_name_their_dealer() {
+fn undecodable_values_name_their_dealer() {
     for profile in SignatureProfile::ALL {
         for (liar, victim, round) in [(0, 1, 1), (1, 0, 1), (1, 3, 1), (0, 1, 2), (1, 3, 2)] {
-            let error = blamed(profile, liar, victim, |message| {
+            let error = failure(profile, liar, victim, |message| {
                 if message.round == round {
                     message.body[BINDING..].fill(0xff);
                 }
@@ -65,10 +65,10 @@ fn values_that_do_not_decode_name_their_dealer() {
     }
 }
 
-/// The identity as the last commitment would be a polynomial of lower degree, so a lower threshold.
+/// The identity as the last commitment would lower the degree of the polynomial, and so the threshold.
 #[test]
-fn the_identity_is_no_commitment() {
-    let error = blamed(ED, 0, 3, |message| {
+fn identity_commitment_is_rejected() {
+    let error = failure(ED, 0, 3, |message| {
         if message.round == 1 {
             let last = message.body.len() - 32;
             message.body[last..].fill(0);
@@ -79,9 +79,9 @@ fn the_identity_is_no_commitment() {
 }
 
 #[test]
-fn a_second_encoding_of_a_commitment_is_refused() {
+fn noncanonical_encoding_of_a_commitment_is_rejected() {
     for commitment in 0..3 {
-        let error = blamed(TR, 0, 3, |message| {
+        let error = failure(TR, 0, 3, |message| {
             if message.round == 1 {
                 message.body[BINDING + 33 * commitment] = 0x05;
             }
@@ -90,19 +90,19 @@ fn a_second_encoding_of_a_commitment_is_refused() {
     }
 }
 
-/// Replaces all that dealer 0 says by what it says with other public keys and the share of theirs.
+/// Replaces all messages of dealer 0 by those that deal its share of `dealt`.
 fn dealing_another_share(key: &Key, dealt: &Key) -> Network {
     let mut network = Network::redistribute(key, &params(key, 0), 1);
     let binding = network.in_flight[0].message.body[..BINDING].to_vec();
     network.in_flight.retain(|flight| flight.message.from != 0);
     let (_, messages) = redistribute::start(params(dealt, 0), dealt.shares.get(&0), &mut rng(9)).unwrap();
-    network.post(masked(messages, &binding));
+    network.post(rebind(messages, &binding));
     network.run(|_| true);
     network
 }
 
 #[test]
-fn a_dealer_of_another_secret_or_an_old_share_is_named_by_all() {
+fn dealer_of_another_secret_or_an_old_share_is_named_by_all() {
     for profile in SignatureProfile::ALL {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
         let current = old.redistributed(&[0, 1], &[0, 1, 2], 2, 2);
@@ -118,9 +118,9 @@ fn a_dealer_of_another_secret_or_an_old_share_is_named_by_all() {
     }
 }
 
-/// A polynomial of another degree has another length, and that is refused before anything is read.
+/// Commitments to a polynomial of another degree have another length and are rejected unread.
 #[test]
-fn a_polynomial_of_another_degree_is_refused_by_name() {
+fn polynomial_of_another_degree_is_rejected_and_its_dealer_named() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         for threshold in [2, 4] {
@@ -128,7 +128,7 @@ fn a_polynomial_of_another_degree_is_refused_by_name() {
             let binding = honest.in_flight[0].message.body[..BINDING].to_vec();
             let other = Params { threshold, ..params(&key, 0) };
             let (_, messages) = redistribute::start(other, key.shares.get(&0), &mut rng(1)).unwrap();
-            let commitments = masked(messages, &binding).remove(0);
+            let commitments = rebind(messages, &binding).remove(0);
             for victim in 1..5 {
                 let session = honest.sessions.get_mut(&victim).unwrap();
                 let error = session.handle(copy(&commitments)).unwrap_err();
@@ -142,10 +142,10 @@ fn a_polynomial_of_another_degree_is_refused_by_name() {
     }
 }
 
-/// Dealer 0 shows 3 and 4 another polynomial than 1 and 2, each time a good one for its own share, with points that
-/// fit. Without the echo all would finish, with shares of two sharings.
+/// Dealer 0 sends 3 and 4 another polynomial than 1 and 2, both valid for its own share, with matching points.
+/// Without the echo all would finish, with shares of different polynomials.
 #[test]
-fn equivocation_is_caught() {
+fn equivocation_is_detected() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let mut network = Network::redistribute(&key, &params(&key, 0), 1);
@@ -166,9 +166,9 @@ fn equivocation_is_caught() {
     }
 }
 
-/// Whoever runs with other parameters, though of the same lengths, is told so; so is whoever replays another ceremony.
+/// Including replays, and ceremonies with other parameters whose messages have the same length.
 #[test]
-fn a_foreign_ceremony_is_refused_by_name() {
+fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
     for profile in SignatureProfile::ALL {
         let old = Key::generate(profile, &[0, 1, 2], 2, 1);
         let key = old.redistributed(&[0, 1], &[0, 1, 2], 2, 2);
@@ -181,7 +181,7 @@ fn a_foreign_ceremony_is_refused_by_name() {
             Params { dealers: set(&[0, 2]), ..theirs.clone() },
             Params { roster: set(&[1, 2, 3, 5]), ..theirs.clone() },
             Params { roster: set(&[1, 2, 3]), ..theirs.clone() },
-            // The same numbers in a row, with the border between the two sets elsewhere.
+            // The same sequence of numbers, split differently between the two sets.
             Params { dealers: set(&[0, 1, 2]), roster: set(&[2, 3, 4]), ..theirs.clone() },
         ] {
             let share = if foreign.keys == key.keys { &key.shares[&0] } else { &old.shares[&0] };
@@ -194,9 +194,9 @@ fn a_foreign_ceremony_is_refused_by_name() {
     }
 }
 
-/// Every round's senders are known: who only receives has nothing to deal, and who leaves is dealt nothing.
+/// A participant that only receives does not deal, and a dealer that leaves receives no point.
 #[test]
-fn who_has_nothing_to_say_is_not_heard() {
+fn message_from_a_participant_with_none_to_send_is_rejected() {
     for profile in SignatureProfile::ALL {
         let mut network = network(profile);
         let of = |round| network.in_flight.iter().find(|flight| flight.message.round == round).unwrap();
@@ -212,9 +212,9 @@ fn who_has_nothing_to_say_is_not_heard() {
     }
 }
 
-/// A record whose verifying shares are not of its group key: no dealer's commitments can be right then.
+/// Public keys whose verifying shares do not belong to the group key, so that no dealer's commitments can match.
 #[test]
-fn keys_that_contradict_themselves_are_noticed() {
+fn inconsistent_public_keys_are_detected() {
     for profile in SignatureProfile::ALL {
         let mut key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let other = Key::generate(profile, &[0, 1, 2], 2, 2).keys;
@@ -235,28 +235,28 @@ fn keys_that_contradict_themselves_are_noticed() {
     }
 }
 
-/// What goes over the network, public or private, and what a participant has beside it, holds no dealer's share.
+/// No message, public or private, contains a dealer's old share or a new share.
 #[test]
-fn no_message_is_a_share() {
+fn no_message_contains_a_share() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let mut network = Network::redistribute(&key, &params(&key, 0), 1);
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         network.run(|flight| {
-            said.push(flight.message.body.to_vec());
+            sent.push(flight.message.body.to_vec());
             true
         });
         let new = network.key();
         for share in key.shares.values().chain(new.shares.values()) {
             let held = secret(share);
-            assert!(!said.iter().any(|body| body.windows(32).any(|window| window == held)));
+            assert!(!sent.iter().any(|body| body.windows(32).any(|window| window == held)));
         }
     }
 }
 
-/// A participant that hears points before commitments keeps them, and finishes at the last message, whichever it is.
+/// A participant keeps points that arrive before commitments.
 #[test]
-fn any_message_may_be_the_last() {
+fn session_completes_whichever_message_arrives_last() {
     let mut all = Vec::new();
     network(ED).run(|flight| {
         all.push(InFlight { recipient: flight.recipient, message: copy(&flight.message) });

@@ -1,4 +1,4 @@
-//! Repair among honest participants: the very share that was lost, and nobody the wiser.
+//! Repair among honest participants.
 
 use gateway_threshold::repair;
 use gateway_threshold::{SignatureProfile, ThresholdError};
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use crate::harness::{ED, Key, Network, TR, random_roster, repair_params, rng, secret, subsets, verifies};
 
-/// Repairs the share of `target` and looks at all that came out; answers the secret and everything that was said.
+/// Repairs and checks the share of `target`; returns its secret, and all messages with their recipients.
 fn repaired(key: &Key, target: u16, helpers: &[u16], seed: u64) -> (Vec<u8>, Vec<(u16, Vec<u8>)>) {
     let mut network = Network::repair(key, target, helpers, seed);
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     network.run(|flight| {
-        said.push((flight.recipient, flight.message.body.to_vec()));
+        sent.push((flight.recipient, flight.message.body.to_vec()));
         true
     });
     let outputs = network.key();
@@ -19,11 +19,11 @@ fn repaired(key: &Key, target: u16, helpers: &[u16], seed: u64) -> (Vec<u8>, Vec
     assert!(outputs.shares.keys().eq([&target]), "a helper has a share from the ceremony");
     let share = &outputs.shares[&target];
     assert_eq!(share.to_secret_bytes(), key.shares[&target].to_secret_bytes());
-    (secret(share), said)
+    (secret(share), sent)
 }
 
 #[test]
-fn a_repaired_share_is_the_lost_one() {
+fn repaired_share_equals_the_lost_one() {
     for profile in SignatureProfile::ALL {
         for (roster, threshold) in [(&[0, 1, 2][..], 2), (&[0, 3, 4, 9, 65534][..], 3)] {
             let key = Key::generate(profile, roster, threshold, 1);
@@ -40,7 +40,7 @@ fn a_repaired_share_is_the_lost_one() {
 }
 
 #[test]
-fn a_repaired_share_signs() {
+fn repaired_share_signs() {
     for profile in SignatureProfile::ALL {
         let mut key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let mut network = Network::repair(&key, 1, &[0, 2], 2);
@@ -51,16 +51,16 @@ fn a_repaired_share_signs() {
     }
 }
 
-/// Of all that was said, and of all that anybody else holds, nothing is the share; nor is a helper's share said.
+/// No message and no other participant's share equals the restored share; no message contains a helper's share.
 #[test]
-fn nobody_else_sees_a_share() {
+fn no_message_reveals_a_share() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2, 3, 4], 3, 1);
-        let (restored, said) = repaired(&key, 2, &[0, 1, 4], 2);
+        let (restored, sent) = repaired(&key, 2, &[0, 1, 4], 2);
         for (owner, share) in &key.shares {
             let held = secret(share);
             assert_eq!(held == restored, *owner == 2);
-            for (_, body) in &said {
+            for (_, body) in &sent {
                 assert!(!body.windows(32).any(|window| window == held));
             }
         }
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn senseless_parameters_are_refused() {
+fn invalid_parameters_are_rejected() {
     let key = Key::generate(ED, &[0, 1, 2, 3], 2, 1);
     let start = |me, target, helpers: &[u16], share| {
         repair::start(repair_params(&key, me, target, helpers), share, &mut rng(0)).map(drop)

@@ -1,9 +1,9 @@
-//! Repair with a helper that does not follow it.
+//! Repair with a dishonest helper.
 
 use gateway_threshold::repair::{self, Params};
 use gateway_threshold::{Message, PublicKeys, SignatureProfile, ThresholdError};
 
-use crate::harness::{BINDING, ED, InFlight, Key, Network, TR, copy, flip, masked, repair_params, rng, set};
+use crate::harness::{BINDING, ED, InFlight, Key, Network, TR, copy, flip, rebind, repair_params, rng, set};
 
 const TARGET: u16 = 3;
 const HELPERS: [u16; 3] = [0, 1, 2];
@@ -12,8 +12,8 @@ fn key(profile: SignatureProfile) -> Key {
     Key::generate(profile, &[0, 1, 2, 3], 2, 1)
 }
 
-/// How `victim` fails when what helper 0 says to it goes through `tamper`.
-fn blamed(profile: SignatureProfile, victim: u16, tamper: impl Fn(&mut Message)) -> ThresholdError {
+/// How `victim` fails when `tamper` changes the messages that helper 0 sends to it.
+fn failure(profile: SignatureProfile, victim: u16, tamper: impl Fn(&mut Message)) -> ThresholdError {
     let mut network = Network::repair(&key(profile), TARGET, &HELPERS, 1);
     network.run(|InFlight { recipient, message }| {
         if (*recipient, message.from) == (victim, 0) {
@@ -21,15 +21,15 @@ fn blamed(profile: SignatureProfile, victim: u16, tamper: impl Fn(&mut Message))
         }
         true
     });
-    assert!(!network.outputs.contains_key(&victim), "participant {victim} is done all the same");
+    assert!(!network.outputs.contains_key(&victim), "participant {victim} is done nevertheless");
     network.failures.remove(&victim).expect("the victim noticed")
 }
 
 #[test]
-fn a_wrong_delta_or_sigma_names_its_sender() {
+fn wrong_piece_or_sum_names_its_sender() {
     for profile in SignatureProfile::ALL {
         for (victim, round) in [(1, 2), (2, 2), (TARGET, 4)] {
-            let error = blamed(profile, victim, |message| {
+            let error = failure(profile, victim, |message| {
                 if message.round == round {
                     flip(profile, message);
                 }
@@ -41,10 +41,10 @@ fn a_wrong_delta_or_sigma_names_its_sender() {
 }
 
 #[test]
-fn values_that_do_not_decode_name_their_sender() {
+fn undecodable_values_name_their_sender() {
     for profile in SignatureProfile::ALL {
         for (victim, round) in [(1, 1), (TARGET, 1), (1, 2), (TARGET, 4)] {
-            let error = blamed(profile, victim, |message| {
+            let error = failure(profile, victim, |message| {
                 if message.round == round {
                     message.body[BINDING..].fill(0xff);
                 }
@@ -56,8 +56,8 @@ fn values_that_do_not_decode_name_their_sender() {
 }
 
 #[test]
-fn a_second_encoding_of_a_commitment_is_refused() {
-    let error = blamed(TR, TARGET, |message| {
+fn noncanonical_encoding_of_a_commitment_is_rejected() {
+    let error = failure(TR, TARGET, |message| {
         if message.round == 1 {
             message.body[BINDING] = 0x05;
         }
@@ -65,9 +65,9 @@ fn a_second_encoding_of_a_commitment_is_refused() {
     assert_eq!(error, ThresholdError::MalformedMessage { from: 0, round: 1 });
 }
 
-/// Helper 0 cuts up another secret than its share of the current epoch, consistently.
+/// Helper 0 consistently splits another secret than its share of the current epoch.
 #[test]
-fn a_helper_with_an_old_or_foreign_share_is_named_by_all() {
+fn helper_with_an_old_or_foreign_share_is_named_by_all() {
     for profile in SignatureProfile::ALL {
         let old = key(profile);
         let current = old.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
@@ -77,7 +77,7 @@ fn a_helper_with_an_old_or_foreign_share_is_named_by_all() {
             network.in_flight.retain(|flight| flight.message.from != 0);
             let params = repair_params(&cut, 0, TARGET, &HELPERS);
             let (_, messages) = repair::start(params, cut.shares.get(&0), &mut rng(9)).unwrap();
-            network.post(masked(messages, &binding));
+            network.post(rebind(messages, &binding));
             network.run(|_| true);
             for honest in 1..4 {
                 let error = &network.failures[&honest];
@@ -89,10 +89,10 @@ fn a_helper_with_an_old_or_foreign_share_is_named_by_all() {
     }
 }
 
-/// Helper 0 shows the target other commitments than the helpers, both of them to its share. No sum is blamed on an
-/// honest helper then; that views differ is what is said.
+/// Helper 0 sends the target other commitments than the helpers, both to its share. The differing transcripts are
+/// reported, and no honest helper is named for its sum.
 #[test]
-fn equivocation_is_caught_before_anybody_is_blamed() {
+fn equivocation_is_detected_before_any_helper_is_named() {
     for profile in SignatureProfile::ALL {
         let key = key(profile);
         let mut network = Network::repair(&key, TARGET, &HELPERS, 1);
@@ -113,7 +113,7 @@ fn equivocation_is_caught_before_anybody_is_blamed() {
 }
 
 #[test]
-fn a_foreign_ceremony_is_refused_by_name() {
+fn message_of_another_ceremony_is_rejected_and_its_sender_named() {
     for profile in SignatureProfile::ALL {
         let old = key(profile);
         let current = old.redistributed(&[0, 1], &[0, 1, 2, 3], 2, 2);
@@ -139,9 +139,9 @@ fn a_foreign_ceremony_is_refused_by_name() {
     }
 }
 
-/// Only helpers have something to give, and sums are for the target alone.
+/// Only helpers send round 1, and sums are for the target alone.
 #[test]
-fn who_has_nothing_to_say_is_not_heard() {
+fn message_from_a_participant_with_none_to_send_is_rejected() {
     let mut network = Network::repair(&key(ED), TARGET, &HELPERS, 1);
     let of = |round| network.in_flight.iter().find(|flight| flight.message.round == round).unwrap();
     let (mut commitments, mut delta) = (copy(&of(1).message), copy(&of(2).message));
@@ -158,9 +158,9 @@ fn who_has_nothing_to_say_is_not_heard() {
     network.key();
 }
 
-/// A record in which the target's verifying share is another: the sum is right, and still no share of that record.
+/// Public keys with another verifying share for the target: the sums verify, but the share does not belong to them.
 #[test]
-fn keys_that_contradict_themselves_are_noticed() {
+fn inconsistent_public_keys_are_detected() {
     for profile in SignatureProfile::ALL {
         let mut key = key(profile);
         let point = key.keys.verifying_key().len();

@@ -21,19 +21,19 @@ fn messages_of_any_length_are_signed() {
 }
 
 #[test]
-fn fresh_nonces_make_fresh_signatures() {
+fn fresh_nonces_give_different_signatures() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         assert_ne!(key.sign(&[0, 1], b"m", None, 2), key.sign(&[0, 1], b"m", None, 3));
-        // With the random bytes repeated, the hedge still tells the signers apart.
+        // With repeated random bytes, the hedge still gives each signer different nonces.
         let commit = |signer| sign::commit(&key.shares[&signer], &mut crate::harness::rng(4)).unwrap().1;
         assert_ne!(commit(0), commit(1));
     }
 }
 
-/// Any difference between two packages is one between their hashes.
+/// Packages that differ in any field have different hashes.
 #[test]
-fn the_package_hash_covers_everything() {
+fn package_hash_covers_every_field() {
     let key = Key::generate(TR, &[0, 1, 2, 3], 2, 1);
     let package = key.commit(&[0, 1], b"message", None, 2).package;
     let changed = |change: &dyn Fn(&mut SigningPackage)| {
@@ -55,7 +55,7 @@ fn the_package_hash_covers_everything() {
             p.commitments.insert(2, moved);
         }),
         changed(&|p| {
-            // A byte moved over the border between two fields.
+            // A byte moved from one field to the next.
             let byte = p.commitments.get_mut(&0).unwrap().pop().unwrap();
             p.commitments.get_mut(&1).unwrap().insert(0, byte);
         }),
@@ -66,7 +66,7 @@ fn the_package_hash_covers_everything() {
 }
 
 #[test]
-fn verification_is_strict() {
+fn altered_signatures_and_malformed_keys_are_rejected() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2], 2, 1);
         let public_key = key.keys.public_key();
@@ -87,9 +87,9 @@ fn verification_is_strict() {
     }
 }
 
-/// `S + L` verifies in careless Ed25519 code.
+/// Lax Ed25519 verifiers accept `S + L`.
 #[test]
-fn a_malleated_ed25519_signature_is_refused() {
+fn malleated_ed25519_signature_is_rejected() {
     const ORDER: [u8; 32] = [
         0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
@@ -106,9 +106,9 @@ fn a_malleated_ed25519_signature_is_refused() {
     assert!(!verifies(ED, &key.keys.public_key(), b"m", &signature));
 }
 
-/// Eight points differ by torsion alone, and a careless verifier takes some of them for one another.
+/// Lax verifiers may accept keys that differ only by one of the eight torsion points.
 #[test]
-fn an_ed25519_key_has_prime_order() {
+fn ed25519_key_with_a_torsion_component_is_rejected() {
     let key = Key::generate(ED, &[0, 1], 2, 1);
     let signature = key.sign(&[0, 1], b"m", None, 2);
     let point = CompressedEdwardsY(key.keys.public_key().try_into().unwrap()).decompress().unwrap();

@@ -1,4 +1,4 @@
-//! Signing with bad shares, bad packages and material that does not belong together.
+//! Signing with bad shares, bad packages and mismatched keys.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use gateway_threshold::{SignatureProfile, ThresholdError, derive};
 
 use crate::harness::{ED, Key, TR, verifies};
 
-/// Changes a signature share, each signer's by another amount: errors that cancel out leave a valid signature.
+/// Changes a signature share, by a different amount for each signer, as errors that cancel out leave a valid signature.
 fn spoil_share(profile: SignatureProfile, signer: u16, scalar: &mut [u8]) {
     let low = if profile == ED { 0 } else { 31 };
     scalar[low] ^= 1 << signer;
@@ -55,9 +55,9 @@ fn bad_shares_under_a_child_key_name_their_signers() {
     }
 }
 
-/// A signer that was shown another message or another tweak: its share fails, and its package hash tells why.
+/// The share of a signer that received another message or tweak does not verify; its package hash shows why.
 #[test]
-fn a_signer_shown_another_package_fails_alone() {
+fn signer_of_another_package_is_named_alone() {
     let key = Key::generate(TR, &[0, 1, 2], 2, 1);
     let child = derive::derive(&key.keys, &[1]).unwrap();
     type Change<'a> = &'a dyn Fn(&mut SigningPackage);
@@ -77,7 +77,7 @@ fn a_signer_shown_another_package_fails_alone() {
     }
 }
 
-/// What a signer of `key` answers to a package changed by `change`.
+/// The error of a signer of `key` for a package changed by `change`.
 fn refused(key: &Key, change: impl Fn(&mut SigningPackage)) -> ThresholdError {
     let mut signing = key.commit(&[0, 1, 2], b"m", None, 2);
     change(&mut signing.package);
@@ -86,13 +86,13 @@ fn refused(key: &Key, change: impl Fn(&mut SigningPackage)) -> ThresholdError {
 }
 
 #[test]
-fn bad_packages_are_refused_by_signers() {
+fn signers_reject_bad_packages() {
     for profile in SignatureProfile::ALL {
         let key = Key::generate(profile, &[0, 1, 2, 3], 3, 1);
         let too_few = refused(&key, |p| _ = p.commitments.remove(&2));
         assert_eq!(too_few, ThresholdError::TooFewSigners { signers: 2, threshold: 3 });
-        let stranger = refused(&key, |p| _ = p.commitments.insert(9, p.commitments[&1].clone()));
-        assert_eq!(stranger, ThresholdError::UnknownSigners { signers: vec![9] });
+        let unknown = refused(&key, |p| _ = p.commitments.insert(9, p.commitments[&1].clone()));
+        assert_eq!(unknown, ThresholdError::UnknownSigners { signers: vec![9] });
         let without_us = refused(&key, |p| {
             let ours = p.commitments.remove(&0).unwrap();
             p.commitments.insert(3, ours);
@@ -117,9 +117,9 @@ fn bad_packages_are_refused_by_signers() {
     }
 }
 
-/// The identity as a commitment lets the others choose what the signer reveals.
+/// With the identity as a commitment, other signers could choose what the signer reveals.
 #[test]
-fn the_identity_is_no_commitment() {
+fn identity_commitment_is_rejected() {
     let key = Key::generate(ED, &[0, 1, 2], 2, 1);
     let mut identity = [0; 32];
     identity[0] = 1;
@@ -134,7 +134,7 @@ fn the_identity_is_no_commitment() {
 }
 
 #[test]
-fn material_of_different_keys_does_not_mix() {
+fn nonces_shares_and_keys_of_different_keys_do_not_mix() {
     let (one, two) = (Key::generate(ED, &[0, 1, 2], 2, 1), Key::generate(ED, &[0, 1, 2], 2, 2));
     let tr = Key::generate(TR, &[0, 1, 2], 2, 1);
     let attempt = |share, keys| {
@@ -153,7 +153,7 @@ fn material_of_different_keys_does_not_mix() {
 }
 
 #[test]
-fn shares_must_be_those_of_the_signers() {
+fn aggregation_needs_shares_of_exactly_the_signers() {
     let key = Key::generate(TR, &[0, 1, 2, 3], 2, 1);
     let signing = key.commit(&[0, 1], b"m", None, 2);
     let package = signing.package.clone();
@@ -167,7 +167,7 @@ fn shares_must_be_those_of_the_signers() {
 }
 
 #[test]
-fn too_few_signers_are_refused_by_the_coordinator() {
+fn aggregation_with_too_few_signers_is_rejected() {
     let key = Key::generate(ED, &[0, 1, 2], 2, 1);
     let package = key.commit(&[0], b"m", None, 2).package;
     let error = sign::aggregate(&package, &BTreeMap::from([(0, vec![0; 32])]), &key.keys).unwrap_err();
@@ -175,7 +175,7 @@ fn too_few_signers_are_refused_by_the_coordinator() {
 }
 
 #[test]
-fn an_ed25519_key_takes_no_tweak() {
+fn tweak_on_an_ed25519_key_is_rejected() {
     let key = Key::generate(ED, &[0, 1, 2], 2, 1);
     let child = derive::derive(&Key::generate(TR, &[0, 1], 2, 1).keys, &[0]).unwrap();
     let error = refused(&key, |p| p.tweak = Some(child.tweak));

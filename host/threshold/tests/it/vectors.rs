@@ -1,4 +1,4 @@
-//! Published values of RFC 9591, and our own formats pinned.
+//! Test vectors of RFC 9591, and pinned values of our own formats.
 
 use std::collections::BTreeMap;
 
@@ -30,18 +30,18 @@ struct Signer {
     signature_share: String,
 }
 
-/// Randomness that was published.
+/// A generator that returns published randomness.
 struct Replay(Vec<u8>);
 
 impl CryptoRng for Replay {}
 
 impl RngCore for Replay {
     fn next_u32(&mut self) -> u32 {
-        panic!("only bytes were published")
+        panic!("the vectors only have bytes")
     }
 
     fn next_u64(&mut self) -> u64 {
-        panic!("only bytes were published")
+        panic!("the vectors only have bytes")
     }
 
     fn fill_bytes(&mut self, out: &mut [u8]) {
@@ -59,7 +59,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex::decode(hex).unwrap()
 }
 
-/// The share and public keys of the vector in our own encodings.
+/// The shares and public keys of the vector in our own encodings.
 fn key(profile: SignatureProfile, rfc: &Rfc) -> (PublicKeys, BTreeMap<u16, KeyShare>) {
     let share = |(identifier, secret): (&u16, &String)| {
         let head =
@@ -82,7 +82,7 @@ fn key(profile: SignatureProfile, rfc: &Rfc) -> (PublicKeys, BTreeMap<u16, KeySh
     (serde_json::from_value(keys).unwrap(), rfc.shares.iter().map(share).collect())
 }
 
-/// Appendix E.1: nonces, commitments, signature shares and signature, all through the public border.
+/// Appendix E.1: nonces, commitments, signature shares and signature, through the public API.
 #[test]
 fn rfc_9591_ed25519() {
     let rfc: Rfc = serde_json::from_str(include_str!("../../vectors/rfc9591-e1-ed25519.json")).unwrap();
@@ -112,7 +112,7 @@ fn rfc_9591_ed25519() {
     assert!(verifies(profile, &keys.public_key(), &package.message, &signature));
 }
 
-/// Everything stored or hashed, from fixed randomness. A change here is a change of format: it breaks keys in use.
+/// All stored or hashed values, from fixed randomness. A change here changes the format and breaks keys in use.
 #[test]
 fn formats_are_pinned() {
     let pinned: Value = serde_json::from_str(include_str!("../../vectors/formats.json")).unwrap();

@@ -20,7 +20,7 @@ async fn a_key_that_nobody_stated_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let mut altered = forgery.evidence.clone();
     altered["key"]["state"] = json!("retired");
-    forgery.assert_finds_only(&altered, "/key: is not what `key_note` states");
+    forgery.assert_finds_only(&altered, "/key: differs from the statement in `key_note`");
     let mut altered = forgery.evidence.clone();
     altered["key_note"] = json!("nobody's");
     forgery.assert_finds_only(&altered, "/key_note: ");

@@ -24,7 +24,7 @@ fn one_signer_less(event: &mut Value) {
 #[tokio::test]
 async fn a_signature_needs_the_word_of_each_signer() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
-    let at = forgery.at("executed", "/receipts: are not the word of those who signed");
+    let at = forgery.at("executed", "/receipts: are not from exactly the signers");
     let alterations: [Alter; 4] = [
         |event| drop(receipts(event).pop()),
         |event| receipts(event).clear(),
@@ -46,7 +46,7 @@ async fn a_signature_needs_the_word_of_each_signer() {
 #[tokio::test]
 async fn a_signature_that_is_not_published_needs_it_too() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
-    let at = forgery.at("executed", "/receipts: are not the word of those who signed");
+    let at = forgery.at("executed", "/receipts: are not from exactly the signers");
     let executed = forgery.forger.place("executed");
     let alter = |events: &mut Vec<Value>| {
         events.truncate(executed + 1);
@@ -61,14 +61,14 @@ async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
     for kind in ["admission_applied", "receipt_materialized", "published"] {
         for n_left in [0, 2] {
             let written = forgery.forger.event(kind, |event| receipts(event).truncate(n_left)).await;
-            forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not the word of enough"));
+            forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not from enough"));
         }
         let again = |event: &mut Value| {
             let first = receipts(event)[0].clone();
             receipts(event).push(first);
         };
         let written = forgery.forger.event(kind, again).await;
-        forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not the word of enough"));
+        forgery.assert_finds_only(&written, &forgery.at(kind, "/receipts: are not from enough"));
     }
 }
 
@@ -78,12 +78,12 @@ async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
         for kind in ["admission_applied", "receipt_materialized", "epoch_decided", "published"] {
             for n_left in [0, 2] {
                 let written = forgery.forger.event(kind, |event| receipts(event).truncate(n_left)).await;
-                let at = forgery.at(kind, "/receipts: are not the word of enough");
+                let at = forgery.at(kind, "/receipts: are not from enough");
                 forgery.assert_finds_only(&written, &at);
             }
         }
         let written = forgery.forger.event("epoch_acked", |event| receipts(event).truncate(2)).await;
-        forgery.assert_finds_only(&written, &forgery.at("executed", "/receipts: nodes"));
+        forgery.assert_finds_only(&written, &forgery.at("executed", "/receipts: not all nodes"));
     }
 }
 
@@ -119,7 +119,7 @@ async fn what_is_given_up_needs_the_word_of_all_who_may_hold_something_of_it() {
             event["change"]["receipts"] = receipts.iter().take(n_left).cloned().collect();
         };
         let written = forgery.forger.event("failed", alter).await;
-        forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not the word of enough"));
+        forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not from enough"));
     }
 }
 
@@ -145,7 +145,7 @@ async fn failed_signing_operation_needs_discard_receipts() {
     let none = report.checks.iter().find(|check| check.name == "signature").unwrap();
     assert_eq!(
         none.status,
-        Status::Holds("none: 3 of 3 nodes discarded the operation, and 2 must sign".to_owned())
+        Status::Holds("none: 3 of 3 nodes discarded the operation, and a signature needs 2".to_owned())
     );
     let left_by = async |n_left| {
         let written = forgery.forger.event("failed", |event| receipts(event).truncate(n_left)).await;
@@ -158,7 +158,7 @@ async fn failed_signing_operation_needs_discard_receipts() {
             event["change"]["receipts"] = receipts.iter().take(n_left).cloned().collect();
         };
         let written = forgery.forger.event("failed", alter).await;
-        forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not the word of enough"));
+        forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not from enough"));
     }
     // A receipt is of its own step.
     let admitted = receipts(&mut forgery.forger.first("admission_applied")).clone();
@@ -190,7 +190,7 @@ async fn failure_without_discard_receipts_is_not_verified() {
         assert_eq!(report.verdict(), Verdict::NotChecked, "{last}: {report:?}");
         let why = not_checked(&report);
         let told =
-            |(name, why): &(&str, &str)| *name == "signature" && why.contains("rests on the gateway's word");
+            |(name, why): &(&str, &str)| *name == "signature" && why.contains("claimed by the gateway alone");
         assert!(why.iter().any(told), "{last}: {why:?}");
     }
     // An executed operation cannot fail.
@@ -201,7 +201,7 @@ async fn failure_without_discard_receipts_is_not_verified() {
         events.push(event);
     };
     let written = forgery.forger.events(alter).await;
-    forgery.assert_finds(&written, &format!("/events/{cut}/event/change/type: can not happen"));
+    forgery.assert_finds(&written, &format!("/events/{cut}/event/change/type: cannot happen"));
 }
 
 #[tokio::test]

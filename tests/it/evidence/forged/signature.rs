@@ -30,8 +30,8 @@ async fn a_signature_is_over_what_was_admitted() {
 async fn a_signature_is_by_enough_of_those_who_were_admitted() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let alterations: [(Alter, &str); 2] = [
-        (|decision| decision["participants"] = json!([0, 7]), "somebody signed who was not admitted"),
-        (|decision| decision["threshold"] = json!(9), "fewer signed than the threshold"),
+        (|decision| decision["participants"] = json!([0, 7]), "a signer was not admitted"),
+        (|decision| decision["threshold"] = json!(9), "there are fewer signers than the threshold"),
     ];
     for (alter, what) in alterations {
         let written = forgery.forger.decision(alter).await;
@@ -45,7 +45,7 @@ async fn a_signature_that_nobody_admitted_is_named() {
     let decided = forgery.forger.place("decision_signed");
     let executed = forgery.forger.place("executed") - 1;
     let written = forgery.forger.events(|events| drop(events.remove(decided))).await;
-    forgery.assert_finds(&written, &format!("/events/{executed}/event/change: something was signed"));
+    forgery.assert_finds(&written, &format!("/events/{executed}/event/change: a signature exists"));
 }
 
 #[tokio::test]
@@ -61,10 +61,10 @@ async fn a_child_key_s_signature_is_under_the_admitted_child() {
 #[tokio::test]
 async fn a_signature_is_under_the_key_that_the_reader_believes() {
     let mut forgery = Forgery::of_payment("/threshold", json!(2)).await;
-    let at = forgery.at("executed", "/signature/public_key_hex: the key among the roots");
+    let at = forgery.at("executed", "/signature/public_key_hex: the key in the roots");
     forgery.roots.keys.extend(pinned(&forgery, &"11".repeat(32)));
     forgery.assert_finds(&forgery.evidence, &at);
-    forgery.assert_finds(&forgery.evidence, "/key/public_key_artifact_ref: the key among the roots");
+    forgery.assert_finds(&forgery.evidence, "/key/public_key_artifact_ref: the key in the roots");
     let mut child = Forgery::of_child_key().await;
     let key = child.evidence["key"]["public_key_artifact_ref"].as_str().unwrap().to_owned();
     let key_id = serde_json::from_value(child.evidence["key_id"].clone()).unwrap();

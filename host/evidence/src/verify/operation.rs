@@ -1,0 +1,169 @@
+//! Replays the events and checks that the document's members follow from them.
+
+use super::Reader;
+use super::events::History;
+use super::pages::Document;
+use super::report::{Findings, Report};
+use crate::document::Kind;
+use crate::summary::{IDENTITY, for_each_event, summary};
+use gateway_domain::intent::key_id;
+use gateway_domain::operation::{Change, Event, Operation, State, may_follow, replay};
+use serde_json::{Map, Value, json};
+
+const NAME: &str = "operation";
+
+/// An operation with its complete history.
+pub(crate) struct Replayed {
+    pub(crate) operation: Operation,
+    pub(crate) events: Vec<Event>,
+}
+
+pub(crate) fn check(
+    document: &Document,
+    history: History,
+    reader: &Reader<'_>,
+    report: &mut Report,
+) -> Option<Replayed> {
+    let mut findings = asked_for(document, reader);
+    if !history.is_whole {
+        if !findings.is_empty() {
+            report.add(NAME, findings, "");
+        }
+        let why =
+            "operation, family, tenant, intent, state and all other members follow from the complete history";
+        report.not_checked(NAME, why);
+        return None;
+    }
+    if document.kind == Kind::Audit {
+        audit(document, findings, report);
+        return None;
+    }
+    let Some(operation) = replay(&history.events) else {
+        report.add(NAME, Findings::of("/events", "do not begin with a submission"), "");
+        return None;
+    };
+    let replayed = Replayed { operation, events: history.events };
+    compared(&document.members, &summary(&replayed.operation, &replayed.events), &mut findings);
+    names(&replayed.operation, &mut findings);
+    out_of_order(&replayed.events, &mut findings);
+    report.add(NAME, findings, seen(&replayed));
+    Some(replayed)
+}
+
+fn seen(replayed: &Replayed) -> String {
+    let Operation { id, tenant, intent, .. } = &replayed.operation;
+    format!(
+        "`{id}`, a `{}` of tenant `{tenant}`, is `{}` after {} events",
+        intent.operation_type().as_str(),
+        replayed.operation.state().as_str(),
+        replayed.events.len()
+    )
+}
+
+/// Checks that the document is of the operation that the reader asked for.
+fn asked_for(document: &Document, reader: &Reader<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let actual = document.members.get("operation_id").and_then(Value::as_str).unwrap_or_default();
+    if let Some(asked) = reader.operation_id {
+        findings.same("/operation_id", "the operation asked for", &actual.to_owned(), &asked.to_string());
+    }
+    findings
+}
+
+/// Checks the hash of the intent and the id of the key.
+fn names(operation: &Operation, findings: &mut Findings) {
+    match operation.intent.hash() {
+        Ok(hash) => findings.same("/intent_hash", "the intent's hash", &operation.intent_hash, &hash),
+        Err(error) => findings.add("/intent", error.to_string()),
+    }
+    match key_id(&operation.tenant, &operation.key.key_ref) {
+        Ok(id) => findings.same("/key_id", "the id of the key of this name", &operation.key.key_id, &id),
+        Err(error) => findings.add("/key_ref", error.to_string()),
+    }
+}
+
+/// Checks that the events are in an order that the gateway writes: no decision, admission or signature twice or too early. An
+/// approval has the time of its event, or an earlier time if the clock was set back.
+fn out_of_order(events: &[Event], findings: &mut Findings) {
+    for_each_event(events, |index, before, event| {
+        let at = format!("/events/{index}/event/change");
+        if !may_follow(before, &event.change) {
+            let state = before.state().as_str();
+            let what = format!("cannot happen to an operation in state `{state}`");
+            findings.add(format!("{at}/type"), what);
+        }
+        if let Change::ApprovalRecorded { approval, .. } | Change::LateApprovalRecorded { approval } =
+            &event.change
+        {
+            let approved_at = approval.approved_at_ms;
+            let clock_went_back = approved_at < event.at_ms && event.at_ms == before.updated_at_ms;
+            if approved_at != event.at_ms && !clock_went_back {
+                let what = format!("differs from the time of its event, {}", event.at_ms.0);
+                findings.add(format!("{at}/approval/approved_at_ms"), what);
+            }
+        }
+    });
+}
+
+/// Checks that members equal the values that follow from the events.
+fn compared(members: &Map<String, Value>, expected: &Map<String, Value>, findings: &mut Findings) {
+    for (name, expected) in expected {
+        // The check `form` reports missing members.
+        if let Some(actual) = members.get(name).filter(|actual| *actual != expected) {
+            let at = first_difference(actual, expected, format!("/{name}"));
+            findings.add(at, "differs from the value that follows from the events");
+        }
+    }
+}
+
+/// The JSON pointer to the first value that differs.
+fn first_difference(actual: &Value, expected: &Value, at: String) -> String {
+    match (actual, expected) {
+        (Value::Object(actual), Value::Object(expected)) if actual.keys().eq(expected.keys()) => {
+            let differing = actual.iter().zip(expected.values()).find(|((_, one), other)| one != other);
+            match differing {
+                Some(((name, one), other)) => first_difference(one, other, format!("{at}/{name}")),
+                None => at,
+            }
+        }
+        (Value::Array(actual), Value::Array(expected)) if actual.len() == expected.len() => {
+            let differing = actual.iter().zip(expected).enumerate().find(|(_, (one, other))| one != other);
+            match differing {
+                Some((index, (one, other))) => first_difference(one, other, format!("{at}/{index}")),
+                None => at,
+            }
+        }
+        _ => at,
+    }
+}
+
+/// Checks an audit log, which discloses too little to replay its events. Its members are compared with the visible parts
+/// of the events; the rest is not checked.
+fn audit(document: &Document, mut findings: Findings, report: &mut Report) {
+    let submitted = |pointer: &str| {
+        let first = document.entries.first();
+        first.and_then(|entry| entry.event.pointer(pointer)).cloned().unwrap_or_default()
+    };
+    if submitted("/change/type") != json!("submitted") {
+        report.add(NAME, Findings::of("/events", "do not begin with a submission"), "");
+        return;
+    }
+    let kind = submitted("/change/intent/kind");
+    let signs = kind == json!("payment") || kind == json!("asset_action");
+    let types = document.entries.iter().rev().filter_map(|entry| entry.event.pointer("/change/type"));
+    let state = types.filter_map(Value::as_str).find_map(|change| State::after(change, signs));
+    let [id, family, state_name, total] = IDENTITY;
+    let expected = Map::from_iter([
+        (id.to_owned(), submitted("/change/operation_id")),
+        (family.to_owned(), json!(if kind == json!("payment") { "product" } else { "custody" })),
+        (state_name.to_owned(), json!(state)),
+        (total.to_owned(), json!(document.entries.len())),
+    ]);
+    compared(&document.members, &expected, &mut findings);
+    let shown = |name: &str| expected.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let seen = format!("`{}` is `{}` after {} events", shown(id), shown(state_name), document.entries.len());
+    report.add(NAME, findings, seen);
+    let why = "the intent, the policy's decisions, approvals, the admission, receipts and the signature: an audit log discloses \
+               too little to check them, but evidence has all of it";
+    report.not_checked("what others signed", why);
+}
