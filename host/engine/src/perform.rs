@@ -34,7 +34,7 @@ impl Inner {
         &self,
         effect: &Effect,
         operation: &Operation,
-        secrets: &Secrets,
+        _secrets: &Secrets,
     ) -> Result<Performed, EngineError> {
         let key = self.ports.reads.key_load(operation.key.key_id).await?;
         match effect.id.step {
@@ -45,7 +45,7 @@ impl Inner {
             | EffectStep::CommitEpoch
             | EffectStep::Publish
             | EffectStep::Discard => {
-                Ok(self.ports.nodes.perform(effect, operation, key.as_ref(), secrets).await?.into())
+                Ok(self.ports.nodes.perform(effect, operation, key.as_ref()).await?.into())
             }
         }
     }

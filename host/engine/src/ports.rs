@@ -6,7 +6,6 @@ mod policies;
 use crate::engine::Visibility;
 use crate::error::Unavailable;
 use crate::rate::Token;
-use crate::secret::Secrets;
 use async_trait::async_trait;
 use gateway_domain::admission::{Admission, Derivation};
 use gateway_domain::evidence::ChainedEvent;
@@ -338,7 +337,6 @@ pub trait DriveNodes: Send + Sync {
         effect: &Effect,
         operation: &Operation,
         key: Option<&CustodyKey>,
-        secrets: &Secrets,
     ) -> Result<Outcome, Unavailable>;
 
     /// Which nodes answer, and what is wrong with what they hold.

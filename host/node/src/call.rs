@@ -9,7 +9,6 @@ use gateway_domain::operation::{EffectId, SignatureResult, Staged};
 use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// An operation, whole, with the decision that admits it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,24 +107,6 @@ impl Published {
             Self::Signature(signature) => signature.result_ref(),
             Self::Generation(staged) => staged.result_ref(),
         }
-    }
-}
-
-/// The secret objects of an execute body (decisions.md 6), as JSON text.
-///
-/// They come as far as a ceremony's first step and no further: no FROST profile takes one, so they are dropped there
-/// unread. They are borrowed: a node keeps none of them.
-#[derive(Clone, Copy, Default)]
-pub struct ExecuteSecrets<'a> {
-    /// `signing_share_mul`.
-    pub signing_share_mul: Option<&'a str>,
-    /// `recovery_helper_shares`.
-    pub recovery_helper_shares: Option<&'a str>,
-}
-
-impl fmt::Debug for ExecuteSecrets<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ExecuteSecrets(<redacted>)")
     }
 }
 

@@ -4,7 +4,7 @@
 //! memory; that it was begun is on disk, so that no attempt is ever begun twice (a repeated attempt needs a new ceremony
 //! id). After a restart an attempt either has its share staged or is lost.
 
-use crate::call::{Call, CeremonyStart, ExecuteSecrets, ceremony_id};
+use crate::call::{Call, CeremonyStart, ceremony_id};
 use crate::error::{NodeError, Stop, answer};
 use crate::gate;
 use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
@@ -88,7 +88,7 @@ impl Ceremonies {
 const GONE: NodeError = NodeError::Lost { reason: "the ceremony of this attempt is gone" };
 
 impl Node {
-    /// Begins this attempt, or answers with what it staged. `secrets` are dropped unread.
+    /// Begins this attempt, or answers with what it staged.
     ///
     /// # Errors
     /// [`NodeError::Lost`] when the attempt was begun before; [`NodeError::Rejected`] with
@@ -98,7 +98,6 @@ impl Node {
         &self,
         call: &Call,
         start: &CeremonyStart,
-        _secrets: &ExecuteSecrets<'_>,
     ) -> Result<CeremonyAnswer, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;

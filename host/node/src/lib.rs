@@ -56,9 +56,7 @@ pub mod testing;
 mod tests;
 mod vault;
 
-pub use call::{
-    AdmitRequest, Call, CeremonyStart, CommitEpoch, ExecuteSecrets, Owner, Publication, Published,
-};
+pub use call::{AdmitRequest, Call, CeremonyStart, CommitEpoch, Owner, Publication, Published};
 pub use ceremony::CeremonyAnswer;
 pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};

@@ -4,7 +4,7 @@
 //! A crash between the rounds loses nonces that signed nothing. A crash after the mark is on disk loses nothing: the
 //! share is stored with it, and only for its own package.
 
-use crate::call::{Call, ExecuteSecrets};
+use crate::call::Call;
 use crate::error::{Code, NodeError, Rejection, Stop, answer};
 use crate::gate;
 use crate::judge::epoch_conflict;
@@ -53,17 +53,13 @@ pub enum RoundOne {
 
 impl Node {
     /// Round one (RFC 9591 section 5.1): fresh nonces for this attempt, or the same commitments again while they are
-    /// open. `secrets` are dropped unread: no FROST profile takes one.
+    /// open.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
     /// [`Code::EpochConflict`], [`Code::AttemptSuperseded`] or [`Code::OperationDiscarded`]; [`NodeError::Lost`] when
     /// the attempt's nonces were spent or are too old; [`NodeError::Unavailable`].
-    pub async fn signing_commit(
-        &self,
-        call: &Call,
-        _secrets: &ExecuteSecrets<'_>,
-    ) -> Result<RoundOne, NodeError> {
+    pub async fn signing_commit(&self, call: &Call) -> Result<RoundOne, NodeError> {
         let (id, attempt) = (call.effect.operation, call.effect.attempt);
         let mut conn = self.database.reader().acquire().await?;
         let view = View::load(&mut conn, call.effect, None).await?;

@@ -11,7 +11,6 @@ use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome}
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{DriveNodes, NodesStatus};
-use gateway_engine::secret::Secrets;
 use gateway_threshold::PublicKeys;
 use gateway_threshold::derive::derive;
 use std::collections::BTreeMap;
@@ -19,9 +18,6 @@ use std::sync::Arc;
 
 #[async_trait]
 impl DriveNodes for EmbeddedFleet {
-    /// `secrets` go to the nodes' execute step as borrowed values and are dropped there unread: no FROST profile takes
-    /// one.
-    ///
     /// # Errors
     /// [`gateway_engine::Dependency::Runtime`] when too few nodes answered to say anything, the detail names participants; or
     /// when too many effects of the operation wait for their turn.
@@ -30,7 +26,6 @@ impl DriveNodes for EmbeddedFleet {
         effect: &Effect,
         operation: &Operation,
         key: Option<&CustodyKey>,
-        secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
         let _turn = self.turns.lock(operation.id).await?;
         let calls = Calls::new(operation)?;
@@ -41,12 +36,12 @@ impl DriveNodes for EmbeddedFleet {
             EffectStep::Admission => self.apply_admission(calls, nodes, &plan).await,
             EffectStep::PolicyReceipt => self.materialize_receipt(calls, effect, nodes, &plan).await,
             EffectStep::Execute => match operation.intent.operation_type() {
-                OperationType::Sign => self.sign(calls, effect, nodes, key, secrets).await,
+                OperationType::Sign => self.sign(calls, effect, nodes, key).await,
                 OperationType::KeyCreate
                 | OperationType::Refresh
                 | OperationType::Reshare
                 | OperationType::Rotate
-                | OperationType::Recover => self.make_shares(calls, effect, key, secrets).await,
+                | OperationType::Recover => self.make_shares(calls, effect, key).await,
             },
             EffectStep::CommitEpoch => self.commit_epoch(calls, effect, nodes).await,
             EffectStep::Publish => self.publish(calls, effect, nodes).await,

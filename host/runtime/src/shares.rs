@@ -9,7 +9,6 @@ use crate::acks::{is_lost, refused_for_good, silent};
 use crate::calls::{Calls, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
-use crate::signing::borrowed;
 use crate::steps::{Missed, questions};
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::intent::OperationType;
@@ -18,7 +17,6 @@ use gateway_domain::operation::{Effect, Outcome, Staged};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
-use gateway_engine::secret::Secrets;
 use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Envelope, Header, Node};
 use gateway_threshold::PublicKeys;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,11 +49,10 @@ impl EmbeddedFleet {
         calls: Calls<'_>,
         effect: &Effect,
         key: Option<&CustodyKey>,
-        secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
         let ceremony = self.ceremony(calls, key)?;
         self.introduce(&ceremony.nodes).await;
-        let mut answers = self.begin(&ceremony, effect, secrets).await?;
+        let mut answers = self.begin(&ceremony, effect).await?;
         let mut staged = BTreeMap::new();
         for turn in 1..=TURNS_MAX {
             let mail = sort(&mut answers, &ceremony.nodes, &mut staged);
@@ -93,14 +90,11 @@ impl EmbeddedFleet {
         &self,
         ceremony: &Ceremony<'_>,
         effect: &Effect,
-        secrets: &Secrets,
     ) -> Result<Answers<CeremonyAnswer>, Unavailable> {
         let before = Missed::before(&ceremony.calls)?;
-        let (start, secrets) = (&ceremony.start, &borrowed(secrets));
+        let start = &ceremony.start;
         let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(async move {
-                missed.bring(&node, || Box::pin(node.ceremony_start(&call, start, secrets))).await
-            })
+            Box::pin(async move { missed.bring(&node, || Box::pin(node.ceremony_start(&call, start))).await })
         };
         let asked = questions(ceremony.calls, effect, &ceremony.nodes, |node| before.ceremony(node))?;
         Ok(self.ask(asked, "mid-ceremony-start", ask).await)

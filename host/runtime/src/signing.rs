@@ -17,8 +17,7 @@ use gateway_domain::operation::{Effect, Failure, Outcome, SignatureResult};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::{ParticipantIndex, Roster};
 use gateway_engine::Unavailable;
-use gateway_engine::secret::{Secret, Secrets};
-use gateway_node::{Call, ExecuteSecrets, Node, NodeError, RoundOne, SignedShare};
+use gateway_node::{Call, Node, NodeError, RoundOne, SignedShare};
 use gateway_threshold::sign::{SigningPackage, aggregate, verify};
 use gateway_threshold::{PublicKeys, ThresholdError, Tweak};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,25 +43,21 @@ impl EmbeddedFleet {
         effect: &Effect,
         nodes: &Nodes,
         key: Option<&CustodyKey>,
-        secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
         let job = match Job::new(self, calls, effect, nodes, key)? {
             Ok(job) => job,
             Err(rejection) => return Ok(rejection),
         };
-        let answers = self.round_one(&job, secrets).await?;
+        let answers = self.round_one(&job).await?;
         match consumed_package(&answers) {
             Some(package) => self.reassemble(&job, answers, package).await,
             None => self.sign_afresh(&job, answers).await,
         }
     }
 
-    async fn round_one(&self, job: &Job<'_>, secrets: &Secrets) -> Result<Answers<RoundOne>, Unavailable> {
-        let secrets = &borrowed(secrets);
+    async fn round_one(&self, job: &Job<'_>) -> Result<Answers<RoundOne>, Unavailable> {
         let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(
-                async move { missed.bring(&node, || Box::pin(node.signing_commit(&call, secrets))).await },
-            )
+            Box::pin(async move { missed.bring(&node, || Box::pin(node.signing_commit(&call))).await })
         };
         let before = Missed::before(&job.calls)?;
         let questions = questions(job.calls, job.effect, job.nodes, |node| before.ceremony(node))?;
@@ -286,14 +281,6 @@ impl<'a> Job<'a> {
             culprits: culprits.into_iter().collect(),
         };
         Outcome::Rejected { failure, policy: None }
-    }
-}
-
-/// The secret objects as nodes are lent them.
-pub(crate) fn borrowed(secrets: &Secrets) -> ExecuteSecrets<'_> {
-    ExecuteSecrets {
-        signing_share_mul: secrets.signing_share_mul.as_ref().map(Secret::expose),
-        recovery_helper_shares: secrets.recovery_helper_shares.as_ref().map(Secret::expose),
     }
 }
 

@@ -8,7 +8,6 @@ use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::ports::{DriveNodes, NodesStatus};
-use gateway_engine::secret::Secrets;
 use gateway_engine::{Dependency, Unavailable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +35,6 @@ impl DriveNodes for FaultyNodes {
         effect: &Effect,
         operation: &Operation,
         key: Option<&CustodyKey>,
-        secrets: &Secrets,
     ) -> Result<Outcome, Unavailable> {
         match effect.id.step {
             EffectStep::Execute if self.faults.stalled.load(Ordering::SeqCst) => {
@@ -46,7 +44,7 @@ impl DriveNodes for FaultyNodes {
                 let failure = Failure { code: "refused".into(), detail: "a test".into(), culprits: vec![] };
                 Ok(Outcome::Rejected { failure, policy: None })
             }
-            _ => self.real.perform(effect, operation, key, secrets).await,
+            _ => self.real.perform(effect, operation, key).await,
         }
     }
 

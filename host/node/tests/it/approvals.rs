@@ -9,7 +9,7 @@ use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, SUITES, asset_action, hex32, roster, rotate};
-use gateway_node::{AdmitRequest, Code, ExecuteSecrets, Node, NodeError, Owner};
+use gateway_node::{AdmitRequest, Code, Node, NodeError, Owner};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ async fn refused(group: &Group, case: &Case) -> (Code, String) {
             node.materialize_receipt(&case.call(participant, EffectStep::PolicyReceipt, 1, 1)).await;
         assert_eq!(code(receipt), Code::StepOutOfOrder);
         let call = case.call(participant, EffectStep::Execute, 1, 1);
-        let nonces = node.signing_commit(&call, &ExecuteSecrets::default()).await;
+        let nonces = node.signing_commit(&call).await;
         assert_eq!(code(nonces), Code::StepOutOfOrder);
         words = Some((rejection.code, rejection.detail));
     }

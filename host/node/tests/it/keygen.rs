@@ -4,9 +4,7 @@ use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, SUITES, asset_action};
-use gateway_node::{
-    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, ExecuteSecrets, NodeError, Publication,
-};
+use gateway_node::{CeremonyAnswer, CeremonyStart, Code, CommitEpoch, NodeError, Publication};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -21,10 +19,8 @@ async fn a_staged_key_is_found_again_and_signs_only_in_force() {
     group.make_key(&case, 1).await;
     group.restart(0).await;
     let call = case.call(0, EffectStep::Execute, 1, 1);
-    let CeremonyAnswer::Staged { keys, .. } = group.nodes[0]
-        .ceremony_start(&call, &CeremonyStart::default(), &ExecuteSecrets::default())
-        .await
-        .unwrap()
+    let CeremonyAnswer::Staged { keys, .. } =
+        group.nodes[0].ceremony_start(&call, &CeremonyStart::default()).await.unwrap()
     else {
         panic!()
     };
@@ -43,21 +39,11 @@ async fn an_attempt_is_begun_once() {
     group.admit(&case).await;
     let sent = group.start(&case, 2).await;
     let again = |participant, attempt| case.call(participant, EffectStep::Execute, attempt, attempt);
-    assert_lost(
-        group.nodes[0]
-            .ceremony_start(&again(0, 2), &CeremonyStart::default(), &ExecuteSecrets::default())
-            .await,
-    );
+    assert_lost(group.nodes[0].ceremony_start(&again(0, 2), &CeremonyStart::default()).await);
     group.restart(1).await;
-    assert_lost(
-        group.nodes[1]
-            .ceremony_start(&again(1, 2), &CeremonyStart::default(), &ExecuteSecrets::default())
-            .await,
-    );
+    assert_lost(group.nodes[1].ceremony_start(&again(1, 2), &CeremonyStart::default()).await);
     assert_lost(group.nodes[1].ceremony_deliver(&again(1, 2), &mail(&sent, 1)).await);
-    let earlier = group.nodes[1]
-        .ceremony_start(&again(1, 1), &CeremonyStart::default(), &ExecuteSecrets::default())
-        .await;
+    let earlier = group.nodes[1].ceremony_start(&again(1, 1), &CeremonyStart::default()).await;
     assert_eq!(code(earlier), Code::AttemptSuperseded);
     group.run_keygen(&case, 3).await;
 }

@@ -7,7 +7,7 @@ use gateway_domain::intent::Intent;
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_node::testing::{Case, SUITES, asset_action, recover, refresh, roster};
-use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Envelope, ExecuteSecrets, NodeError, Rejection};
+use gateway_node::{CeremonyAnswer, CeremonyStart, Code, Envelope, NodeError, Rejection};
 
 /// A change of the group's key that keeps roster and threshold.
 fn changing(group: &Group, intent: Intent) -> Case {
@@ -28,7 +28,7 @@ async fn begin(group: &Group, case: &Case, start: &CeremonyStart, attempt: u32) 
     let mut sent = vec![];
     for (node, participant) in group.nodes.iter().zip(0..) {
         let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-        match node.ceremony_start(&call, start, &ExecuteSecrets::default()).await.unwrap() {
+        match node.ceremony_start(&call, start).await.unwrap() {
             CeremonyAnswer::Send(mail) => sent.extend(mail),
             CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
         }
@@ -117,7 +117,7 @@ async fn dealers_and_public_keys_are_what_was_admitted() {
     group.admit(&case).await;
     let refused = async |start: &CeremonyStart| {
         let call = case.call(0, EffectStep::Execute, 1, 1);
-        code(group.nodes[0].ceremony_start(&call, start, &ExecuteSecrets::default()).await)
+        code(group.nodes[0].ceremony_start(&call, start).await)
     };
     let sound = start(&group, &[0, 1]);
     let foreign = CeremonyStart { package: other.keys().to_bytes(), ..sound.clone() };

@@ -56,7 +56,7 @@ async fn a_step_follows_the_transition_before_it() {
     assert_eq!(node.materialize_receipt(&receipt(&case)).await.unwrap(), done);
     let skipped = case.call(0, EffectStep::Execute, 1, 1);
     let skipped = Call { previous: case.chain(0).after_admission().unwrap(), ..skipped };
-    assert_eq!(code(node.signing_commit(&skipped, &Default::default()).await), Code::StepOutOfOrder);
+    assert_eq!(code(node.signing_commit(&skipped).await), Code::StepOutOfOrder);
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_effect_id_names_one_action() {
     assert_eq!(code(node.materialize_receipt(&other).await), Code::EffectConflict);
     let mixed =
         Call { effect: case.effect(EffectStep::PolicyReceipt, 1), ..case.call(0, EffectStep::Execute, 1, 1) };
-    assert_eq!(code(node.signing_commit(&mixed, &Default::default()).await), Code::StepOutOfOrder);
+    assert_eq!(code(node.signing_commit(&mixed).await), Code::StepOutOfOrder);
 }
 
 #[tokio::test]

@@ -6,8 +6,7 @@ use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{Case, SUITES, asset_action, hex32};
 use gateway_node::{
-    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, ExecuteSecrets, Publication, Published, RoundOne,
-    read_identity,
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Publication, Published, RoundOne, read_identity,
 };
 use std::sync::Arc;
 
@@ -69,9 +68,7 @@ async fn new_shares_leave_receipts_for_the_generation() {
     let mut staged = vec![];
     for _ in 0..2 {
         let start = CeremonyStart::default();
-        let answer = group.nodes[0]
-            .ceremony_start(&call(EffectStep::Execute), &start, &ExecuteSecrets::default())
-            .await;
+        let answer = group.nodes[0].ceremony_start(&call(EffectStep::Execute), &start).await;
         let CeremonyAnswer::Staged { receipt, .. } = answer.unwrap() else { panic!() };
         group.check_receipt(&case, 0, ReceiptKind::Staged { attempt: 1, epoch_root }, &receipt);
         staged.push(receipt);

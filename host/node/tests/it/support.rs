@@ -10,8 +10,8 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned, roster};
 use gateway_node::{
-    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, ExecuteSecrets, Header, Node, NodeConfig,
-    NodeError, Peers, Publication, Published, RoundOne, SignedShare,
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError, Peers,
+    Publication, Published, RoundOne, SignedShare,
 };
 use gateway_seal::at_rest::{Kek, Place, open_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
@@ -187,11 +187,7 @@ impl Group {
         let mut sent = vec![];
         for (node, participant) in self.nodes.iter().zip(0..) {
             let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-            match node
-                .ceremony_start(&call, &CeremonyStart::default(), &ExecuteSecrets::default())
-                .await
-                .unwrap()
-            {
+            match node.ceremony_start(&call, &CeremonyStart::default()).await.unwrap() {
                 CeremonyAnswer::Send(messages) => sent.extend(messages),
                 CeremonyAnswer::Staged { keys, .. } => panic!("{keys:?}"),
             }
@@ -233,7 +229,7 @@ impl Group {
         attempt: u32,
     ) -> Result<RoundOne, NodeError> {
         let call = case.call(participant, EffectStep::Execute, attempt, attempt);
-        self.nodes[usize::from(participant)].signing_commit(&call, &ExecuteSecrets::default()).await
+        self.nodes[usize::from(participant)].signing_commit(&call).await
     }
 
     pub(crate) async fn round_two(

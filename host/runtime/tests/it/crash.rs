@@ -6,7 +6,7 @@ use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::testing::{SUITES, asset_action, key_create, recover, refresh, reshare, rotate};
-use gateway_node::{Call, CeremonyStart, ExecuteSecrets, RoundOne};
+use gateway_node::{Call, CeremonyStart, RoundOne};
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ async fn package(world: &World, operation: &Operation, signers: &[u16]) -> Signi
     let mut commitments = BTreeMap::new();
     for signer in signers {
         let node = world.node(*signer).await;
-        match node.signing_commit(&call(operation, *signer), &ExecuteSecrets::default()).await.unwrap() {
+        match node.signing_commit(&call(operation, *signer)).await.unwrap() {
             RoundOne::Committed(bytes) => _ = commitments.insert(*signer, bytes),
             other => panic!("{other:?}"),
         }
@@ -145,13 +145,7 @@ async fn a_key_lost_in_the_middle_is_made_by_the_next_attempt() {
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     for participant in [0, 1, 2] {
         let node = world.node(participant).await;
-        node.ceremony_start(
-            &call(&creating, participant),
-            &CeremonyStart::default(),
-            &ExecuteSecrets::default(),
-        )
-        .await
-        .unwrap();
+        node.ceremony_start(&call(&creating, participant), &CeremonyStart::default()).await.unwrap();
     }
     world.restart().await;
     let lost = world.owed(&creating).await.unwrap();

@@ -6,7 +6,6 @@ use gateway_domain::intent::Intent;
 use gateway_domain::operation::{Outcome, Phase};
 use gateway_domain::roster::Threshold;
 use gateway_engine::ports::DriveNodes;
-use gateway_engine::secret::Secrets;
 use gateway_node::testing::{SUITES, asset_action, payment};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -121,19 +120,4 @@ async fn every_effect_repeated_is_answered_the_same() {
 fn effect_is_for_nodes(operation: &gateway_domain::operation::Operation) -> bool {
     use gateway_domain::operation::{EffectStep, Step, next};
     matches!(next(operation), Step::Perform(effect) if effect.id.step != EffectStep::Decision)
-}
-
-#[tokio::test]
-async fn secrets_are_dropped_unread() {
-    let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    let secret = || Some(gateway_engine::secret::Secret::new("{\"share\":\"not json".to_owned().into()));
-    let secrets = Secrets {
-        signing_share_mul: secret(),
-        recovery_helper_shares: secret(),
-        secret_kernel_payload: secret(),
-    };
-    let key = world.keys.values().next();
-    let outcome = world.fleet.perform(&effect(&signing), &signing, key, &secrets).await.unwrap();
-    assert!(matches!(outcome, Outcome::Signed { .. }));
 }

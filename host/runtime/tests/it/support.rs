@@ -15,7 +15,6 @@ use gateway_domain::roster::{ParticipantIndex, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
-use gateway_engine::secret::Secrets;
 use gateway_node::Node;
 use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned};
 use gateway_runtime::{EmbeddedFleet, FleetConfig};
@@ -163,7 +162,7 @@ impl World {
             return Ok(self.decision(operation));
         }
         let key = self.keys.get(&operation.key.key_id);
-        self.fleet.perform(effect, operation, key, &Secrets::default()).await
+        self.fleet.perform(effect, operation, key).await
     }
 
     /// What the operation owes, performed but not settled.
