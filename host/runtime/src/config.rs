@@ -1,19 +1,20 @@
-//! What a fleet in this process is told at its start.
+//! The settings of a fleet.
 
+use crate::files::database;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Clock, NodeConfig, Peers};
 use gateway_seal::at_rest::Kek;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What every node of the fleet is told, and where their databases are.
+/// The settings that all nodes of the fleet share, and where their databases are.
 #[derive(Clone)]
 pub struct FleetConfig {
-    /// Holds `node-<index>.db` for each participant; made where it is missing.
+    /// Holds `node-<index>.db` for each participant; created if missing.
     pub folder: PathBuf,
-    /// See [`NodeConfig::kek`]. One for all of them: whoever has this process has every node's anyway.
+    /// See [`NodeConfig::kek`]. All nodes share it: anyone who has this process has every node's key anyway.
     pub kek: Arc<Kek>,
     /// See [`NodeConfig::authorities`].
     pub authorities: KeySet,
@@ -27,11 +28,6 @@ pub struct FleetConfig {
     pub keys_without_approvals: bool,
     /// See [`NodeConfig::clock`].
     pub clock: Clock,
-}
-
-/// Where a participant's node keeps what it has.
-pub(crate) fn database(folder: &Path, participant: ParticipantIndex) -> PathBuf {
-    folder.join(format!("node-{participant}.db"))
 }
 
 impl FleetConfig {

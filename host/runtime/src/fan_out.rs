@@ -1,4 +1,4 @@
-//! Asking many nodes at once.
+//! Concurrent calls to many nodes.
 
 use crate::fleet::EmbeddedFleet;
 use gateway_domain::roster::ParticipantIndex;
@@ -8,15 +8,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What each node answered.
+/// The answer of each node.
 pub(crate) type Answers<T> = BTreeMap<ParticipantIndex, Result<T, NodeError>>;
 
-/// An answer under way. Boxed, because a generic future that borrows is more than the compiler can show to be `Send`.
+/// A pending answer. Boxed, because the compiler cannot prove that a generic future that borrows is `Send`.
 pub(crate) type Answer<'f, T> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'f>>;
 
 impl EmbeddedFleet {
-    /// Asks all of these nodes at once and waits for every answer. `after_each` names the failpoint between one
-    /// node's answer and the next node's question; only a build with failpoints asks them one by one.
+    /// Calls all of these nodes concurrently and waits for every answer. `after_each` names the failpoint between one node's
+    /// answer and the next node's call; only a build with failpoints calls them one by one.
     pub(crate) async fn ask<'f, Q, T>(
         &self,
         questions: Vec<(ParticipantIndex, Q)>,
@@ -34,15 +34,15 @@ impl EmbeddedFleet {
         answers.extend(collect(asked, after_each).await);
         for (participant, answer) in &answers {
             if let Err(error) = answer {
-                tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not do its step");
+                tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not make its step");
             }
         }
         answers
     }
 }
 
-/// Polls all of them in this task, so that they may borrow: what they wait for is their stores' writers, each a task of
-/// its own, and the heavy part of key generation has threads of its own.
+/// Polls all of them in this task, so that they may borrow. They mostly wait: database writers are tasks of their own, and the
+/// heavy part of key generation runs on blocking threads.
 #[cfg(not(feature = "failpoints"))]
 async fn collect<T>(
     mut waiting: Vec<(ParticipantIndex, Answer<'_, T>)>,

@@ -6,11 +6,6 @@ use gateway_domain::operation::{Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Dependency;
 use gateway_node::testing::{SUITES, asset_action, key_create, roster};
-use std::future::{Future as _, poll_fn};
-use std::task::Poll;
-
-/// The limit of `gateway_engine::OperationLocks`.
-const WAITERS_MAX: usize = 1024;
 
 #[tokio::test]
 async fn the_others_sign_when_a_node_lost_its_database() {
@@ -146,19 +141,4 @@ async fn a_signer_that_fails_in_round_two_is_asked_last_the_next_time() {
     let signature = signed.signature.unwrap();
     check(&signature);
     assert!(!signature.signers.as_set().contains(&ParticipantIndex(0)));
-}
-
-#[tokio::test]
-async fn an_effect_that_cannot_wait_for_its_turn_is_not_performed() {
-    let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    let mut performed: Vec<_> = (0..=WAITERS_MAX).map(|_| Box::pin(world.owed(&signing))).collect();
-    // Each is polled once, in order: the first has the turn, the others wait, and there is no room for the last.
-    let polled: Vec<_> =
-        poll_fn(|cx| Poll::Ready(performed.iter_mut().map(|one| one.as_mut().poll(cx)).collect())).await;
-    let (last, waiting) = polled.split_last().unwrap();
-    assert!(waiting.iter().all(Poll::is_pending), "the first has the turn and the others wait");
-    let Poll::Ready(Err(refused)) = last else { panic!("performed without its turn: {last:?}") };
-    assert_eq!(refused.dependency, Dependency::Runtime);
-    assert_eq!(refused.detail, "too many requests wait for the same operation or account");
 }

@@ -67,7 +67,7 @@ async fn a_path_that_no_key_has_is_told_to_people() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_effect_performed_by_twenty_gives_one_signature() {
+async fn twenty_callers_of_one_effect_get_one_signature() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     let world = Arc::new(world);
@@ -83,7 +83,7 @@ async fn one_effect_performed_by_twenty_gives_one_signature() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_creation_performed_by_twenty_gives_one_key() {
+async fn twenty_callers_of_one_key_creation_get_one_key() {
     let mut world = World::new();
     let create = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITES[0]);
     let creating = world.until_ceremony(operation(100, create)).await;

@@ -47,6 +47,8 @@ pub(crate) struct World {
     /// What happened, and to what.
     pub(crate) events: Vec<(Operation, Event)>,
     now: Arc<AtomicU64>,
+    /// The engine performs one effect of an operation at a time, and so do the tests.
+    turn: tokio::sync::Mutex<()>,
 }
 
 pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
@@ -83,7 +85,15 @@ impl World {
     fn in_folder(folder: &Path, owned: Option<TempDir>) -> Self {
         let now = Arc::new(AtomicU64::new(1_000));
         let fleet = fleet(folder, &now);
-        Self { fleet, folder: folder.to_owned(), _owned: owned, keys: BTreeMap::new(), events: vec![], now }
+        Self {
+            _owned: owned,
+            folder: folder.to_owned(),
+            fleet,
+            keys: BTreeMap::new(),
+            events: vec![],
+            now,
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     /// With one key of participants `0..n`.
@@ -162,6 +172,7 @@ impl World {
             return Ok(self.decision(operation));
         }
         let key = self.keys.get(&operation.key.key_id);
+        let _turn = self.turn.lock().await;
         self.fleet.perform(effect, operation, key).await
     }
 
