@@ -1,10 +1,10 @@
-//! What the approvals of an admission must be: enough of them, by this node's own count; and where it verifies signatures,
-//! each its approver's own, over this very operation. Pure, as `judge` is.
+//! The checks of an admission's approvals: enough different approvers by this node's own count, and valid signatures of the
+//! approvers over this operation where signatures are verified. Pure, like `verify`.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
-use crate::judge::refused;
 use crate::node::NodeConfig;
+use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
     ApprovalFault, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
@@ -12,7 +12,7 @@ use gateway_domain::approval::{
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
 
-/// The decision rests on exactly these approvals, and they are enough by this node's own count.
+/// The decision rests on exactly these approvals, and they are enough.
 pub(crate) fn check_approvals(
     config: &NodeConfig,
     request: &AdmitRequest,
@@ -36,7 +36,7 @@ pub(crate) fn check_approvals(
     Ok(())
 }
 
-/// A key made on first use has no approver: where every approval must be signed there is none.
+/// A key that is created on first use has no approvals, so there are no such keys where approvals must be signed.
 fn required(config: &NodeConfig, operation_type: OperationType) -> u32 {
     let is_exempt = config.keys_without_approvals
         && operation_type == OperationType::KeyCreate
@@ -44,7 +44,7 @@ fn required(config: &NodeConfig, operation_type: OperationType) -> u32 {
     if is_exempt { 0 } else { config.required_approvals }
 }
 
-/// Every approval the decision rests on is of this tenant, operation, key and intent, in its approver's own word.
+/// Every approval is signed by its approver over this tenant, operation, key and intent.
 fn check_signatures(
     rule: &SigningRule,
     request: &AdmitRequest,
@@ -58,14 +58,14 @@ fn check_signatures(
         intent_hash: decision.intent_hash,
     };
     for approval in &request.approvals {
-        rule.check(&subject, approval, now).map_err(|fault| not_counted(&approval.subject_id, &fault))?;
+        rule.check(&subject, approval, now).map_err(|fault| invalid(&approval.subject_id, &fault))?;
     }
     Ok(())
 }
 
-/// An approval that does not count ends the operation. Without a registry none counts for now, and the admission can be
-/// tried again.
-fn not_counted(subject_id: &str, fault: &ApprovalFault) -> NodeError {
+/// An invalid approval ends the operation. Without a registry no approval can be checked now, and the admission can be tried
+/// again.
+fn invalid(subject_id: &str, fault: &ApprovalFault) -> NodeError {
     if *fault == ApprovalFault::NoRegistry {
         return NodeError::unavailable("the node's registry of approvers cannot be read");
     }

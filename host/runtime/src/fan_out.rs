@@ -1,5 +1,6 @@
 //! Concurrent calls to many nodes.
 
+use crate::calls::Questions;
 use crate::fleet::EmbeddedFleet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Node, NodeError};
@@ -19,7 +20,7 @@ impl EmbeddedFleet {
     /// answer and the next node's call; only a build with failpoints calls them one by one.
     pub(crate) async fn ask<'f, Q, T>(
         &self,
-        questions: Vec<(ParticipantIndex, Q)>,
+        questions: Questions<Q>,
         after_each: &'static str,
         ask: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
     ) -> Answers<T> {

@@ -72,8 +72,8 @@ async fn too_few_nodes_are_named_and_nothing_else_is() {
     assert_eq!(why.dependency, Dependency::Runtime);
     assert_eq!(
         why.detail,
-        "1 of 2 signers are there; participant 0: the node's store can not be opened; \
-         participant 2: the node's store can not be opened"
+        "1 of 2 signers are there; participant 0: the node's store cannot be opened; \
+         participant 2: the node's store cannot be opened"
     );
     let fresh = operation(2, asset_action(&[0, 1, 2], 8));
     let deciding = world.drive(fresh, |operation| operation.phase == Phase::Admitting).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_key_needs_everybody_and_waits_without_using_up_attempts() {
     std::fs::create_dir(&path).unwrap();
     for _ in 0..3 {
         let why = world.owed(&creating).await.unwrap_err();
-        assert!(why.detail.contains("participant 2: the node's store can not be opened"), "{why}");
+        assert!(why.detail.contains("participant 2: the node's store cannot be opened"), "{why}");
     }
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&away, &path).unwrap();

@@ -53,11 +53,11 @@ fn over(me: &Node, truth: &ReceiptStatement, change: impl FnOnce(&mut ReceiptSta
 async fn begin_to_lie(world: &World, step: EffectStep, lie: Lie) {
     let (me, other) = (world.node(LIAR).await, world.node(0).await);
     let teller = Arc::clone(&me);
-    me.lie(move |truth| (truth.step == step).then(|| lie(&teller, &other, truth)));
+    me.replace_receipts(move |truth| (truth.step == step).then(|| lie(&teller, &other, truth)));
 }
 
 async fn be_honest(world: &World) {
-    world.node(LIAR).await.lie(|_| None);
+    world.node(LIAR).await.replace_receipts(|_| None);
 }
 
 /// Who acknowledged the step that is owed.
