@@ -164,17 +164,14 @@ impl Checker<'_> {
     }
 
     async fn shares(&mut self) -> Result<Vec<Damage>, NodeError> {
-        let mut at = Some(Cursor::default());
-        while let Some(cursor) = at.filter(Cursor::is_of_shares) {
-            at = self.page(&cursor, CHECKED_ROWS).await?.1;
-        }
+        self.rows_while(Cursor::is_of_shares).await?;
         Ok(std::mem::take(&mut self.found))
     }
 
-    /// Checks every row.
-    async fn everything(&mut self) -> Result<(), NodeError> {
+    /// Checks rows from the beginning, as long as the cursor is in the part to check.
+    async fn rows_while(&mut self, is_part: impl Fn(&Cursor) -> bool + Send) -> Result<(), NodeError> {
         let mut at = Some(Cursor::default());
-        while let Some(cursor) = at {
+        while let Some(cursor) = at.filter(&is_part) {
             at = self.page(&cursor, CHECKED_ROWS).await?.1;
         }
         Ok(())

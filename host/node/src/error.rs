@@ -142,6 +142,10 @@ impl NodeError {
         Self::Unavailable { detail, source: None }
     }
 
+    pub(crate) fn caused_by(detail: &'static str, source: impl Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable { detail, source: Some(Box::new(source)) }
+    }
+
     /// Whether the node's store, or a secret in it, is sealed under another key than the one in use.
     #[must_use]
     pub fn is_sealed_otherwise(&self) -> bool {
@@ -158,14 +162,7 @@ impl NodeError {
 
     /// The stored data cannot be decoded.
     pub(crate) fn damaged(source: impl Error + Send + Sync + 'static) -> Self {
-        Self::Unavailable { detail: "the node's store is damaged", source: Some(Box::new(source)) }
-    }
-
-    pub(crate) fn no_randomness(source: rand_core::Error) -> Self {
-        Self::Unavailable {
-            detail: "the operating system gave no randomness",
-            source: Some(Box::new(source)),
-        }
+        Self::caused_by("the node's store is damaged", source)
     }
 
     /// A failed protocol: a rejection if it names culprits, otherwise a lost attempt.
@@ -178,37 +175,23 @@ impl NodeError {
     }
 }
 
-impl From<sqlx::Error> for NodeError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Unavailable { detail: "the node's store failed", source: Some(Box::new(error)) }
-    }
-}
-
-impl From<WriteError> for NodeError {
-    fn from(error: WriteError) -> Self {
-        Self::Unavailable { detail: "the node's store failed", source: Some(Box::new(error)) }
-    }
-}
-
-impl From<PeerConflict> for NodeError {
-    fn from(error: PeerConflict) -> Self {
-        Self::Unavailable {
-            detail: "the node does not have the identity it had before",
-            source: Some(Box::new(error)),
+/// An error of another crate as [`NodeError::Unavailable`].
+macro_rules! unavailable {
+    ($($error:ty => $detail:literal),+ $(,)?) => {$(
+        impl From<$error> for NodeError {
+            fn from(error: $error) -> Self {
+                Self::caused_by($detail, error)
+            }
         }
-    }
+    )+};
 }
 
-impl From<OpenError> for NodeError {
-    fn from(error: OpenError) -> Self {
-        Self::Unavailable { detail: "the node's store cannot be opened", source: Some(Box::new(error)) }
-    }
-}
-
-impl From<CanonicalError> for NodeError {
-    fn from(error: CanonicalError) -> Self {
-        Self::Unavailable { detail: "a value has no canonical form", source: Some(Box::new(error)) }
-    }
+unavailable! {
+    sqlx::Error => "the node's store failed",
+    WriteError => "the node's store failed",
+    OpenError => "the node's store cannot be opened",
+    PeerConflict => "the node does not have the identity it had before",
+    CanonicalError => "a value has no canonical form",
 }
 
 /// Why a transaction or a read stopped: the node refused, or its store failed.

@@ -22,10 +22,7 @@ impl Node {
             relay::seal(&self.secret, &identities, Header { ceremony, from, to, round }, body)
         };
         let sealed = messages.into_iter().map(seal).collect::<Result<_, _>>();
-        sealed.map_err(|error| NodeError::Unavailable {
-            detail: "a message could not be sealed to its recipient",
-            source: Some(Box::new(error)),
-        })
+        sealed.map_err(|error| NodeError::caused_by("a message could not be sealed to its recipient", error))
     }
 
     /// Verifies and opens messages to this node.

@@ -68,6 +68,7 @@ impl Sealing {
     }
 }
 
+const NO_RANDOMNESS: &str = "the operating system gave no randomness";
 const NOT_FOUNDED: NodeError = NodeError::unavailable("the node's store is damaged: it names no key");
 
 /// The node's error. Its source names keys, never a secret.
@@ -78,9 +79,9 @@ fn refused(error: AtRestError) -> NodeError {
             "a secret of the node was altered, or moved from another row"
         }
         AtRestError::Oversize(_) => "a secret of the node is too large",
-        AtRestError::NoRandomness(_) => "the operating system gave no randomness",
+        AtRestError::NoRandomness(_) => NO_RANDOMNESS,
     };
-    NodeError::Unavailable { detail, source: Some(Box::new(error)) }
+    NodeError::caused_by(detail, error)
 }
 
 /// The row `node` of the store.
@@ -98,10 +99,8 @@ impl Kept {
 
     fn check(&self, kek: &Kek) -> Result<(), NodeError> {
         let check_value = self.kek_check.as_slice().try_into().map_err(NodeError::damaged)?;
-        kek.verify(check_value).map_err(|error| NodeError::Unavailable {
-            detail: "the node's store is sealed under another key",
-            source: Some(Box::new(error)),
-        })
+        kek.verify(check_value)
+            .map_err(|error| NodeError::caused_by("the node's store is sealed under another key", error))
     }
 }
 
@@ -136,7 +135,9 @@ impl Transact for Found {
             return Err(NOT_FOUNDED.into());
         }
         let mut seed = Zeroizing::new([0; 32]);
-        OsRng.try_fill_bytes(seed.as_mut_slice()).map_err(NodeError::no_randomness)?;
+        OsRng
+            .try_fill_bytes(seed.as_mut_slice())
+            .map_err(|error| NodeError::caused_by(NO_RANDOMNESS, error))?;
         let kek_check = self.0.kek.check_value().to_vec();
         let kept = Kept { kek_check, identity_seed: self.0.seal(IDENTITY, seed.as_slice())? };
         sqlx::query("INSERT INTO node (kek_check, identity_seed) VALUES (?1, ?2)")

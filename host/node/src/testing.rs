@@ -22,6 +22,18 @@ use std::sync::{Mutex, PoisonError};
 /// The two suites, by name.
 pub const SUITES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
 
+/// The id of the key `treasury` of tenant `default`.
+pub const KEY: KeyId = KeyId(Hex32::new([
+    76, 113, 56, 128, 101, 160, 255, 209, 246, 1, 15, 185, 147, 146, 226, 254, 183, 75, 243, 210, 110, 238,
+    68, 5, 10, 36, 57, 103, 205, 247, 10, 18,
+]));
+
+/// The id of the key `successor` of tenant `default`, which a rotation creates.
+pub const SUCCESSOR: KeyId = KeyId(Hex32::new([
+    77, 30, 122, 121, 130, 24, 51, 27, 208, 59, 71, 91, 88, 254, 198, 47, 248, 190, 162, 149, 225, 134, 247,
+    32, 225, 125, 255, 5, 213, 219, 101, 0,
+]));
+
 /// When admissions expire.
 pub const NOT_AFTER: EpochMs = EpochMs(1_000_000);
 

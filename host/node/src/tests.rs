@@ -156,7 +156,7 @@ async fn nonces_are_consumed_once_over_attempts_and_operations() {
 }
 
 #[tokio::test]
-async fn no_share_leaves_under_an_epoch_that_is_over() {
+async fn no_share_leaves_under_an_inactive_epoch() {
     let mut conn = empty().await;
     let (first, second) = (fresh("1", 9), fresh("2", 10));
     insert_operation(&mut conn, 1).await;

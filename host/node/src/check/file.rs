@@ -45,7 +45,7 @@ impl NodeFile {
         sqlx::query("BEGIN").execute(&mut *conn).await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
         checker.file().await?;
-        checker.everything().await?;
+        checker.rows_while(|_| true).await?;
         let found = std::mem::take(&mut checker.found);
         sqlx::query("ROLLBACK").execute(&mut *conn).await?;
         Ok(found)
