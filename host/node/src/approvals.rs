@@ -3,7 +3,7 @@
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
-use crate::node::NodeConfig;
+use crate::node::NodeSettings;
 use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
@@ -14,7 +14,7 @@ use gateway_domain::time::EpochMs;
 
 /// The decision rests on exactly these approvals, and they are enough.
 pub(crate) fn check_approvals(
-    config: &NodeConfig,
+    settings: &NodeSettings,
     request: &AdmitRequest,
     decision: &AdmissionDecision,
     now: EpochMs,
@@ -22,14 +22,14 @@ pub(crate) fn check_approvals(
     if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
         return Err(refused("the decision rests on other approvals").into());
     }
-    match &config.signed_approvals {
+    match &settings.signed_approvals {
         SigningRule::Off => {}
         rule @ (SigningRule::Optional(_) | SigningRule::Required(_)) => {
             check_signatures(rule, request, decision, now)?;
         }
     }
     let n_approved = n_distinct_subjects(&request.approvals);
-    let required = required(config, decision.operation_type);
+    let required = required(settings, decision.operation_type);
     if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
         return Err(refused(format!("{n_approved} of {required} approvals")).into());
     }
@@ -37,11 +37,11 @@ pub(crate) fn check_approvals(
 }
 
 /// A key that is created on first use has no approvals, so there are no such keys where approvals must be signed.
-fn required(config: &NodeConfig, operation_type: OperationType) -> u32 {
-    let is_exempt = config.keys_without_approvals
+fn required(settings: &NodeSettings, operation_type: OperationType) -> u32 {
+    let is_exempt = settings.keys_without_approvals
         && operation_type == OperationType::KeyCreate
-        && !config.signed_approvals.is_required();
-    if is_exempt { 0 } else { config.required_approvals }
+        && !settings.signed_approvals.is_required();
+    if is_exempt { 0 } else { settings.required_approvals }
 }
 
 /// Every approval is signed by its approver over this tenant, operation, key and intent.

@@ -65,7 +65,7 @@ pub(crate) fn in_force<'s>(
     config: &NodeConfig,
     standing: &'s Standing,
 ) -> Result<Option<&'s Held>, NodeError> {
-    let (decision, now) = (&standing.statement.decision, (config.clock)());
+    let (decision, now) = (&standing.statement.decision, (config.settings.clock)());
     if now < decision.not_before_ms || now >= decision.not_after_ms {
         return Err(expired().into());
     }

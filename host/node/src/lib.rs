@@ -58,6 +58,6 @@ pub use check::{Cursor, Damage, NodeFile, Scope};
 pub use error::{Code, NodeError, Rejection};
 pub use gateway_seal::relay::{Envelope, Header};
 pub use generations::Generations;
-pub use node::{Clock, Node, NodeConfig, read_identity};
+pub use node::{Clock, Node, NodeConfig, NodeSettings, read_identity};
 pub use peers::{PeerConflict, Peers};
 pub use signing::{RoundOne, SignedShare};

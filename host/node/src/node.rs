@@ -33,7 +33,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 /// The node's clock.
 pub type Clock = Arc<dyn Fn() -> EpochMs + Send + Sync>;
 
-/// The settings of a node, fixed for as long as it runs.
+/// The configuration of one node, fixed for as long as it runs.
 #[derive(Clone)]
 pub struct NodeConfig {
     /// The participant that this node is.
@@ -42,7 +42,14 @@ pub struct NodeConfig {
     pub database: PathBuf,
     /// The pinned identities of all nodes, its own included.
     pub peers: Arc<Peers>,
-    /// The key-encryption key that seals its secrets in that database.
+    /// What its operator decides.
+    pub settings: NodeSettings,
+}
+
+/// The settings of a node that do not depend on its participant.
+#[derive(Clone)]
+pub struct NodeSettings {
+    /// The key-encryption key that seals its secrets in its database.
     pub kek: Arc<Kek>,
     /// The authorities whose decisions it accepts.
     pub authorities: KeySet,
@@ -63,7 +70,7 @@ pub struct NodeConfig {
 
 /// One runtime node.
 ///
-/// Its shares and the seed of its identity are sealed at rest under [`NodeConfig::kek`]. Its memory must not be swapped, dumped
+/// Its shares and the seed of its identity are sealed at rest under [`NodeSettings::kek`]. Its memory must not be swapped, dumped
 /// or cloned while it serves: a clone has the same nonces a second time.
 pub struct Node {
     pub(crate) config: Arc<NodeConfig>,
@@ -92,7 +99,7 @@ impl Node {
         let opening = tokio::task::spawn_blocking(move || runtime.block_on(Database::open(options)));
         let database =
             opening.await.map_err(|_| NodeError::unavailable("the node's store cannot be opened"))??;
-        let sealing = Sealing::new(Arc::clone(&config.kek), config.participant);
+        let sealing = Sealing::new(Arc::clone(&config.settings.kek), config.participant);
         let secret = match settle(&database, &sealing).await {
             Ok(secret) => secret,
             Err(error) => {
@@ -158,7 +165,7 @@ impl Node {
     }
 
     pub(crate) fn now(&self) -> EpochMs {
-        (self.config.clock)()
+        (self.config.settings.clock)()
     }
 
     /// Runs work in one transaction of the node's database, durable when this returns.

@@ -23,13 +23,14 @@ pub(crate) fn verify(
     request: &AdmitRequest,
     now: EpochMs,
 ) -> Result<Admission, NodeError> {
-    let admission =
-        admission::verify(&request.envelope, &config.authorities, now).map_err(|error| match error {
+    let admission = admission::verify(&request.envelope, &config.settings.authorities, now).map_err(
+        |error| match error {
             DecisionError::Expired { .. } => Rejection::new(Code::AdmissionExpired, error.to_string()),
             DecisionError::Envelope(_) | DecisionError::NotCanonical => refused(error.to_string()),
-        })?;
+        },
+    )?;
     let decision = &admission.decision;
-    if decision.not_after_ms > now.plus_ms(config.decision_ttl_max_ms).plus_ms(CLOCK_SKEW_MS) {
+    if decision.not_after_ms > now.plus_ms(config.settings.decision_ttl_max_ms).plus_ms(CLOCK_SKEW_MS) {
         return Err(refused("the decision is valid for longer than this node allows").into());
     }
     if request.effect.operation != decision.operation_id || request.effect.step != EffectStep::Admission {
@@ -40,7 +41,7 @@ pub(crate) fn verify(
     }
     check_intent(&request.intent, decision)?;
     check_key(&request.owner, &request.intent, decision)?;
-    check_approvals(config, request, decision, now)?;
+    check_approvals(&config.settings, request, decision, now)?;
     check_terms(&request.intent, decision)?;
     Ok(admission)
 }

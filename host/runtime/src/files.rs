@@ -3,7 +3,7 @@
 //! [`identities`], [`check_file`] and [`file_lacks`] work beside the process that serves with the files: they open them
 //! read-only.
 
-use crate::config::FleetConfig;
+use crate::fleet::FleetConfig;
 use crate::health::unreadable;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;

@@ -1,16 +1,32 @@
 //! Nodes in this process, each opened when it is first needed.
 
-use crate::config::FleetConfig;
-use crate::files::existing;
+use crate::files::{database, existing};
 use crate::health::{Health, unreadable};
 use crate::suspects::Suspects;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{Generations, Node, NodeError, Peers};
+use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers};
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The configuration of a fleet.
+#[derive(Clone)]
+pub struct FleetConfig {
+    /// Holds `node-<index>.db` for each participant; created if missing.
+    pub folder: PathBuf,
+    /// The settings of every node. They share a key-encryption key: anyone who has this process has every node's key anyway.
+    pub nodes: NodeSettings,
+}
+
+impl FleetConfig {
+    pub(crate) fn node(&self, participant: ParticipantIndex, peers: Arc<Peers>) -> NodeConfig {
+        let database = database(&self.folder, participant);
+        NodeConfig { participant, database, peers, settings: self.nodes.clone() }
+    }
+}
 
 /// Locked while the node is being opened, so that it is opened once.
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
@@ -91,7 +107,7 @@ impl EmbeddedFleet {
     /// The rule on approvers' signatures that all its nodes follow.
     #[must_use]
     pub const fn signed_approvals(&self) -> &SigningRule {
-        &self.config.signed_approvals
+        &self.config.nodes.signed_approvals
     }
 
     /// Durable writes of all open nodes: the number of jobs, and of the transactions that held them.

@@ -9,7 +9,6 @@
 
 mod acks;
 mod calls;
-mod config;
 mod effects;
 mod fan_out;
 mod files;
@@ -19,8 +18,7 @@ mod shares;
 mod signing;
 mod suspects;
 
-pub use config::FleetConfig;
 pub use files::{IdentityError, check_file, existing, file_lacks, identities, rewrap};
-pub use fleet::EmbeddedFleet;
-pub use gateway_node::Damage;
+pub use fleet::{EmbeddedFleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
+pub use gateway_node::{Damage, NodeSettings};

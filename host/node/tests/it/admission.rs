@@ -316,7 +316,7 @@ async fn key_without_approvals_is_admitted_only_in_development() {
     let case = Case::key_create(2, KEY, 3, 2, SUITES[0]).approved_by(&[]);
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
     let mut config = group.config(5);
-    config.keys_without_approvals = true;
+    config.settings.keys_without_approvals = true;
     config.participant = ParticipantIndex(0);
     let lenient = Node::open(config).await.unwrap();
     lenient.admit(&case.request()).await.unwrap();

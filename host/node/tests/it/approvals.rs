@@ -293,8 +293,8 @@ async fn key_without_approvals_is_refused_where_signatures_are_required() {
     ] {
         let mut config = group.config(participant);
         config.participant = ParticipantIndex(0);
-        config.keys_without_approvals = true;
-        config.signed_approvals = rule;
+        config.settings.keys_without_approvals = true;
+        config.settings.signed_approvals = rule;
         let answer = Node::open(config).await.unwrap().admit(&case.request()).await;
         match expected {
             Some(expected) => assert_eq!(code(answer), expected),

@@ -10,8 +10,8 @@ use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, authority, hex32, kek, pinned, roster};
 use gateway_node::{
-    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError, Peers,
-    Publication, Published, RoundOne, SignedShare,
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError,
+    NodeSettings, Peers, Publication, Published, RoundOne, SignedShare,
 };
 use gateway_seal::at_rest::{Kek, Place, open_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
@@ -79,17 +79,20 @@ impl Group {
 
     pub(crate) fn config(&self, participant: u16) -> NodeConfig {
         let now = Arc::clone(&self.now);
-        NodeConfig {
-            participant: ParticipantIndex(participant),
-            database: self.path(participant),
+        let settings = NodeSettings {
             kek: Arc::clone(&self.kek),
-            peers: Arc::clone(&self.peers),
             authorities: pinned(&authority(1)),
             required_approvals: 2,
             decision_ttl_max_ms: NOT_AFTER.0,
             signed_approvals: self.signed_approvals.clone(),
             keys_without_approvals: false,
             clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
+        };
+        NodeConfig {
+            participant: ParticipantIndex(participant),
+            database: self.path(participant),
+            peers: Arc::clone(&self.peers),
+            settings,
         }
     }
 

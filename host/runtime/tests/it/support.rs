@@ -17,7 +17,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_node::Node;
 use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned};
-use gateway_runtime::{EmbeddedFleet, FleetConfig};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeMap;
@@ -47,8 +47,7 @@ pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
 
 fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
     let now = Arc::clone(now);
-    EmbeddedFleet::new(FleetConfig {
-        folder: folder.to_owned(),
+    let nodes = NodeSettings {
         kek: Arc::new(kek(key)),
         authorities: pinned(&authority(1)),
         required_approvals: 2,
@@ -56,7 +55,8 @@ fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
         signed_approvals: SigningRule::Off,
         keys_without_approvals: false,
         clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
-    })
+    };
+    EmbeddedFleet::new(FleetConfig { folder: folder.to_owned(), nodes })
 }
 
 impl World {
