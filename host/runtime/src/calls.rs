@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) type Nodes = BTreeSet<ParticipantIndex>;
 
 /// What each node is called with.
-pub(crate) type Questions<Q> = Vec<(ParticipantIndex, Q)>;
+pub(crate) type PerNode<Q> = Vec<(ParticipantIndex, Q)>;
 
 /// An effect of an admitted operation, on its way to the nodes.
 pub(crate) struct Calls<'a> {
@@ -49,12 +49,12 @@ impl<'a> Calls<'a> {
     }
 
     /// The call for each of these nodes.
-    pub(crate) fn to(&self, nodes: &Nodes) -> Result<Questions<Call>, Unavailable> {
+    pub(crate) fn to(&self, nodes: &Nodes) -> Result<PerNode<Call>, Unavailable> {
         nodes.iter().map(|node| Ok((*node, self.call(*node)?))).collect()
     }
 
     /// The call for each of these nodes, with the earlier steps that the node may have missed.
-    pub(crate) fn with_catch_up(&self, nodes: &Nodes) -> Result<Questions<(Call, Missed)>, Unavailable> {
+    pub(crate) fn with_catch_up(&self, nodes: &Nodes) -> Result<PerNode<(Call, Missed)>, Unavailable> {
         let admit = Arc::new(self.admit());
         let question = |node: &ParticipantIndex| {
             Ok((*node, (self.call(*node)?, self.missed(Arc::clone(&admit), *node)?)))

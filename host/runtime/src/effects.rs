@@ -84,21 +84,21 @@ impl DriveNodes for EmbeddedFleet {
 impl EmbeddedFleet {
     async fn admit(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
         let request = &calls.admit();
-        let questions = calls.effect.nodes.iter().map(|node| (*node, ())).collect();
+        let calls_by_node = calls.effect.nodes.iter().map(|node| (*node, ())).collect();
         let admit =
             |node: Arc<Node>, ()| -> Answer<'_, _> { Box::pin(async move { node.admit(request).await }) };
-        let answers = self.ask(questions, "mid-admission", admit).await;
+        let answers = self.call_all(calls_by_node, "mid-admission", admit).await;
         acked(self.with_receipts(calls, &ReceiptKind::Admitted, answers, |receipt| receipt), &calls.plan)
     }
 
     async fn issue_receipt(&self, calls: &Calls<'_>) -> Result<Outcome, Unavailable> {
-        let questions = calls.with_catch_up(&calls.effect.nodes)?;
+        let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
         let issue = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(
                 async move { missed.catch_up(&node, || Box::pin(node.materialize_receipt(&call))).await },
             )
         };
-        let answers = self.ask(questions, "mid-policy-receipt", issue).await;
+        let answers = self.call_all(calls_by_node, "mid-policy-receipt", issue).await;
         let kind = ReceiptKind::PolicyReceipt(calls.decision().into());
         acked(self.with_receipts(calls, &kind, answers, |receipt| receipt), &calls.plan)
     }
@@ -112,8 +112,8 @@ impl EmbeddedFleet {
         let promote = |node: Arc<Node>, call: Call| -> Answer<'_, _> {
             Box::pin(async move { node.commit_epoch(&call, commit).await })
         };
-        let questions = calls.to(&all)?;
-        let mut answers = self.ask(questions, "mid-commit-epoch", promote).await;
+        let calls_by_node = calls.to(&all)?;
+        let mut answers = self.call_all(calls_by_node, "mid-commit-epoch", promote).await;
         answers.retain(|node, _| nodes.contains(node));
         let kind = ReceiptKind::Promoted { attempt, epoch_root };
         acked_forward(self.with_receipts(calls, &kind, answers, |receipt| receipt))
@@ -132,8 +132,8 @@ impl EmbeddedFleet {
                 async move { missed.catch_up(&node, || Box::pin(node.publish(&call, publication))).await },
             )
         };
-        let questions = calls.with_catch_up(&calls.effect.nodes)?;
-        let answers = self.ask(questions, "mid-publish", publish).await;
+        let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
+        let answers = self.call_all(calls_by_node, "mid-publish", publish).await;
         let operation_type = calls.decision().operation_type;
         let kind = ReceiptKind::Published { attempt, operation_type, result_ref };
         acked_forward(self.with_receipts(calls, &kind, answers, |receipt| receipt))
@@ -143,8 +143,8 @@ impl EmbeddedFleet {
         let discard = |node: Arc<Node>, call: Call| -> Answer<'_, _> {
             Box::pin(async move { node.discard(&call).await })
         };
-        let questions = calls.to(&calls.effect.nodes)?;
-        let answers = self.ask(questions, "mid-discard", discard).await;
+        let calls_by_node = calls.to(&calls.effect.nodes)?;
+        let answers = self.call_all(calls_by_node, "mid-discard", discard).await;
         acked_forward(self.with_receipts(calls, &ReceiptKind::Discarded, answers, |receipt| receipt))
     }
 

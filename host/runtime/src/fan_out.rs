@@ -1,6 +1,6 @@
 //! Concurrent calls to many nodes.
 
-use crate::calls::Questions;
+use crate::calls::PerNode;
 use crate::fleet::EmbeddedFleet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Node, NodeError};
@@ -18,21 +18,21 @@ pub(crate) type Answer<'f, T> = Pin<Box<dyn Future<Output = Result<T, NodeError>
 impl EmbeddedFleet {
     /// Calls all of these nodes concurrently and waits for every answer. `after_each` names the failpoint between one node's
     /// answer and the next node's call; only a build with failpoints calls them one by one.
-    pub(crate) async fn ask<'f, Q, T>(
+    pub(crate) async fn call_all<'f, Q, T>(
         &self,
-        questions: Questions<Q>,
+        calls: PerNode<Q>,
         after_each: &'static str,
-        ask: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
+        call: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
     ) -> Answers<T> {
-        let mut asked = Vec::new();
+        let mut pending = Vec::new();
         let mut answers = Answers::new();
-        for (participant, question) in questions {
+        for (participant, argument) in calls {
             match self.node(participant).await {
-                Ok(node) => asked.push((participant, ask(node, question))),
+                Ok(node) => pending.push((participant, call(node, argument))),
                 Err(error) => _ = answers.insert(participant, Err(error)),
             }
         }
-        answers.extend(collect(asked, after_each).await);
+        answers.extend(collect(pending, after_each).await);
         for (participant, answer) in &answers {
             if let Err(error) = answer {
                 tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not make its step");
@@ -66,9 +66,9 @@ async fn collect<T>(
 }
 
 #[cfg(feature = "failpoints")]
-async fn collect<T>(asked: Vec<(ParticipantIndex, Answer<'_, T>)>, after_each: &'static str) -> Answers<T> {
+async fn collect<T>(pending: Vec<(ParticipantIndex, Answer<'_, T>)>, after_each: &'static str) -> Answers<T> {
     let mut answers = Answers::new();
-    for (participant, task) in asked {
+    for (participant, task) in pending {
         answers.insert(participant, task.await);
         gateway_engine::failpoint::failpoint(after_each);
     }

@@ -67,11 +67,11 @@ impl EmbeddedFleet {
             };
             // In the last turn nodes stage their shares, one after the other.
             let after_each = if turn == ceremony.n_turns() { "mid-execute" } else { "mid-ceremony" };
-            let mut questions = Vec::new();
+            let mut calls_by_node = Vec::new();
             for (node, mail) in mail {
-                questions.push((node, (calls.call(node)?, mail)));
+                calls_by_node.push((node, (calls.call(node)?, mail)));
             }
-            answers = self.ask(questions, after_each, deliver).await;
+            answers = self.call_all(calls_by_node, after_each, deliver).await;
         }
         Ok(Outcome::AttemptLost("only some participants have the attempt's shares".to_owned()))
     }
@@ -83,8 +83,8 @@ impl EmbeddedFleet {
                 async move { missed.catch_up(&node, || Box::pin(node.ceremony_start(&call, start))).await },
             )
         };
-        let questions = calls.with_catch_up(nodes)?;
-        Ok(self.ask(questions, "mid-ceremony-start", begin).await)
+        let calls_by_node = calls.with_catch_up(nodes)?;
+        Ok(self.call_all(calls_by_node, "mid-ceremony-start", begin).await)
     }
 
     fn ceremony<'a>(

@@ -53,8 +53,8 @@ impl EmbeddedFleet {
         let commit = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
             Box::pin(async move { missed.catch_up(&node, || Box::pin(node.signing_commit(&call))).await })
         };
-        let questions = calls.with_catch_up(&calls.effect.nodes)?;
-        Ok(self.ask(questions, "mid-commitments", commit).await)
+        let calls_by_node = calls.with_catch_up(&calls.effect.nodes)?;
+        Ok(self.call_all(calls_by_node, "mid-commitments", commit).await)
     }
 
     /// No node has signed in this attempt: chooses the signers and makes the package.
@@ -108,11 +108,11 @@ impl EmbeddedFleet {
         signers: &Nodes,
         package: &SigningPackage,
     ) -> Result<Answers<SignedShare>, Unavailable> {
-        let questions = signing.calls.to(signers)?;
+        let calls_by_node = signing.calls.to(signers)?;
         let sign = |node: Arc<Node>, call: Call| -> Answer<'_, _> {
             Box::pin(async move { node.signing_share(&call, package).await })
         };
-        Ok(self.ask(questions, "mid-execute", sign).await)
+        Ok(self.call_all(calls_by_node, "mid-execute", sign).await)
     }
 
     /// Aggregates the shares that have a valid receipt.
