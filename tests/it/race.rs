@@ -3,7 +3,7 @@
 use crate::harness::custody;
 use crate::harness::faulty::Faults;
 use crate::harness::overtaken::HeldUp;
-use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
+use crate::harness::samples::{admitted, approval, path, payment, publication, submitted, with};
 use crate::harness::world::{Answer, World};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn fifty_submits_with_one_key_make_one_operation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_last_approvals_admit_once() {
-    let world = Arc::new(World::start().await);
+    let world = Arc::new(World::ticking().await);
     let operation = submitted(&world, &payment("approvals")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     let views =
@@ -71,13 +71,34 @@ async fn twenty_last_approvals_admit_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_executes_sign_once() {
-    let world = Arc::new(World::start().await);
+    let world = Arc::new(World::ticking().await);
     let operation = admitted(&world, &payment("executes")).await;
     let views = at_once(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
     assert!(views.iter().all(|view| view["state"] == "executed"));
     assert!(views.iter().all(|view| view["runtime"]["result_ref"] == views[0]["runtime"]["result_ref"]));
     assert_eq!(n_events(&world, &operation, "executed").await, 1);
     assert_eq!(n_events(&world, &operation, "ceremony_started").await, 1);
+}
+
+/// The harness's nodes fail when two effects of one operation are performed at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn effects_of_one_operation_are_performed_one_at_a_time() {
+    let world = Arc::new(World::ticking().await);
+    let operation = submitted(&world, &payment("turns")).await;
+    world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
+    let reconciling = tokio::spawn({
+        let world = Arc::clone(&world);
+        async move {
+            loop {
+                world.engine.reconcile().await;
+            }
+        }
+    });
+    at_once(&world, 10, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}"))).await;
+    at_once(&world, 10, &path(&operation, "/execute"), |_| json!({})).await;
+    at_once(&world, 10, &path(&operation, "/publish"), |_| publication()).await;
+    assert!(!reconciling.is_finished(), "the reconciler overlapped with a request");
+    reconciling.abort();
 }
 
 /// As [`at_once`], where some are refused.

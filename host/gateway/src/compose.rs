@@ -18,7 +18,7 @@ use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
 use gateway_policy::{Lifecycle, Pins};
-use gateway_runtime::{EmbeddedFleet, FleetConfig, existing, identities};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings, existing, identities};
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file::{self, KeyFileError};
 use gateway_store::Store;
@@ -205,8 +205,7 @@ pub(crate) fn fleet_config(
 ) -> Result<FleetConfig, StartError> {
     let previous = settings.authority_keys_previous.iter().map(|key| *key.as_bytes());
     let authorities = KeySet::new([authority].into_iter().chain(previous));
-    Ok(FleetConfig {
-        folder: settings.node_directory.clone(),
+    let nodes = NodeSettings {
         kek,
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
         required_approvals: settings.required_approvals,
@@ -214,7 +213,8 @@ pub(crate) fn fleet_config(
         signed_approvals: approvers::at_nodes(settings),
         keys_without_approvals: settings.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
-    })
+    };
+    Ok(FleetConfig { folder: settings.node_directory.clone(), nodes })
 }
 
 /// The Ed25519 public keys that the nodes' receipts verify under, by participant: what an offline verifier pins. Read

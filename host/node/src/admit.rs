@@ -1,30 +1,30 @@
-//! Admission: the node takes a decision for its own, or refuses it.
+//! Admission: the node accepts and stores a decision, or refuses it.
 
 use crate::call::AdmitRequest;
-use crate::error::{Code, NodeError, Rejection, Stop, answer};
+use crate::error::{NodeError, Stop};
 use crate::gate;
 use crate::generations::Generations;
-use crate::judge::{check_generation, judge};
-use crate::node::Node;
-use crate::row::{self, Row, Stage, Statement, View};
+use crate::node::{Node, Transact};
+use crate::row::{self, Row, Statement, View};
 use crate::vault;
+use crate::verify::{check_generation, verify};
 use gateway_domain::admission::Admission;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::OperationType;
+use gateway_domain::operation::EffectStep;
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
-use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 
 impl Node {
-    /// Verifies a decision with everything it rests on, and keeps it. The same again is answered the same.
+    /// Verifies a decision and everything it rests on, and stores it. A repeat gets the same answer.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::AdmissionRefused`], [`Code::AdmissionExpired`], [`Code::EpochConflict`],
     /// [`Code::AdmissionConflict`] or [`Code::OperationDiscarded`];
     /// [`NodeError::Unavailable`] also when this node holds no share of the key.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
-        let admission = match judge(&self.config, request, self.now()) {
+        let admission = match verify(&self.config, request, self.now()) {
             Ok(admission) => admission,
             Err(refusal) => return self.admitted_before(request).await?.ok_or(refusal),
         };
@@ -38,18 +38,18 @@ impl Node {
             statement,
             generations: Arc::clone(&self.generations),
         };
-        self.database.write(keep).await??;
+        self.write(keep).await?;
         self.receipt(&chain, &ReceiptKind::Admitted)
     }
 
-    /// A decision that was taken in its time holds: the same again is no news, even when it would be too late now.
+    /// A repeat of an admission that was in time gets its answer even after the decision expired.
     async fn admitted_before(&self, request: &AdmitRequest) -> Result<Option<NodeReceipt>, NodeError> {
         let mut conn = self.database.reader().acquire().await?;
         let known = View::load(&mut conn, request.effect, None).await?.row;
-        let Some(Row { admission_hash, stage, statement: Some(statement), .. }) = known else {
+        let Some(Row { admission_hash, last_step, statement: Some(statement), .. }) = known else {
             return Ok(None);
         };
-        if stage == Stage::Discarded || statement.request != *request {
+        if last_step == EffectStep::Discard || statement.request != *request {
             return Ok(None);
         }
         let chain = self.chain_of(request.effect.operation, admission_hash);
@@ -57,7 +57,7 @@ impl Node {
     }
 }
 
-/// Keeps an admission that was verified.
+/// Stores a verified admission.
 struct Keep {
     chain: Chain,
     head: Hex32,
@@ -67,14 +67,15 @@ struct Keep {
     generations: Arc<Generations>,
 }
 
-impl Keep {
+impl Transact for Keep {
+    type Output = ();
+
     async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let Statement { request, decision } = &self.statement;
         let view = View::load(conn, request.effect, Some(decision.key_id)).await?;
         if let Some(known) = view.row {
-            if known.stage == Stage::Discarded {
-                let detail = "the operation was discarded here";
-                return Err(Rejection::new(Code::OperationDiscarded, detail).into());
+            if known.last_step == EffectStep::Discard {
+                return Err(gate::discarded().into());
             }
             if known.admission_hash != self.chain.admission_hash {
                 return Err(gate::other_decision().into());
@@ -90,15 +91,6 @@ impl Keep {
             vault::keep_use(conn, decision.key_id, decision.serves).await?;
         }
         let known = Some((decision.key_id, self.text.as_str()));
-        row::insert(conn, &self.chain, Stage::Admitted, self.head, known).await
-    }
-}
-
-impl Job for Keep {
-    type State = ();
-    type Output = Result<(), NodeError>;
-
-    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
-        answer(self.run(conn).await)
+        row::insert(conn, &self.chain, EffectStep::Admission, self.head, known).await
     }
 }

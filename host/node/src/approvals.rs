@@ -1,10 +1,10 @@
-//! What the approvals of an admission must be: enough of them, by this node's own count; and where it verifies signatures,
-//! each its approver's own, over this very operation. Pure, as `judge` is.
+//! The checks of an admission's approvals: enough different approvers by this node's own count, and valid signatures of the
+//! approvers over this operation where signatures are verified. Pure, like `verify`.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection};
-use crate::judge::refused;
-use crate::node::NodeConfig;
+use crate::node::NodeSettings;
+use crate::verify::refused;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::approval::{
     ApprovalFault, ApprovalSubject, SigningRule, approvals_root, n_distinct_subjects,
@@ -12,9 +12,9 @@ use gateway_domain::approval::{
 use gateway_domain::intent::OperationType;
 use gateway_domain::time::EpochMs;
 
-/// The decision rests on exactly these approvals, and they are enough by this node's own count.
+/// The decision rests on exactly these approvals, and they are enough.
 pub(crate) fn check_approvals(
-    config: &NodeConfig,
+    settings: &NodeSettings,
     request: &AdmitRequest,
     decision: &AdmissionDecision,
     now: EpochMs,
@@ -22,29 +22,29 @@ pub(crate) fn check_approvals(
     if approvals_root(decision.intent_hash, &request.approvals)? != decision.approvals_root {
         return Err(refused("the decision rests on other approvals").into());
     }
-    match &config.signed_approvals {
+    match &settings.signed_approvals {
         SigningRule::Off => {}
         rule @ (SigningRule::Optional(_) | SigningRule::Required(_)) => {
             check_signatures(rule, request, decision, now)?;
         }
     }
     let n_approved = n_distinct_subjects(&request.approvals);
-    let required = required(config, decision.operation_type);
+    let required = required(settings, decision.operation_type);
     if u32::try_from(n_approved).unwrap_or(u32::MAX) < required {
         return Err(refused(format!("{n_approved} of {required} approvals")).into());
     }
     Ok(())
 }
 
-/// A key made on first use has no approver: where every approval must be signed there is none.
-fn required(config: &NodeConfig, operation_type: OperationType) -> u32 {
-    let is_exempt = config.keys_without_approvals
+/// A key that is created on first use has no approvals, so there are no such keys where approvals must be signed.
+fn required(settings: &NodeSettings, operation_type: OperationType) -> u32 {
+    let is_exempt = settings.keys_without_approvals
         && operation_type == OperationType::KeyCreate
-        && !config.signed_approvals.is_required();
-    if is_exempt { 0 } else { config.required_approvals }
+        && !settings.signed_approvals.is_required();
+    if is_exempt { 0 } else { settings.required_approvals }
 }
 
-/// Every approval the decision rests on is of this tenant, operation, key and intent, in its approver's own word.
+/// Every approval is signed by its approver over this tenant, operation, key and intent.
 fn check_signatures(
     rule: &SigningRule,
     request: &AdmitRequest,
@@ -58,14 +58,14 @@ fn check_signatures(
         intent_hash: decision.intent_hash,
     };
     for approval in &request.approvals {
-        rule.check(&subject, approval, now).map_err(|fault| not_counted(&approval.subject_id, &fault))?;
+        rule.check(&subject, approval, now).map_err(|fault| invalid(&approval.subject_id, &fault))?;
     }
     Ok(())
 }
 
-/// An approval that does not count ends the operation. Without a registry none counts for now, and the admission can be
-/// tried again.
-fn not_counted(subject_id: &str, fault: &ApprovalFault) -> NodeError {
+/// An invalid approval ends the operation. Without a registry no approval can be checked now, and the admission can be tried
+/// again.
+fn invalid(subject_id: &str, fault: &ApprovalFault) -> NodeError {
     if *fault == ApprovalFault::NoRegistry {
         return NodeError::unavailable("the node's registry of approvers cannot be read");
     }

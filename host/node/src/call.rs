@@ -1,4 +1,4 @@
-//! What a node is asked.
+//! The calls to a node.
 
 use gateway_domain::approval::Approval;
 use gateway_domain::canonical::{self, CanonicalError};
@@ -10,22 +10,22 @@ use gateway_domain::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// An operation, whole, with the decision that admits it.
+/// A whole operation, with the decision that admits it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmitRequest {
-    /// Names this call.
+    /// The id of this call.
     pub effect: EffectId,
-    /// What is to be done.
+    /// The intent.
     pub intent: Intent,
-    /// The approvals the decision rests on, in its order.
+    /// The approvals that the decision rests on, in its order.
     pub approvals: Vec<Approval>,
-    /// Whose operation on which key.
+    /// The tenant, and its name for the key.
     pub owner: Owner,
     /// The signed decision.
     pub envelope: Envelope,
 }
 
-/// Whose key an operation is about. It names the key: [`gateway_domain::intent::key_id`] of it is the decision's.
+/// The tenant of an operation, and its name for the key. [`gateway_domain::intent::key_id`] of both must be the decision's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The tenant.
@@ -34,27 +34,27 @@ pub struct Owner {
     pub key_ref: KeyRef,
 }
 
-/// What every later call carries (the contract's `CallContext`, as far as a node needs it).
+/// The context of every later call: the contract's `CallContext`, as far as a node needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Names this call; `effect.attempt` counts attempts at the ceremony.
+    /// The id of this call; `effect.attempt` is the attempt at the ceremony.
     pub effect: EffectId,
     /// The decision it acts on.
     pub admission_hash: Hex32,
-    /// The transition it follows: see [`Chain`](gateway_domain::receipt::Chain).
+    /// The transition that it follows: see [`Chain`](gateway_domain::receipt::Chain).
     pub previous: Hex32,
 }
 
-/// What a ceremony that makes shares begins with, the same for all its nodes.
+/// The start of a ceremony that makes shares, the same for all its nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CeremonyStart {
-    /// The holders that deal their shares anew; none unless a key is refreshed or gets another roster.
+    /// The holders that deal their shares; empty except for a refresh or a reshare.
     pub dealers: BTreeSet<ParticipantIndex>,
-    /// The key's public package in the generation that was admitted, for those that do not hold it; empty for a new key.
+    /// The key's public package in the admitted generation, for nodes that do not hold it; empty for a new key.
     pub package: Vec<u8>,
 }
 
-/// Names one attempt at one ceremony: nothing of it fits any other.
+/// The id of one attempt at one ceremony. Messages of one attempt are not valid in another.
 pub(crate) fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32], CanonicalError> {
     #[derive(Serialize)]
     struct Attempt<'a> {
@@ -69,31 +69,31 @@ pub(crate) fn ceremony_id(call: &Call, start: &CeremonyStart) -> Result<[u8; 32]
     Ok(*canonical::digest("svc/ceremony/v1", &attempt)?.as_bytes())
 }
 
-/// Which staged shares to promote.
+/// The staged generation to promote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitEpoch {
-    /// The attempt that staged them.
+    /// The attempt that staged it.
     pub attempt: u32,
-    /// The generation's root, as every participant staged it.
+    /// The generation's root.
     pub epoch_root: Hex32,
 }
 
-/// What is published.
+/// A result to publish, and its attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publication {
-    /// The attempt at the ceremony that gave the result.
+    /// The attempt at the ceremony that produced the result.
     pub attempt: u32,
     /// The result.
     pub result: Published,
 }
 
-/// A result that is published.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Published {
-    /// Of an operation that signs.
+    /// A signature.
     Signature(SignatureResult),
-    /// Of one that makes shares.
+    /// A new generation of shares.
     Generation(Box<Staged>),
 }
 
@@ -101,7 +101,7 @@ impl Published {
     /// The contract's `result_ref`.
     ///
     /// # Errors
-    /// [`CanonicalError`], which no result gives.
+    /// [`CanonicalError`], which does not occur for a result.
     pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
         match self {
             Self::Signature(signature) => signature.result_ref(),
@@ -110,7 +110,7 @@ impl Published {
     }
 }
 
-/// Digest of what a call says, to tell a repeat from another use of its effect id.
-pub(crate) fn content<T: Serialize>(said: &T) -> Result<Hex32, CanonicalError> {
-    canonical::digest("svc/node-call/v1", said)
+/// The digest of a call: it distinguishes a repeat from another use of the effect id.
+pub(crate) fn content<T: Serialize>(call: &T) -> Result<Hex32, CanonicalError> {
+    canonical::digest("svc/node-call/v1", call)
 }

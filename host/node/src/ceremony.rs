@@ -1,16 +1,16 @@
 //! Making shares: this node's side of the ceremony, from its first message to a staged share.
 //!
-//! One way for new keys, refreshed, redistributed and repaired shares; what differs is in `part`. A ceremony lives in
-//! memory; that it was begun is on disk, so that no attempt is ever begun twice (a repeated attempt needs a new ceremony
-//! id). After a restart an attempt either has its share staged or is lost.
+//! New, refreshed, redistributed and repaired shares take the same path; `part` has the differences. A ceremony is in memory.
+//! Its start is on disk, so that no attempt begins twice: a ceremony id must never be used again. After a restart an attempt
+//! has either staged its share or is lost.
 
 use crate::call::{Call, CeremonyStart, ceremony_id};
-use crate::error::{NodeError, Stop, answer};
+use crate::error::{NodeError, Stop};
 use crate::gate;
 use crate::limits::{CEREMONIES_MAX, CEREMONY_TTL_MS};
-use crate::node::Node;
+use crate::node::{Node, Transact};
 use crate::part::{Part, target};
-use crate::row::{self, Stage, Statement, View};
+use crate::row::{self, Statement, View};
 use crate::row_hash;
 use crate::sealing::Sealing;
 use crate::sessions::superseded;
@@ -23,30 +23,29 @@ use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind};
 use gateway_domain::time::EpochMs;
 use gateway_seal::relay::Envelope;
-use gateway_sqlite::Job;
 use gateway_threshold::{KeyShare, Message, Output, Progress, PublicKeys, Session};
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where a node is in a ceremony.
+/// A node's answer in a ceremony.
 #[derive(Debug)]
 pub enum CeremonyAnswer {
-    /// These are for the other participants; none means that they must speak first.
+    /// Messages for the other participants; empty while this node waits for theirs.
     Send(Vec<Envelope>),
-    /// The share, if the node is to have one, is staged, durably.
+    /// The share, if the node gets one, is staged durably.
     Staged {
-        /// The public keys of the generation that it is of.
+        /// The public keys of the new generation.
         keys: Box<PublicKeys>,
-        /// The node's word for that.
+        /// The node's receipt for the staged share.
         receipt: NodeReceipt,
     },
 }
 
-/// One attempt at one key. The session is taken out while it computes.
+/// One attempt at a ceremony. The session is taken out while it computes.
 pub(crate) struct Ceremony {
     attempt: u32,
-    /// Names it in every message.
+    /// The ceremony id in every message.
     id: [u8; 32],
     opened_at: EpochMs,
     session: tokio::sync::Mutex<Option<Box<Session>>>,
@@ -57,12 +56,12 @@ pub(crate) struct Ceremony {
 pub(crate) struct Ceremonies(Mutex<BTreeMap<OperationId, Arc<Ceremony>>>);
 
 impl Ceremonies {
-    /// Asked before an attempt is recorded as begun: a node that is only busy must not use attempts up.
+    /// Checked before an attempt is recorded as begun, so that a busy node uses up no attempts.
     fn has_room(&self, id: OperationId, now: EpochMs) -> Result<(), NodeError> {
         let mut open = self.lock();
         open.retain(|_, other| now.0.saturating_sub(other.opened_at.0) <= CEREMONY_TTL_MS);
         if open.len() >= CEREMONIES_MAX && !open.contains_key(&id) {
-            return Err(NodeError::unavailable("the node has too many ceremonies at once"));
+            return Err(NodeError::unavailable("the node has too many ceremonies in progress"));
         }
         Ok(())
     }
@@ -88,7 +87,7 @@ impl Ceremonies {
 const GONE: NodeError = NodeError::Lost { reason: "the ceremony of this attempt is gone" };
 
 impl Node {
-    /// Begins this attempt, or answers with what it staged.
+    /// Begins this attempt, or returns the share that it staged before.
     ///
     /// # Errors
     /// [`NodeError::Lost`] when the attempt was begun before; [`NodeError::Rejected`] with
@@ -107,31 +106,32 @@ impl Node {
         if let Some(answer) = self.staged_before(&mut conn, call, made).await? {
             return Ok(answer);
         }
-        let previous = self.chain(call).after_receipt()?;
-        gate::in_order(call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
+        let (previous, steps) =
+            (self.chain(call).after_receipt()?, [EffectStep::PolicyReceipt, EffectStep::Execute]);
+        gate::in_order(call, &standing, previous, &steps)?;
         gate::in_force(&self.config, &standing)?;
         self.ceremonies.has_room(id, self.now())?;
         let ceremony_id = ceremony_id(call, start)?;
         let part = self.take_part(&mut conn, ceremony_id, &standing, start).await?;
         drop(conn);
-        self.database.write(Begin { id, attempt }).await??;
+        self.write(Begin { id, attempt }).await?;
         match part {
-            Part::Speaks(session, messages) => {
+            Part::Sends(session, messages) => {
                 let session = tokio::sync::Mutex::new(Some(session));
                 let mail = self.seal_mail(ceremony_id, messages)?;
                 let ceremony = Ceremony { attempt, id: ceremony_id, opened_at: self.now(), session };
                 self.ceremonies.open(id, ceremony);
                 Ok(CeremonyAnswer::Send(mail))
             }
-            Part::Carries(share, keys) => self.stage(call, made, Some(&share), (*keys).clone()).await,
+            Part::Keeps(share, keys) => self.stage(call, made, Some(&share), (*keys).clone()).await,
         }
     }
 
-    /// Takes messages of other participants, as the relay carries them.
+    /// Takes messages of other participants from the relay.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with `CeremonyMisbehaviour` and the culprits, or with `RelayMisbehaviour`;
-    /// [`NodeError::Lost`] when there is no such ceremony or it failed without anybody to blame;
+    /// [`NodeError::Lost`] when there is no such ceremony, or it failed and no participant is to blame;
     /// [`NodeError::Unavailable`] when the share could not be staged.
     pub async fn ceremony_deliver(
         &self,
@@ -149,14 +149,14 @@ impl Node {
         drop(conn);
         let ceremony = self.ceremonies.find(id, attempt).ok_or(GONE)?;
         let mut slot = ceremony.session.lock().await;
-        // The other participants are not to wait for one that can not go on.
+        // A ceremony that cannot continue ends now, so that the other participants need not wait for its timeout.
         let opened = self.open_mail(&ceremony.id, mail);
         let messages = opened.inspect_err(|_| self.ceremonies.close(id))?;
         let session = slot.take().ok_or(GONE)?;
-        // Points of 64 participants are seconds of work: not on a thread that serves others.
+        // The points of 64 participants take seconds: they must not block an async worker thread.
         let handled = tokio::task::spawn_blocking(move || handle(session, messages)).await;
         let handled = handled.unwrap_or(Err(GONE));
-        // A ceremony that failed is over, and makes room.
+        // A failed ceremony is removed, and makes room.
         let (session, handled) = handled.inspect_err(|_| self.ceremonies.close(id))?;
         match handled {
             Handled::Send(messages) => {
@@ -174,7 +174,7 @@ impl Node {
         }
     }
 
-    /// What this node will hold: what the protocol gave it, or what it had when it only helped another.
+    /// The share that this node will hold: the protocol's output, or its present share if it only helped another node.
     async fn kept(
         &self,
         statement: &Statement,
@@ -190,7 +190,7 @@ impl Node {
         Ok(Some(vault::secret(&mut conn, &self.sealing, decision.key_id, &decision.epoch, keys).await?))
     }
 
-    /// Keeps the share, and that the operation is executed; one that leaves keeps only that.
+    /// Stages the share and records the step. A node that leaves the roster only records the step.
     async fn stage(
         &self,
         call: &Call,
@@ -210,11 +210,11 @@ impl Node {
             secret: share.to_secret_bytes(),
         });
         let (chain, sealing) = (self.chain(call), self.sealing.clone());
-        self.database.write(StageShare { effect: call.effect, chain, sealing, fresh }).await??;
+        self.write(StageShare { effect: call.effect, chain, sealing, fresh }).await?;
         self.staged(call, keys, root)
     }
 
-    /// The answer of an attempt that has ended.
+    /// The answer of an attempt that has staged its share.
     async fn staged_before(
         &self,
         conn: &mut SqliteConnection,
@@ -226,13 +226,13 @@ impl Node {
     }
 
     fn staged(&self, call: &Call, keys: PublicKeys, epoch_root: Hex32) -> Result<CeremonyAnswer, NodeError> {
-        let deed = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root };
-        let receipt = self.receipt(&self.chain(call), &deed)?;
+        let kind = ReceiptKind::Staged { attempt: call.effect.attempt, epoch_root };
+        let receipt = self.receipt(&self.chain(call), &kind)?;
         Ok(CeremonyAnswer::Staged { keys: Box::new(keys), receipt })
     }
 }
 
-/// What a batch of messages led to.
+/// The result of a batch of messages.
 enum Handled {
     Send(Vec<Message>),
     Done(Box<Output>),
@@ -245,7 +245,7 @@ fn handle(mut session: Box<Session>, messages: Vec<Message>) -> Result<(Box<Sess
         match session.handle(message).map_err(|error| NodeError::ceremony(&error))? {
             Progress::Wait => {}
             Progress::Send(messages) => send.extend(messages),
-            // What others need goes out a turn before: a relay that mixes the turns up loses the attempt.
+            // The last messages for others go out a turn before. A relay that mixes up the turns loses the attempt.
             Progress::Done { send: more, output } if send.is_empty() && more.is_empty() => {
                 return Ok((session, Handled::Done(output)));
             }
@@ -255,13 +255,15 @@ fn handle(mut session: Box<Session>, messages: Vec<Message>) -> Result<(Box<Sess
     Ok((session, Handled::Send(send)))
 }
 
-/// Records that an attempt begins, once.
+/// Records that an attempt has begun. Fails if it had begun before.
 struct Begin {
     id: OperationId,
     attempt: u32,
 }
 
-impl Begin {
+impl Transact for Begin {
+    type Output = ();
+
     async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
         let latest: Option<u32> =
@@ -285,43 +287,27 @@ impl Begin {
     }
 }
 
-impl Job for Begin {
-    type State = ();
-    type Output = Result<(), NodeError>;
-
-    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
-        answer(self.run(conn).await)
-    }
-}
-
-/// Keeps a share that the ceremony gave, and that the operation is executed.
+/// Stages the share that the ceremony produced, and records the step.
 struct StageShare {
     effect: EffectId,
     chain: Chain,
     sealing: Sealing,
-    /// None for one that leaves.
+    /// None for a node that leaves the roster.
     fresh: Option<Fresh>,
 }
 
-impl StageShare {
+impl Transact for StageShare {
+    type Output = ();
+
     async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
-        let stage = View::load(conn, self.effect, None).await?.row.map(|row| row.stage);
-        if !matches!(stage, Some(Stage::Receipted | Stage::Executed)) {
-            return Err(gate::out_of_order("the operation moved on during the ceremony").into());
+        let last_step = View::load(conn, self.effect, None).await?.row.map(|row| row.last_step);
+        if !matches!(last_step, Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
+            return Err(gate::out_of_order("the operation made another step during the ceremony").into());
         }
         if let Some(fresh) = &self.fresh {
             vault::stage(conn, &self.sealing, fresh).await?;
         }
         let head = self.chain.after_execute(self.effect.attempt)?;
-        row::advance(conn, self.effect.operation, Stage::Executed, head).await
-    }
-}
-
-impl Job for StageShare {
-    type State = ();
-    type Output = Result<(), NodeError>;
-
-    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
-        answer(self.run(conn).await)
+        row::advance(conn, self.effect.operation, EffectStep::Execute, head).await
     }
 }

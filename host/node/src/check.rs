@@ -1,9 +1,8 @@
-//! What a node holds, checked: every share opens, decodes and is the one of its public keys; every row says what follows
-//! from it.
+//! Checks what a node holds: every share opens and matches its public keys, and rows agree with each other.
 //!
-//! A check reads the files, never what connections remember, and a few rows at a time: [`Cursor`] says where it goes on.
-//! No secret leaves it: a share is opened, multiplied with the generator, compared and wiped, and what is found names
-//! rows by their keys. Only [`NodeFile::file`] reads all of the file at once.
+//! A check reads the file, not the page cache of a connection, and a few rows at a time: [`Cursor`] is where it continues. No
+//! secret leaves it: a share is opened, multiplied with the generator, compared and wiped. Findings name rows by their keys.
+//! Only [`NodeFile::check`] reads the whole file.
 
 mod file;
 mod operation;
@@ -17,7 +16,7 @@ use crate::error::NodeError;
 use crate::limits::CHECKED_ROWS;
 use crate::node::Node;
 use crate::row_hash;
-use crate::sealing::{Sealing, kept_identity_on};
+use crate::sealing::{Sealing, kept_identity};
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{EpochName, Hex32, KeyId};
 use gateway_domain::key::Epoch;
@@ -27,27 +26,27 @@ use sqlx::{Connection as _, SqliteConnection};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Something in a node's database that is not as it should be.
+/// Damage in a node's database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
-    /// In which table; `database` for the file, `sqlite_schema` for the schema.
+    /// The table; `database` for the file, `sqlite_schema` for the schema.
     pub table: &'static str,
-    /// Which row, by its key; empty when it is about the table.
+    /// The row, by its key; empty for the table as a whole.
     pub row: String,
-    /// What is wrong: no secret, and nothing of a request.
+    /// What is wrong. It contains no secret and nothing of a request.
     pub what: String,
-    /// What the node can not be relied on for.
+    /// What the node cannot be used for.
     pub scope: Scope,
 }
 
-/// What damage is about.
+/// The part of a node that damage affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// The node as a whole.
+    /// The whole node.
     Node,
     /// Its share of this key.
     Key(KeyId),
-    /// What it keeps of operations: its shares are not touched by it.
+    /// Its records of operations, not its shares.
     Records,
 }
 
@@ -59,10 +58,10 @@ impl fmt::Display for Damage {
 }
 
 impl Node {
-    /// Checks some rows, beginning at `from`; where to go on, or none at the end of the round.
+    /// Checks some rows, beginning at `from`. Returns where to continue, or none at the end of the round.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database can not be read for another reason than what is in it.
+    /// [`NodeError::Unavailable`] when the database cannot be read, but not because of damage in it.
     pub async fn check(&self, from: Cursor) -> Result<(Vec<Damage>, Option<Cursor>), NodeError> {
         let mut conn = self.database.fresh_reader().await?;
         let checked = self.checker(&mut conn).rows(from, CHECKED_ROWS).await;
@@ -70,7 +69,7 @@ impl Node {
         checked
     }
 
-    /// Checks every share, and that the node is who it was.
+    /// Checks every share and the node's identity.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -81,7 +80,7 @@ impl Node {
         checked
     }
 
-    /// Of these generations, which must be in force here, those that are not, and what is instead.
+    /// The generations among `keys` that should be in force here and are not, each with what is found instead.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -97,7 +96,7 @@ impl Node {
     }
 }
 
-/// [`Node::check_shares`], of a database that no node has open.
+/// [`Node::check_shares`] for a database that no node has open.
 #[cfg(test)]
 pub(crate) async fn shares_on(
     conn: &mut SqliteConnection,
@@ -107,7 +106,7 @@ pub(crate) async fn shares_on(
     Checker { conn, sealing, me, found: Vec::new() }.shares().await
 }
 
-/// A check on its way, on a connection that saw nothing before.
+/// A check in progress, on a fresh connection.
 pub(crate) struct Checker<'a> {
     conn: &'a mut SqliteConnection,
     sealing: &'a Sealing,
@@ -115,11 +114,11 @@ pub(crate) struct Checker<'a> {
     found: Vec<Damage>,
 }
 
-/// Why a row is not checked to its end.
+/// Why the check of a row stopped.
 enum Fault {
-    /// This is wrong with it.
+    /// The row is damaged in this way.
     Damaged(Cow<'static, str>),
-    /// Nothing can be said.
+    /// The row could not be checked.
     Failed(NodeError),
 }
 
@@ -144,14 +143,14 @@ impl From<CanonicalError> for Fault {
 impl From<sqlx::Error> for Fault {
     fn from(error: sqlx::Error) -> Self {
         if page::is_corrupt(&error) {
-            return Self::Damaged("what belongs to it can not be read: the file is damaged".into());
+            return Self::Damaged("its related rows cannot be read: the file is damaged".into());
         }
         Self::Failed(error.into())
     }
 }
 
 impl Checker<'_> {
-    /// Up to `n_max` rows, as they are at one moment.
+    /// Checks up to `n_max` rows in one snapshot.
     async fn rows(&mut self, from: Cursor, n_max: u32) -> Result<(Vec<Damage>, Option<Cursor>), NodeError> {
         sqlx::query("BEGIN").execute(&mut *self.conn).await?;
         let (mut left, mut at) = (n_max, Some(from));
@@ -165,17 +164,14 @@ impl Checker<'_> {
     }
 
     async fn shares(&mut self) -> Result<Vec<Damage>, NodeError> {
-        let mut at = Some(Cursor::default());
-        while let Some(cursor) = at.filter(Cursor::is_of_shares) {
-            at = self.page(&cursor, CHECKED_ROWS).await?.1;
-        }
+        self.rows_while(Cursor::is_of_shares).await?;
         Ok(std::mem::take(&mut self.found))
     }
 
-    /// Every row.
-    async fn everything(&mut self) -> Result<(), NodeError> {
+    /// Checks rows from the beginning, as long as the cursor is in the part to check.
+    async fn rows_while(&mut self, is_part: impl Fn(&Cursor) -> bool + Send) -> Result<(), NodeError> {
         let mut at = Some(Cursor::default());
-        while let Some(cursor) = at {
+        while let Some(cursor) = at.filter(&is_part) {
             at = self.page(&cursor, CHECKED_ROWS).await?.1;
         }
         Ok(())
@@ -208,9 +204,9 @@ impl Checker<'_> {
 
     async fn node(&mut self, row: &Raw) -> Result<(), Fault> {
         if row.number("one") != Some(1) {
-            return Err("there is another row than the one".into());
+            return Err("there is a second row".into());
         }
-        match kept_identity_on(self.conn, self.sealing).await {
+        match kept_identity(self.conn, self.sealing).await {
             Ok(_) => Ok(()),
             Err(NodeError::Unavailable { detail, .. }) => Err(detail.into()),
             Err(error @ (NodeError::Rejected(_) | NodeError::Lost { .. })) => Err(Fault::Failed(error)),
@@ -225,7 +221,7 @@ impl Checker<'_> {
         Ok(lacking)
     }
 
-    /// What the node signs with must be what the gateway has on record.
+    /// The generation that the node signs with must be the one that the gateway has on record.
     async fn lacks(&mut self, key_id: KeyId, epoch: &Epoch) -> Result<Option<String>, NodeError> {
         let sql = "SELECT epoch, epoch_root FROM share WHERE key_id = ?1 AND state = 'active'";
         let query = sqlx::query(sql).bind(key_id.to_string());
@@ -243,7 +239,7 @@ impl Checker<'_> {
     }
 }
 
-/// A share that does not say of which key it is could be of any.
+/// A share whose key cannot be read could belong to any key, so it affects the node.
 fn scope(table: Table, row: &Raw) -> Scope {
     match table {
         Table::Node => Scope::Node,
@@ -258,17 +254,17 @@ fn scope(table: Table, row: &Raw) -> Scope {
 }
 
 fn key_use(row: &Raw) -> Result<(), Fault> {
-    let key_id = row.text("key_id").ok_or("`key_id` is no text")?;
-    let serves = row.text("serves").ok_or("`serves` is no text")?;
+    let key_id = row.text("key_id").ok_or("`key_id` is not text")?;
+    let serves = row.text("serves").ok_or("`serves` is not text")?;
     check_hash(row, row_hash::key_use(&key_id, &serves))
 }
 
-/// Whether the row is the one that was written; nobody knows of a row from before there were hashes.
+/// Compares the row with its hash. Rows from before there were hashes have none.
 fn check_hash(row: &Raw, expected: Result<Hex32, CanonicalError>) -> Result<(), Fault> {
     let expected = expected?.to_string();
     match row.bytes("row_hash") {
         Some(stored) if stored != expected.as_bytes() => {
-            Err("it is not as it was written: `row_hash` is another".into())
+            Err("it was changed: `row_hash` does not match".into())
         }
         Some(_) | None => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! Why a node does not do what it is asked.
+//! Errors of a node.
 
 use crate::peers::PeerConflict;
 use gateway_domain::canonical::CanonicalError;
@@ -9,22 +9,22 @@ use gateway_threshold::ThresholdError;
 use std::error::Error;
 use std::fmt;
 
-/// Why a node does not do what it is asked. No variant displays a secret or a path.
+/// Why a node does not make a step. No variant displays a secret or a path.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The node refuses, and will refuse the same again.
+    /// The node refuses, and will refuse the same call again.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// The secrets of this attempt are gone: only a fresh attempt can succeed.
+    /// The secrets of this attempt are gone. Only a fresh attempt can succeed.
     #[error("{reason}")]
     Lost {
         /// What happened to them.
         reason: &'static str,
     },
-    /// The node cannot serve now. Nothing left it.
+    /// The node cannot serve now. It released nothing.
     #[error("{detail}")]
     Unavailable {
-        /// What is missing.
+        /// What is missing or failed.
         detail: &'static str,
         /// For the node's own log.
         #[source]
@@ -32,33 +32,33 @@ pub enum NodeError {
     },
 }
 
-/// A refusal for good.
+/// A permanent refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Stable word.
+    /// The kind of refusal.
     pub code: Code,
-    /// One sentence for people.
+    /// The reason, for people.
     pub detail: String,
-    /// Participants that misbehaved, when that is why.
+    /// Participants that misbehaved, if that is the reason.
     pub culprits: Vec<ParticipantIndex>,
 }
 
-/// What a rejection is about.
+/// The kind of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     /// The decision is not signed by a pinned authority, or does not fit the intent, the approvals or this node.
     AdmissionRefused,
-    /// An approval is not its approver's own over this operation, by the node's own registry.
+    /// An approval is not signed by its approver over this operation, according to the node's own registry.
     ApprovalRefused,
     /// The decision is not valid yet, or no longer.
     AdmissionExpired,
-    /// The operation was admitted by another decision.
+    /// Another decision admitted the operation.
     AdmissionConflict,
-    /// The key is in another epoch than the admitted one, or exists when it should be made.
+    /// The key is in another epoch than the admitted one, or exists when it should be created.
     EpochConflict,
     /// The step is not the next one of this operation on this node.
     StepOutOfOrder,
-    /// The effect id was used for something else.
+    /// The effect id was used for another call.
     EffectConflict,
     /// A later attempt was seen.
     AttemptSuperseded,
@@ -70,16 +70,16 @@ pub enum Code {
     ResultRefused,
     /// Participants deviated from the protocol.
     CeremonyMisbehaviour,
-    /// Whoever carried a message changed it.
+    /// A message was changed between its sender and this node.
     RelayMisbehaviour,
     /// The operation was discarded on this node.
     OperationDiscarded,
-    /// The node's receipt is not its word for what it was asked: found by whoever asked.
+    /// The node's receipt is not valid for the step. The caller finds this, not the node.
     ReceiptRefused,
 }
 
 impl Code {
-    /// The stable word.
+    /// The stable code in events and evidence.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -142,89 +142,63 @@ impl NodeError {
         Self::Unavailable { detail, source: None }
     }
 
-    /// Whether the node's store, or a secret in it, names another key than the one that was given.
+    pub(crate) fn caused_by(detail: &'static str, source: impl Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable { detail, source: Some(Box::new(source)) }
+    }
+
+    /// Whether the node's store, or a secret in it, is sealed under another key than the one in use.
     #[must_use]
     pub fn is_sealed_otherwise(&self) -> bool {
         let Self::Unavailable { source: Some(source), .. } = self else { return false };
         matches!(source.downcast_ref(), Some(AtRestError::OtherKek { .. }))
     }
 
-    /// Whether others than their owner can read or write the node's files.
+    /// Whether other users than the owner can read or write the node's files.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         let Self::Unavailable { source: Some(source), .. } = self else { return false };
         matches!(source.downcast_ref(), Some(OpenError::Exposed { .. } | OpenError::ExposedFolder { .. }))
     }
 
-    /// What is stored does not read as what was written.
+    /// The stored data cannot be decoded.
     pub(crate) fn damaged(source: impl Error + Send + Sync + 'static) -> Self {
-        Self::Unavailable { detail: "the node's store is damaged", source: Some(Box::new(source)) }
+        Self::caused_by("the node's store is damaged", source)
     }
 
-    pub(crate) fn no_randomness(source: rand_core::Error) -> Self {
-        Self::Unavailable {
-            detail: "the operating system gave no randomness",
-            source: Some(Box::new(source)),
-        }
-    }
-
-    /// A failure of a protocol: the culprits, if it names any, else an attempt that is lost.
+    /// A failed protocol: a rejection if it names culprits, otherwise a lost attempt.
     pub(crate) fn ceremony(error: &ThresholdError) -> Self {
         let culprits: Vec<_> = error.culprits().into_iter().map(ParticipantIndex).collect();
         if culprits.is_empty() {
-            return Self::Lost { reason: "the ceremony failed without anybody to blame" };
+            return Self::Lost { reason: "the ceremony failed and no participant is to blame" };
         }
         Rejection { code: Code::CeremonyMisbehaviour, detail: error.to_string(), culprits }.into()
     }
 }
 
-impl From<sqlx::Error> for NodeError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Unavailable { detail: "the node's store failed", source: Some(Box::new(error)) }
-    }
-}
-
-impl From<WriteError> for NodeError {
-    fn from(error: WriteError) -> Self {
-        Self::Unavailable { detail: "the node's store failed", source: Some(Box::new(error)) }
-    }
-}
-
-impl From<PeerConflict> for NodeError {
-    fn from(error: PeerConflict) -> Self {
-        Self::Unavailable {
-            detail: "the node has another identity than it had",
-            source: Some(Box::new(error)),
+/// An error of another crate as [`NodeError::Unavailable`].
+macro_rules! unavailable {
+    ($($error:ty => $detail:literal),+ $(,)?) => {$(
+        impl From<$error> for NodeError {
+            fn from(error: $error) -> Self {
+                Self::caused_by($detail, error)
+            }
         }
-    }
+    )+};
 }
 
-impl From<OpenError> for NodeError {
-    fn from(error: OpenError) -> Self {
-        Self::Unavailable { detail: "the node's store can not be opened", source: Some(Box::new(error)) }
-    }
+unavailable! {
+    sqlx::Error => "the node's store failed",
+    WriteError => "the node's store failed",
+    OpenError => "the node's store cannot be opened",
+    PeerConflict => "the node does not have the identity it had before",
+    CanonicalError => "a value has no canonical form",
 }
 
-impl From<CanonicalError> for NodeError {
-    fn from(error: CanonicalError) -> Self {
-        Self::Unavailable { detail: "a value has no canonical form", source: Some(Box::new(error)) }
-    }
-}
-
-/// Why a job or a read stopped: an answer, or a store that failed.
+/// Why a transaction or a read stopped: the node refused, or its store failed.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Refused(NodeError),
     Failed(sqlx::Error),
-}
-
-/// As a [`gateway_sqlite::Job`] answers: a refusal is an output, a failed store an error.
-pub(crate) fn answer<T>(result: Result<T, Stop>) -> Result<Result<T, NodeError>, sqlx::Error> {
-    match result {
-        Ok(output) => Ok(Ok(output)),
-        Err(Stop::Refused(refused)) => Ok(Err(refused)),
-        Err(Stop::Failed(error)) => Err(error),
-    }
 }
 
 impl From<sqlx::Error> for Stop {

@@ -1,11 +1,11 @@
-//! What a call must be before anything else is looked at, and what must still hold before execution.
+//! The checks that every call passes first, and the conditions that must still hold before execution.
 
 use crate::call::Call;
 use crate::error::{Code, NodeError, Rejection};
-use crate::judge::epoch_conflict;
 use crate::node::NodeConfig;
-use crate::row::{KeyHere, Row, Stage, Statement, View};
+use crate::row::{KeyHere, Row, Statement, View};
 use crate::vault::{self, Held};
+use crate::verify::epoch_conflict;
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
@@ -15,71 +15,65 @@ use gateway_domain::roster::ParticipantIndex;
 /// An admitted operation that a call is about.
 #[derive(Debug)]
 pub(crate) struct Standing {
-    pub(crate) stage: Stage,
+    pub(crate) last_step: EffectStep,
     pub(crate) head: Hex32,
     pub(crate) statement: Statement,
     pub(crate) key: KeyHere,
 }
 
-/// The operation of a call: admitted here by the decision the call names, and not given up.
+/// The operation of a call: admitted here by the decision that the call names, and not discarded.
 pub(crate) fn known(view: View, call: &Call, step: EffectStep) -> Result<Standing, Rejection> {
     let View { row, key, .. } = view;
     if call.effect.step != step {
-        return Err(out_of_order("the effect is of another step"));
+        return Err(out_of_order("the effect is for another step"));
     }
-    let Some(Row { admission_hash, stage, head, statement }) = row else {
+    let Some(Row { admission_hash, last_step, head, statement }) = row else {
         return Err(out_of_order("the operation is not admitted here"));
     };
     if admission_hash != call.admission_hash {
         return Err(other_decision());
     }
-    match (stage, statement) {
-        (Stage::Discarded, _) | (_, None) => {
-            Err(Rejection::new(Code::OperationDiscarded, "the operation was discarded here"))
+    match statement {
+        Some(statement) if last_step != EffectStep::Discard => {
+            Ok(Standing { last_step, head, statement, key })
         }
-        (
-            Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Committed | Stage::Published,
-            Some(statement),
-        ) => Ok(Standing { stage, head, statement, key }),
+        Some(_) | None => Err(discarded()),
     }
 }
 
-/// The call follows the transition it must, and the operation is at one of these stages.
+/// The operation's last step is one of these, and the call follows the expected transition.
 pub(crate) fn in_order(
     call: &Call,
     standing: &Standing,
     expected: Hex32,
-    stages: &[Stage],
+    last_steps: &[EffectStep],
 ) -> Result<(), Rejection> {
-    if !stages.contains(&standing.stage) {
-        return Err(out_of_order(format!("the operation is {} here", standing.stage.as_str())));
+    if !last_steps.contains(&standing.last_step) {
+        return Err(after(standing.last_step));
     }
-    if call.previous != expected {
-        return Err(out_of_order("the step follows another transition"));
-    }
-    Ok(())
+    if call.previous == expected { Ok(()) } else { Err(other_transition()) }
 }
 
-/// The node's own last step is the one that this call builds on: what it says of the past, it did.
+/// The head of the node's own chain is the transition that this call follows.
 pub(crate) fn builds_on(standing: &Standing, head: Hex32) -> Result<(), Rejection> {
-    if standing.head == head { Ok(()) } else { Err(out_of_order("the step follows another transition")) }
+    if standing.head == head { Ok(()) } else { Err(other_transition()) }
 }
 
-/// What must hold until the nodes have executed: the decision is in force, and the key is as it was admitted. The
-/// generation a signature is made with; none for a key that is to be made.
+/// The conditions of every step up to execution: the decision is in force, and the key is as it was admitted. Returns the
+/// generation that signs; none for a key that is to be created.
 pub(crate) fn in_force<'s>(
     config: &NodeConfig,
     standing: &'s Standing,
 ) -> Result<Option<&'s Held>, NodeError> {
-    let (decision, now) = (&standing.statement.decision, (config.clock)());
+    let (decision, now) = (&standing.statement.decision, (config.settings.clock)());
     if now < decision.not_before_ms || now >= decision.not_after_ms {
         return Err(expired().into());
     }
     key_fits(&standing.statement, config.participant, &standing.key)
 }
 
-/// The key is in the very generation that was admitted, or there is none yet. The generation as this node holds it;
-/// none for one that holds no share of it.
+/// The key is in the generation that was admitted, or does not exist yet. Returns the generation as this node holds it; none
+/// where this node need not hold a share of it.
 pub(crate) fn key_fits<'h>(
     statement: &Statement,
     me: ParticipantIndex,
@@ -95,7 +89,7 @@ pub(crate) fn key_fits<'h>(
     };
     match &key.active {
         Some(held) if is_generation(decision, held) => Ok(Some(held)),
-        // One that joins, or lost its share, may have slept through earlier epochs.
+        // A node that joins, or lost its share, may have missed earlier epochs.
         Some(_) | None if !must_hold => Ok(None),
         Some(_) | None if key.staged == Some(decision.epoch_root) => {
             Err(NodeError::unavailable("the admitted generation is not in force here yet"))
@@ -113,8 +107,8 @@ fn is_holder(decision: &AdmissionDecision, me: ParticipantIndex) -> bool {
     decision.holders.as_ref().is_some_and(|holders| holders.as_set().contains(&me))
 }
 
-/// The caller's fence (decisions.md 4): checked at the steps of an execution, since a stale one refuses the execution
-/// and not the operation.
+/// The caller's fence names the key's epoch root. It is checked at the steps of an execution, not at admission: a stale fence
+/// refuses the execution.
 pub(crate) fn check_fence(statement: &Statement) -> Result<(), Rejection> {
     let terms = statement.request.intent.signing_terms();
     let fence = terms.and_then(|terms| terms.epoch_fence_token_hex.as_deref());
@@ -126,6 +120,19 @@ pub(crate) fn check_fence(statement: &Statement) -> Result<(), Rejection> {
 
 pub(crate) fn out_of_order(detail: impl Into<String>) -> Rejection {
     Rejection::new(Code::StepOutOfOrder, detail)
+}
+
+pub(crate) fn other_transition() -> Rejection {
+    out_of_order("the step follows another transition")
+}
+
+/// The refusal of a step that cannot follow this one.
+pub(crate) fn after(last_step: EffectStep) -> Rejection {
+    out_of_order(format!("the last step made here is `{}`", last_step.as_str()))
+}
+
+pub(crate) fn discarded() -> Rejection {
+    Rejection::new(Code::OperationDiscarded, "the operation was discarded here")
 }
 
 pub(crate) fn expired() -> Rejection {

@@ -1,4 +1,4 @@
-//! Public keys of generations lately used, decoded: decoding costs a curve operation for each participant.
+//! A cache of decoded public keys. Decoding costs a curve operation for each participant.
 
 use crate::limits::GENERATIONS_DECODED_MAX;
 use gateway_domain::ids::Hex32;
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// By epoch root, which is a digest of key, epoch and public keys: what is found under it can not be another's.
+/// Decoded public keys by epoch root. The root is a digest of key, epoch and public keys, so a root names one value.
 #[derive(Default)]
 pub struct Generations(Mutex<BTreeMap<Hex32, Arc<PublicKeys>>>);
 
 impl Generations {
-    /// The keys of the generation with this root; `decode` gives them the first time.
+    /// The keys of the generation with this root, decoded with `decode` unless they are in the cache.
     ///
     /// # Errors
     /// Those of `decode`, which must have checked the keys against the root.

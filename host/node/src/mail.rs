@@ -1,7 +1,7 @@
-//! Ceremony messages as the relay carries them: signed by their sender, private ones sealed to their recipient.
+//! Ceremony messages on the relay: signed by their sender, private ones sealed to their recipient.
 //!
-//! A relay that reads everything learns no share. One that alters anything is told so, without blame for the sender;
-//! a sender whose signed message does not open is blamed.
+//! A relay that reads everything learns no share. A message that the relay changed is rejected without blaming the sender. A
+//! sender whose signed message does not open is blamed.
 
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::Node;
@@ -10,7 +10,7 @@ use gateway_seal::relay::{self, Envelope, Header, OpenError};
 use gateway_threshold::Message;
 
 impl Node {
-    /// What leaves this node.
+    /// Signs and seals messages of this node.
     pub(crate) fn seal_mail(
         &self,
         ceremony: [u8; 32],
@@ -19,16 +19,13 @@ impl Node {
         let identities = self.config.peers.identities(self.identity())?;
         let seal = |message: Message| {
             let Message { from, to, round, ref body } = message;
-            relay::seal(self.secret(), &identities, Header { ceremony, from, to, round }, body)
+            relay::seal(&self.secret, &identities, Header { ceremony, from, to, round }, body)
         };
         let sealed = messages.into_iter().map(seal).collect::<Result<_, _>>();
-        sealed.map_err(|error| NodeError::Unavailable {
-            detail: "a message could not be sealed to its recipient",
-            source: Some(Box::new(error)),
-        })
+        sealed.map_err(|error| NodeError::caused_by("a message could not be sealed to its recipient", error))
     }
 
-    /// What comes to this node.
+    /// Verifies and opens messages to this node.
     pub(crate) fn open_mail(
         &self,
         ceremony: &[u8; 32],
@@ -36,7 +33,7 @@ impl Node {
     ) -> Result<Vec<Message>, NodeError> {
         let identities = self.config.peers.identities(self.identity())?;
         let open = |envelope| {
-            let opened = relay::open(self.secret(), &identities, ceremony, envelope)?;
+            let opened = relay::open(&self.secret, &identities, ceremony, envelope)?;
             let Header { from, to, round, .. } = opened.header;
             Ok(Message { from, to, round, body: opened.body })
         };

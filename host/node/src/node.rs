@@ -1,19 +1,23 @@
-//! The node: its settings, its store, its memory. The steps are in the files of their names.
+//! The node: its settings, its database, its memory and its receipts. Other files hold the steps.
 
+use crate::call::Call;
 use crate::ceremony::Ceremonies;
-use crate::error::NodeError;
+use crate::error::{NodeError, Stop};
 use crate::generations::Generations;
 use crate::limits::READERS;
 use crate::peers::Peers;
-use crate::sealing::{Rewrap, Sealing, settle};
+use crate::sealing::{Rewrap, Sealing, kept_identity, settle};
 use crate::sessions::Sessions;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::dsse::KeySet;
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::receipt::{Chain, NodeReceipt, PAYLOAD_TYPE, ReceiptKind, ReceiptStatement, Signature};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
-use gateway_sqlite::{ApplicationId, Database, Migration, Options};
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options, Reader};
+use sqlx::SqliteConnection;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,70 +30,76 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: 3, name: "key_use", sql: include_str!("../migrations/0003_key_use.sql") },
 ];
 
-/// Tells a node the time.
+/// The node's clock.
 pub type Clock = Arc<dyn Fn() -> EpochMs + Send + Sync>;
 
-/// What a node is told at its start, and believes for as long as it runs.
+/// The configuration of one node, fixed for as long as it runs.
 #[derive(Clone)]
 pub struct NodeConfig {
-    /// Which participant it is.
+    /// The participant that this node is.
     pub participant: ParticipantIndex,
-    /// Its own database, made where it is missing.
+    /// Its own database, created if missing.
     pub database: PathBuf,
-    /// Who the other nodes are, and it itself.
+    /// The pinned identities of all nodes, its own included.
     pub peers: Arc<Peers>,
-    /// What its secrets are sealed under in that database.
+    /// What its operator decides.
+    pub settings: NodeSettings,
+}
+
+/// The settings of a node that do not depend on its participant.
+#[derive(Clone)]
+pub struct NodeSettings {
+    /// The key-encryption key that seals its secrets in its database.
     pub kek: Arc<Kek>,
-    /// The authorities it believes.
+    /// The authorities whose decisions it accepts.
     pub authorities: KeySet,
-    /// How many different people must have approved, whatever a policy says.
+    /// The number of different people who must have approved, whatever a policy requires.
     pub required_approvals: u32,
-    /// The longest that a decision may hold from now, milliseconds. Approvals are judged when it is admitted: one that held for
-    /// years would outlive the approvers it stands on.
+    /// The longest validity of a decision from now, in milliseconds. Approvals are checked at admission only, so a decision
+    /// that is valid for years would outlive its approvers.
     pub decision_ttl_max_ms: u64,
-    /// Whether approvals must be signed by their approvers, and whose signatures it believes: its own copy of the
-    /// registry, never the gateway's word.
+    /// Whether approvers must sign their approvals, and this node's own copy of the registry of approvers.
     pub signed_approvals: SigningRule,
-    /// Development only, and not where approvals must be signed: keys are made without approvals. A node cannot tell a key made on first use from another; a
-    /// new key releases nothing, and every signature with it still needs its approvals.
+    /// Development only, and ignored where approvals must be signed: keys are created without approvals. A node cannot tell a
+    /// key created on first use from another. A new key releases nothing, and every signature with it still needs its
+    /// approvals.
     pub keys_without_approvals: bool,
-    /// Its own clock.
+    /// The clock that decisions and nonces are checked against.
     pub clock: Clock,
 }
 
 /// One runtime node.
 ///
-/// Its secrets at rest are sealed under [`NodeConfig::kek`]: its shares, and the seed of its identity. Its memory must not
-/// be swapped, dumped or cloned while it serves: a clone is a second set of the same nonces (threshold.md 7.5).
+/// Its shares and the seed of its identity are sealed at rest under [`NodeSettings::kek`]. Its memory must not be swapped, dumped
+/// or cloned while it serves: a clone has the same nonces a second time.
 pub struct Node {
     pub(crate) config: Arc<NodeConfig>,
     pub(crate) sealing: Sealing,
-    /// What it signs receipts with, and messages between nodes; those to it are opened with it.
+    /// Signs receipts and messages to other nodes, and opens messages from them.
     pub(crate) secret: NodeSecret,
     pub(crate) database: Database<()>,
     pub(crate) sessions: Sessions,
     pub(crate) ceremonies: Ceremonies,
     pub(crate) generations: Arc<Generations>,
     #[cfg(feature = "testing")]
-    pub(crate) lies: crate::testing::Lies,
+    pub(crate) false_receipts: crate::testing::FalseReceipts,
 }
 
 impl Node {
-    /// Opens the node's database, which the first time is bound to the key and given an identity. No session survives a
+    /// Opens the node's database. A new database is bound to the key-encryption key and gets an identity. No session survives a
     /// restart.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database cannot be opened, as when another process has it, or is sealed under
-    /// another key ([`NodeError::is_sealed_otherwise`]).
+    /// [`NodeError::Unavailable`] when the database cannot be opened, is open in another process, or is sealed under another key ([`NodeError::is_sealed_otherwise`]).
     pub async fn open(config: NodeConfig) -> Result<Self, NodeError> {
         let options = Options::at_path(&config.database, APPLICATION, MIGRATIONS);
         let options = options.create().secure_delete().readers(READERS);
-        // Opening touches files before it speaks SQL, and its future is not `Send`: both want a thread of their own.
+        // Opening blocks on files, and its future is not `Send`, so it gets a thread of its own.
         let runtime = tokio::runtime::Handle::current();
         let opening = tokio::task::spawn_blocking(move || runtime.block_on(Database::open(options)));
         let database =
-            opening.await.map_err(|_| NodeError::unavailable("the node's store can not be opened"))??;
-        let sealing = Sealing::new(Arc::clone(&config.kek), config.participant);
+            opening.await.map_err(|_| NodeError::unavailable("the node's store cannot be opened"))??;
+        let sealing = Sealing::new(Arc::clone(&config.settings.kek), config.participant);
         let secret = match settle(&database, &sealing).await {
             Ok(secret) => secret,
             Err(error) => {
@@ -106,60 +116,139 @@ impl Node {
             ceremonies: Ceremonies::default(),
             generations: Arc::default(),
             #[cfg(feature = "testing")]
-            lies: crate::testing::Lies::default(),
+            false_receipts: crate::testing::FalseReceipts::default(),
         })
     }
 
-    /// Which participant this is.
+    /// The participant that this node is.
     #[must_use]
     pub fn participant(&self) -> ParticipantIndex {
         self.config.participant
     }
 
-    /// Who it is to other nodes, and to whoever checks its receipts: the same for as long as it has its database.
+    /// The public keys under which other nodes and verifiers of receipts know it. They are the same as long as it has its
+    /// database.
     #[must_use]
     pub fn identity(&self) -> &NodeIdentity {
         self.secret.identity()
     }
 
-    pub(crate) fn secret(&self) -> &NodeSecret {
-        &self.secret
-    }
-
-    /// Puts every secret in the database under another key, in one transaction, and lets the database go: the node is
-    /// to be opened again, under that key. After an error it still serves, under the key it had.
+    /// Seals every secret in the database under another key, in one transaction, and closes the database. The node is then
+    /// opened again with that key. After an error it still serves with the old key.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when a secret does not open, or the store failed.
     pub async fn rewrap(&self, new: Arc<Kek>) -> Result<(), NodeError> {
-        self.database.write(Rewrap { old: self.sealing.clone(), new }).await??;
-        // The log goes with the database, and with it what was wrapped under the old key.
+        self.write(Rewrap { old: self.sealing.clone(), new }).await?;
+        // Closing removes the write-ahead log, and with it the secrets that are sealed under the old key.
         self.close().await;
         Ok(())
     }
 
-    /// The node's database, when its disk is full. After a write that failed so, each call tries another first.
+    /// The path of the node's database, if its disk is full. Once a write has failed for that, every call first tries another.
     pub async fn full_disk(&self) -> Option<PathBuf> {
         self.database.full_disk()?;
-        // It says itself whether it changed anything.
+        // `full_disk` reports whether this helped.
         let _failed_again = self.database.probe().await;
         self.database.full_disk().map(Path::to_owned)
     }
 
-    /// How often it wrote durably.
+    /// How many jobs it wrote durably, and in how many transactions.
     #[must_use]
     pub fn counters(&self) -> gateway_sqlite::Counters {
         self.database.counters()
     }
 
-    /// Finishes what is being written and lets the database go. Later calls are [`NodeError::Unavailable`].
+    /// Finishes pending writes and closes the database. Later calls are [`NodeError::Unavailable`].
     pub async fn close(&self) {
         self.database.close().await;
     }
 
     pub(crate) fn now(&self) -> EpochMs {
-        (self.config.clock)()
+        (self.config.settings.clock)()
     }
+
+    /// Runs work in one transaction of the node's database, durable when this returns.
+    pub(crate) async fn write<T: Transact>(&self, work: T) -> Result<T::Output, NodeError> {
+        self.database.write(Transaction(work)).await?
+    }
+
+    pub(crate) fn chain(&self, call: &Call) -> Chain {
+        self.chain_of(call.effect.operation, call.admission_hash)
+    }
+
+    pub(crate) fn chain_of(&self, operation_id: OperationId, admission_hash: Hex32) -> Chain {
+        Chain { admission_hash, operation_id, participant: self.config.participant }
+    }
+
+    /// The node's receipt for a step that is durable.
+    ///
+    /// Ed25519 signatures are deterministic (RFC 8032), and the statement follows from what the node has stored. So a repeat,
+    /// also after a restart, gets the same receipt, and receipts need not be stored.
+    pub(crate) fn receipt(&self, chain: &Chain, kind: &ReceiptKind) -> Result<NodeReceipt, NodeError> {
+        self.attest(&chain.statement(kind)?)
+    }
+
+    pub(crate) fn attest(&self, statement: &ReceiptStatement) -> Result<NodeReceipt, NodeError> {
+        #[cfg(feature = "testing")]
+        if let Some(receipt) = self.false_receipts.instead_of(statement) {
+            return Ok(receipt);
+        }
+        self.sign_receipt(statement)
+    }
+
+    pub(crate) fn sign_receipt(&self, statement: &ReceiptStatement) -> Result<NodeReceipt, NodeError> {
+        let signature = self.secret.sign_statement(PAYLOAD_TYPE, &statement.payload()?);
+        Ok(NodeReceipt {
+            participant: statement.participant,
+            transition_hash: statement.transition_hash,
+            signature: Signature::new(signature),
+        })
+    }
+}
+
+/// Work in one transaction of the node's database.
+pub(crate) trait Transact: Send + Sync + 'static {
+    type Output: Send + 'static;
+
+    /// Checks before it writes: a refusal does not roll back what was written.
+    fn run(&self, conn: &mut SqliteConnection) -> impl Future<Output = Result<Self::Output, Stop>> + Send;
+}
+
+/// The [`Job`] of some work. A refusal is an output, a failed store an error.
+pub(crate) struct Transaction<T>(pub(crate) T);
+
+impl<T: Transact> Job for Transaction<T> {
+    type State = ();
+    type Output = Result<T::Output, NodeError>;
+
+    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
+        match self.0.run(conn).await {
+            Ok(output) => Ok(Ok(output)),
+            Err(Stop::Refused(refused)) => Ok(Err(refused)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+}
+
+/// Reads the identity of the node that has this database: the key that its receipts are checked under. Opens the file
+/// read-only, so a process may be serving with it.
+///
+/// # Errors
+/// [`NodeError::Unavailable`] when there is no such database, or it is sealed under another key
+/// ([`NodeError::is_sealed_otherwise`]).
+pub async fn read_identity(
+    database: &Path,
+    participant: ParticipantIndex,
+    kek: Arc<Kek>,
+) -> Result<NodeIdentity, NodeError> {
+    let reader = Reader::open(Options::at_path(database, APPLICATION, MIGRATIONS)).await?;
+    let identity = match reader.pool().acquire().await {
+        Ok(mut conn) => kept_identity(&mut conn, &Sealing::new(kek, participant)).await,
+        Err(error) => Err(error.into()),
+    };
+    reader.close().await;
+    identity
 }
 
 impl fmt::Debug for Node {

@@ -1,11 +1,11 @@
-//! What this node does in a ceremony that makes shares: which protocol, in which part, with what of its own.
+//! This node's part in a ceremony that makes shares: the protocol, and whether its present share goes into it.
 
 use crate::call::CeremonyStart;
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate::{self, Standing};
-use crate::judge::epoch_conflict;
 use crate::node::Node;
 use crate::vault::{self, Held};
+use crate::verify::epoch_conflict;
 use gateway_domain::admission::{AdmissionDecision, Target};
 use gateway_domain::intent::{Intent, Recover};
 use gateway_domain::roster::{ParticipantIndex, Roster};
@@ -18,28 +18,28 @@ use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How a node takes part.
+/// A node's part in a ceremony.
 pub(crate) enum Part {
-    /// In a protocol, whose first messages these are.
-    Speaks(Box<Session>, Vec<Message>),
-    /// Its share stays as it is and gets the new epoch's name.
-    Carries(KeyShare, Arc<PublicKeys>),
+    /// It runs the protocol and sends these messages first.
+    Sends(Box<Session>, Vec<Message>),
+    /// It keeps its share under the new epoch's name.
+    Keeps(KeyShare, Arc<PublicKeys>),
 }
 
-/// The key as the ceremony finds it.
+/// The key before the ceremony.
 struct Present {
     keys: Arc<PublicKeys>,
-    /// This node's share; none when it holds none, or the ceremony does not ask for it.
+    /// This node's share; none if it holds none or the ceremony does not need it.
     share: Option<KeyShare>,
 }
 
-/// The generation that an operation makes.
+/// The generation that the operation makes.
 pub(crate) fn target(decision: &AdmissionDecision) -> Result<&Target, Rejection> {
     decision.target.as_ref().ok_or_else(|| gate::out_of_order("the operation makes no shares"))
 }
 
 impl Node {
-    /// Takes this node's part in the ceremony.
+    /// Starts this node's part in the ceremony.
     pub(crate) async fn take_part(
         &self,
         conn: &mut SqliteConnection,
@@ -53,7 +53,7 @@ impl Node {
         let me = self.participant();
         if let Intent::KeyCreate(create) = &statement.request.intent {
             let profile = create.signature_profile.parse().map_err(NodeError::damaged)?;
-            return speaks(new_key(profile, me, participants, threshold.0, ceremony_id));
+            return sends(new_key(profile, me, participants, threshold.0, ceremony_id));
         }
         let gives = gives_share(&statement.request.intent, me, start);
         let present = self.present(conn, decision, start, key.active.as_ref().filter(|_| gives)).await?;
@@ -62,7 +62,7 @@ impl Node {
                 if vault::is_known(conn, target(decision)?.key_id).await? {
                     return Err(epoch_conflict("the new key exists").into());
                 }
-                speaks(new_key(present.keys.profile(), me, participants, threshold.0, ceremony_id))
+                sends(new_key(present.keys.profile(), me, participants, threshold.0, ceremony_id))
             }
             Intent::Refresh(_) | Intent::Reshare(_) => {
                 check_dealers(&start.dealers, &present.keys)?;
@@ -74,16 +74,16 @@ impl Node {
                     threshold: threshold.0,
                     ceremony_id,
                 };
-                speaks(redistribute::start(params, present.share.as_ref(), &mut OsRng))
+                sends(redistribute::start(params, present.share.as_ref(), &mut OsRng))
             }
-            Intent::Recover(recover) => repair_or_carry(recover, me, present, ceremony_id),
+            Intent::Recover(recover) => repair_or_keep(recover, me, present, ceremony_id),
             Intent::KeyCreate(_) | Intent::Payment(_) | Intent::AssetAction(_) => {
                 Err(gate::out_of_order("the operation makes no shares").into())
             }
         }
     }
 
-    /// The key in the generation that was admitted: its root is in the decision, so it does not subject who brings it.
+    /// The key in the generation that was admitted. The decision has its root, so the caller may supply the public keys.
     async fn present(
         &self,
         conn: &mut SqliteConnection,
@@ -110,7 +110,7 @@ impl Node {
     }
 }
 
-/// Whether this node's share is asked for: one that can no longer be read must not stand in the way of a new one.
+/// Whether the ceremony needs this node's present share. A share that cannot be read must not block its replacement.
 fn gives_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> bool {
     match intent {
         Intent::Refresh(_) | Intent::Reshare(_) => start.dealers.contains(&me),
@@ -119,8 +119,8 @@ fn gives_share(intent: &Intent, me: ParticipantIndex, start: &CeremonyStart) -> 
     }
 }
 
-/// Helpers and the one to be helped speak; whoever else holds a share keeps it.
-fn repair_or_carry(
+/// The helpers and the recovering participant run the protocol. Every other holder keeps its share.
+fn repair_or_keep(
     recover: &Recover,
     me: ParticipantIndex,
     present: Present,
@@ -129,7 +129,7 @@ fn repair_or_carry(
     let helpers = recover.helper_participants.as_set();
     if recover.recovering_participant != me && !helpers.contains(&me) {
         let share = present.share.ok_or(vault::NO_SHARE)?;
-        return Ok(Part::Carries(share, present.keys));
+        return Ok(Part::Keeps(share, present.keys));
     }
     let params = repair::Params {
         keys: (*present.keys).clone(),
@@ -138,7 +138,7 @@ fn repair_or_carry(
         helpers: indices(helpers),
         ceremony_id,
     };
-    speaks(repair::start(params, present.share.as_ref(), &mut OsRng))
+    sends(repair::start(params, present.share.as_ref(), &mut OsRng))
 }
 
 fn new_key(
@@ -152,21 +152,21 @@ fn new_key(
     keygen::start(keygen::Params { profile, me: me.0, roster, threshold, ceremony_id }, &mut OsRng)
 }
 
-fn speaks(started: Result<(Session, Vec<Message>), ThresholdError>) -> Result<Part, Stop> {
+fn sends(started: Result<(Session, Vec<Message>), ThresholdError>) -> Result<Part, Stop> {
     match started {
-        Ok((session, messages)) => Ok(Part::Speaks(Box::new(session), messages)),
+        Ok((session, messages)) => Ok(Part::Sends(Box::new(session), messages)),
         Err(ThresholdError::ShareMissing { .. }) => Err(vault::NO_SHARE.into()),
         Err(error) => Err(refused(error.to_string()).into()),
     }
 }
 
-/// The dealers are holders, and enough of them.
+/// The dealers are holders, and at least as many as the threshold.
 fn check_dealers(dealers: &BTreeSet<ParticipantIndex>, keys: &PublicKeys) -> Result<(), Rejection> {
     let are_holders = dealers.iter().all(|dealer| keys.verifying_shares().contains_key(&dealer.0));
     if are_holders && dealers.len() >= usize::from(keys.threshold()) {
         return Ok(());
     }
-    Err(refused("the dealers are not holders, or too few"))
+    Err(refused("the dealers are not all holders, or are too few"))
 }
 
 fn indices(participants: &BTreeSet<ParticipantIndex>) -> BTreeSet<u16> {

@@ -1,4 +1,4 @@
-//! Who the other nodes are: what this node checks their messages against and seals its own to.
+//! The pinned identities of all nodes: messages are verified with them and sealed to them.
 
 use crate::error::NodeError;
 use gateway_domain::roster::ParticipantIndex;
@@ -6,20 +6,20 @@ use gateway_seal::node_key::{Identities, NodeIdentity};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-/// Identities that an operator, or whoever composes the nodes of one process, vouches for. Never the gateway's relay.
+/// Identities that an operator pins, or the fleet that opens all nodes in its own process. They never come from a relay.
 #[derive(Debug, Default)]
 pub struct Peers(RwLock<BTreeMap<u16, NodeIdentity>>);
 
-/// Somebody else has this index.
+/// The participant is pinned with another identity.
 #[derive(Debug, thiserror::Error)]
 #[error("participant {index} is pinned with another identity")]
 pub struct PeerConflict {
-    /// Whose.
+    /// The participant's index.
     pub index: u16,
 }
 
 impl Peers {
-    /// Vouches for a node. The same again is fine.
+    /// Pins a node's identity. Pinning the same identity again succeeds.
     ///
     /// # Errors
     /// [`PeerConflict`]: the first identity of a participant stays.
@@ -33,13 +33,13 @@ impl Peers {
         Ok(())
     }
 
-    /// The node that is pinned for this participant.
+    /// The identity that is pinned for this participant.
     #[must_use]
     pub fn pinned(&self, participant: ParticipantIndex) -> Option<NodeIdentity> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(&participant.0).cloned()
     }
 
-    /// All of them, this node among them.
+    /// All pinned identities. This node's own must be among them.
     pub(crate) fn identities(&self, me: &NodeIdentity) -> Result<Identities, NodeError> {
         let pinned = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if pinned.get(&me.index()) != Some(me) {

@@ -1,7 +1,7 @@
-//! An operation as the node stores it, and the one read that every step begins with.
+//! An operation as the node stores it, and the read that every step begins with.
 //!
-//! A statement handed to SQLite costs more than the statement: what a step has to know is one SELECT, what it changes
-//! is one text.
+//! Each call into SQLite costs more than the statement itself. So a step reads with one SELECT and writes with one text of
+//! statements.
 
 use crate::call::AdmitRequest;
 use crate::error::{Code, NodeError, Rejection, Stop};
@@ -10,42 +10,39 @@ use crate::vault::{self, Held};
 use gateway_domain::admission::AdmissionDecision;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::intent::{KeyUse, OperationType};
-use gateway_domain::operation::EffectId;
+use gateway_domain::operation::{EffectId, EffectStep};
 use gateway_domain::receipt::Chain;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
-/// How far an operation is on this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
-    Admitted,
-    Receipted,
-    /// A share of a signature left the node, or what it will hold of a key is staged.
-    Executed,
-    Committed,
-    Published,
-    Discarded,
+/// The steps that a node makes.
+const STEPS: [EffectStep; 6] = [
+    EffectStep::Admission,
+    EffectStep::PolicyReceipt,
+    EffectStep::Execute,
+    EffectStep::CommitEpoch,
+    EffectStep::Publish,
+    EffectStep::Discard,
+];
+
+/// The word that the column `stage` has for the last step made. A node does not make decisions, and the table's check accepts
+/// no word for them.
+pub(crate) const fn stage(step: EffectStep) -> &'static str {
+    match step {
+        EffectStep::Decision => "",
+        EffectStep::Admission => "admitted",
+        EffectStep::PolicyReceipt => "receipted",
+        EffectStep::Execute => "executed",
+        EffectStep::CommitEpoch => "committed",
+        EffectStep::Publish => "published",
+        EffectStep::Discard => "discarded",
+    }
 }
 
-impl Stage {
-    const ALL: [Self; 6] =
-        [Self::Admitted, Self::Receipted, Self::Executed, Self::Committed, Self::Published, Self::Discarded];
-
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Admitted => "admitted",
-            Self::Receipted => "receipted",
-            Self::Executed => "executed",
-            Self::Committed => "committed",
-            Self::Published => "published",
-            Self::Discarded => "discarded",
-        }
-    }
+/// The step of a word in the column `stage`.
+pub(crate) fn step(word: &str) -> Option<EffectStep> {
+    STEPS.into_iter().find(|step| stage(*step) == word)
 }
 
 /// The statement the node acts on, as it verified it.
@@ -55,27 +52,27 @@ pub(crate) struct Statement {
     pub(crate) decision: AdmissionDecision,
 }
 
-/// What the node has about one effect: its operation, its answer, and the key.
+/// What the node has stored about one effect: the operation, the answer, and the key.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// The operation, if the node has heard of it.
+    /// The operation, if the node knows it.
     pub(crate) row: Option<Row>,
-    /// What this effect was answered.
+    /// The answer to this effect, if it was performed before.
     pub(crate) answer: Option<Answer>,
-    /// The key that the operation is about.
+    /// The key of the operation.
     pub(crate) key: KeyHere,
 }
 
-/// A key as it stands on this node.
+/// A key on this node.
 #[derive(Debug)]
 pub(crate) struct KeyHere {
     /// The generation that signs.
     pub(crate) active: Option<Held>,
     /// Whether any generation was ever in force here.
     pub(crate) is_known: bool,
-    /// Root of the generation that waits to be put in force.
+    /// Root of the staged generation.
     pub(crate) staged: Option<Hex32>,
-    /// What it serves, for ever; none while this node has not learnt it.
+    /// The family that it serves, which never changes; none while this node has not learnt it.
     pub(crate) serves: Option<KeyUse>,
 }
 
@@ -83,23 +80,25 @@ pub(crate) struct KeyHere {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) admission_hash: Hex32,
-    pub(crate) stage: Stage,
+    /// The step that the node made last. For [`EffectStep::Execute`] a share of the signature left the node, or its share of
+    /// a new generation is staged.
+    pub(crate) last_step: EffectStep,
     /// The head of this node's chain of steps.
     pub(crate) head: Hex32,
-    /// None for an operation that was discarded unheard.
+    /// None for an operation that was discarded before it was admitted here.
     pub(crate) statement: Option<Statement>,
 }
 
-/// A step done.
+/// The recorded answer to an effect.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Digest of what the call said.
+    /// Digest of the call: see [`content`](crate::call::content).
     pub(crate) content: String,
     pub(crate) transition_hash: Hex32,
 }
 
 impl View {
-    /// `key_id` is asked about when the operation is not known yet.
+    /// `key_id` is the key of an operation that is not known yet.
     pub(crate) async fn load(
         conn: &mut SqliteConnection,
         effect: EffectId,
@@ -142,11 +141,11 @@ impl Row {
         let Some(admission_hash) = found.try_get::<Option<&str>, _>("admission_hash")? else {
             return Ok(None);
         };
-        let stage = Stage::named(found.try_get("stage")?);
+        let last_step = step(found.try_get("stage")?);
         let statement: Option<&str> = found.try_get("statement")?;
         Ok(Some(Self {
             admission_hash: parse(admission_hash)?,
-            stage: stage.ok_or(NodeError::unavailable("the node's store is damaged"))?,
+            last_step: last_step.ok_or(NodeError::unavailable("the node's store is damaged"))?,
             head: parse(found.try_get("head")?)?,
             statement: statement.map(serde_json::from_str).transpose().map_err(NodeError::damaged)?,
         }))
@@ -159,24 +158,24 @@ impl Answer {
         Ok(Some(Self { content, transition_hash: parse(found.try_get("transition_hash")?)? }))
     }
 
-    /// The answer to a repeat.
+    /// The answer to a repeated call.
     ///
     /// # Errors
-    /// [`Code::EffectConflict`] when the id was used for something else: an id never changes its meaning.
-    pub(crate) fn repeat(&self, effect: EffectId, said: Hex32) -> Result<Hex32, Rejection> {
-        if self.content == said.to_string() {
+    /// [`Code::EffectConflict`] when the id was used for another call: an id never changes its meaning.
+    pub(crate) fn repeat(&self, effect: EffectId, content: Hex32) -> Result<Hex32, Rejection> {
+        if self.content == content.to_string() {
             return Ok(self.transition_hash);
         }
-        let detail = format!("effect `{effect}` was used for something else");
+        let detail = format!("effect `{effect}` was used for another call");
         Err(Rejection::new(Code::EffectConflict, detail))
     }
 }
 
-/// Writes an operation the node has not heard of before.
+/// Inserts an operation that the node does not know yet.
 pub(crate) async fn insert(
     conn: &mut SqliteConnection,
     chain: &Chain,
-    stage: Stage,
+    last_step: EffectStep,
     head: Hex32,
     known: Option<(KeyId, &str)>,
 ) -> Result<(), Stop> {
@@ -188,7 +187,7 @@ pub(crate) async fn insert(
         .bind(chain.operation_id.to_string())
         .bind(chain.admission_hash.to_string())
         .bind(known.map(|(key_id, _)| key_id.to_string()))
-        .bind(stage.as_str())
+        .bind(stage(last_step))
         .bind(head.to_string())
         .bind(known.map(|(_, statement)| statement))
         .bind(row_hash.map(|hash| hash.to_string()))
@@ -197,47 +196,46 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Moves an operation on.
+/// Records a step as the operation's last.
 pub(crate) async fn advance(
     conn: &mut SqliteConnection,
     id: OperationId,
-    stage: Stage,
+    step: EffectStep,
     head: Hex32,
 ) -> Result<(), Stop> {
     sqlx::query("UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1")
         .bind(id.to_string())
-        .bind(stage.as_str())
+        .bind(stage(step))
         .bind(head.to_string())
         .execute(conn)
         .await?;
     Ok(())
 }
 
-/// Moves an operation on and keeps what its effect was answered.
+/// Records the effect's step as the operation's last, and the answer to the effect.
 pub(crate) async fn advance_by(
     conn: &mut SqliteConnection,
     effect: EffectId,
-    said: Hex32,
-    stage: Stage,
+    content: Hex32,
     head: Hex32,
 ) -> Result<(), Stop> {
     let sql = "UPDATE operation SET stage = ?2, head = ?3 WHERE operation_id = ?1;\n\
                INSERT INTO effect (effect_id, content, transition_hash, row_hash) VALUES (?4, ?5, ?3, ?6)";
-    let (effect_id, said, transition) = (effect.to_string(), said.to_string(), head.to_string());
-    let row_hash = row_hash::effect(&effect_id, &said, &transition)?;
+    let (effect_id, content, transition) = (effect.to_string(), content.to_string(), head.to_string());
+    let row_hash = row_hash::effect(&effect_id, &content, &transition)?;
     sqlx::query(sql)
         .bind(effect.operation.to_string())
-        .bind(stage.as_str())
+        .bind(stage(effect.step))
         .bind(transition)
         .bind(effect_id)
-        .bind(said)
+        .bind(content)
         .bind(row_hash.to_string())
         .execute(conn)
         .await?;
     Ok(())
 }
 
-/// Thirty-two bytes from a column.
+/// Parses 32 bytes in hexadecimal from a column.
 pub(crate) fn parse(text: &str) -> Result<Hex32, NodeError> {
     text.parse().map_err(NodeError::damaged)
 }

@@ -1,6 +1,6 @@
-//! Hashes of rows, for what a check could not tell otherwise: `SHA-256("svc/node-row/v1" || JCS([table, column, …]))`.
+//! Hashes of rows, where nothing else shows a change: `SHA-256("svc/node-row/v1" || JCS([table, column, …]))`.
 //!
-//! They have no key: they tell damage and careless hands, not a forger. An operation's row has none, since its head is a
+//! The hash is not keyed, so it shows damage and mistakes but not forgery. An operation's row has no hash, since its head is a
 //! hash of everything else in it.
 
 use gateway_domain::canonical::{self, CanonicalError};
@@ -47,8 +47,8 @@ pub(crate) fn key_use(key_id: &str, serves: &str) -> Result<Hex32, CanonicalErro
     hash(&("key_use", key_id, serves))
 }
 
-/// A row of `share` but for its keys: the root is a hash of the public ones, and the seal of the secret notices every
-/// change.
+/// A row of `share` without its public keys and secret: the root is a hash of the public keys, and the seal of the secret
+/// detects every change.
 #[derive(Serialize)]
 pub(crate) struct Share<'a> {
     pub(crate) key_id: &'a str,

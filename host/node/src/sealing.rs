@@ -1,19 +1,20 @@
-//! Secrets at rest: nothing of this node's is in its file but under the key it was started with.
+//! Secrets at rest: every secret in the node's file is sealed under the key-encryption key that the node was started with.
 //!
-//! The store keeps the check value of that key, and opens under no other. A row says to which node, key and generation
-//! it belongs: one that was altered, or put in another's place, does not open.
+//! The store has the check value of that key and opens under no other. Each secret is bound to its node, key and generation:
+//! one that was altered, or moved to another row, does not open.
 
-use crate::error::{NodeError, Stop, answer};
+use crate::error::{NodeError, Stop};
+use crate::node::{Transact, Transaction};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_seal::at_rest::{AtRestError, Kek, Place, open_share, rewrap, seal_share};
 use gateway_seal::node_key::{NodeIdentity, NodeSecret};
-use gateway_sqlite::{Database, Job};
+use gateway_sqlite::Database;
 use rand_core::{OsRng, RngCore as _};
-use sqlx::{Row as _, SqliteConnection, SqlitePool};
+use sqlx::{Row as _, SqliteConnection};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The node's key-encryption key, and whose rows are sealed under it.
+/// The node's key-encryption key, and the node that sealed secrets are bound to.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealing {
     kek: Arc<Kek>,
@@ -21,14 +22,14 @@ pub(crate) struct Sealing {
     index: u16,
 }
 
-/// Which row a secret belongs to, on this node.
+/// The row of this node that a secret belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot<'a> {
     pub(crate) key_id: &'a str,
     pub(crate) epoch: &'a str,
 }
 
-/// Where the seed of the node's identity is. No key id is spelt like this.
+/// The place of the seed of the node's identity. No key has this id.
 const IDENTITY: Slot<'static> = Slot { key_id: "identity", epoch: "" };
 
 impl Sealing {
@@ -48,8 +49,8 @@ impl Sealing {
         open_share(&self.kek, &self.place(slot), sealed).map_err(refused)
     }
 
-    /// The store is sealed under this key and no other: asked in the transaction that is about to add a secret, since
-    /// [`Rewrap`] may have come first.
+    /// Checks that the store is still sealed under this key. Run in the transaction that adds a secret, since [`Rewrap`] may
+    /// have come first.
     pub(crate) async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let kept = Kept::load(conn).await?.ok_or(NOT_FOUNDED)?;
         Ok(kept.check(&self.kek)?)
@@ -67,9 +68,10 @@ impl Sealing {
     }
 }
 
+const NO_RANDOMNESS: &str = "the operating system gave no randomness";
 const NOT_FOUNDED: NodeError = NodeError::unavailable("the node's store is damaged: it names no key");
 
-/// In the words of a node. The reason names keys, never a secret.
+/// The node's error. Its source names keys, never a secret.
 fn refused(error: AtRestError) -> NodeError {
     let detail = match error {
         AtRestError::OtherKek { .. } => "a secret of the node is sealed under another key",
@@ -77,12 +79,12 @@ fn refused(error: AtRestError) -> NodeError {
             "a secret of the node was altered, or moved from another row"
         }
         AtRestError::Oversize(_) => "a secret of the node is too large",
-        AtRestError::NoRandomness(_) => "the operating system gave no randomness",
+        AtRestError::NoRandomness(_) => NO_RANDOMNESS,
     };
-    NodeError::Unavailable { detail, source: Some(Box::new(error)) }
+    NodeError::caused_by(detail, error)
 }
 
-/// What the store says of itself.
+/// The row `node` of the store.
 pub(crate) struct Kept {
     kek_check: Vec<u8>,
     identity_seed: Vec<u8>,
@@ -97,30 +99,23 @@ impl Kept {
 
     fn check(&self, kek: &Kek) -> Result<(), NodeError> {
         let check_value = self.kek_check.as_slice().try_into().map_err(NodeError::damaged)?;
-        kek.verify(check_value).map_err(|error| NodeError::Unavailable {
-            detail: "the node's store is sealed under another key",
-            source: Some(Box::new(error)),
-        })
+        kek.verify(check_value)
+            .map_err(|error| NodeError::caused_by("the node's store is sealed under another key", error))
     }
 }
 
-/// Who the node is. A store that is opened for the first time is bound to the key, and to a new identity.
+/// The node's identity. A store that is opened for the first time is bound to the key and gets a new identity.
 pub(crate) async fn settle(database: &Database<()>, sealing: &Sealing) -> Result<NodeSecret, NodeError> {
     let kept = Kept::load(&mut *database.reader().acquire().await?).await?;
     let kept = match kept {
         Some(kept) => kept,
-        None => database.write(Found(sealing.clone())).await??,
+        None => database.write(Transaction(Found(sealing.clone()))).await??,
     };
     sealing.identity(&kept)
 }
 
-/// Who the node of a store is that somebody else may have open.
-pub(crate) async fn kept_identity(reader: &SqlitePool, sealing: &Sealing) -> Result<NodeIdentity, NodeError> {
-    kept_identity_on(&mut *reader.acquire().await?, sealing).await
-}
-
-/// As [`kept_identity`], on a connection that is there.
-pub(crate) async fn kept_identity_on(
+/// The identity in a store.
+pub(crate) async fn kept_identity(
     conn: &mut SqliteConnection,
     sealing: &Sealing,
 ) -> Result<NodeIdentity, NodeError> {
@@ -128,17 +123,21 @@ pub(crate) async fn kept_identity_on(
     Ok(sealing.identity(&kept)?.identity().clone())
 }
 
-/// Binds an empty store to its key, with a fresh identity.
+/// Binds an empty store to its key and gives it a fresh identity.
 pub(crate) struct Found(pub(crate) Sealing);
 
-impl Found {
-    pub(crate) async fn run(&self, conn: &mut SqliteConnection) -> Result<Kept, Stop> {
-        // With shares in it, the store was founded before, and that row was removed.
+impl Transact for Found {
+    type Output = Kept;
+
+    async fn run(&self, conn: &mut SqliteConnection) -> Result<Kept, Stop> {
+        // A store with shares was bound before, and has lost that row.
         if sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM share)").fetch_one(&mut *conn).await? {
             return Err(NOT_FOUNDED.into());
         }
         let mut seed = Zeroizing::new([0; 32]);
-        OsRng.try_fill_bytes(seed.as_mut_slice()).map_err(NodeError::no_randomness)?;
+        OsRng
+            .try_fill_bytes(seed.as_mut_slice())
+            .map_err(|error| NodeError::caused_by(NO_RANDOMNESS, error))?;
         let kek_check = self.0.kek.check_value().to_vec();
         let kept = Kept { kek_check, identity_seed: self.0.seal(IDENTITY, seed.as_slice())? };
         sqlx::query("INSERT INTO node (kek_check, identity_seed) VALUES (?1, ?2)")
@@ -150,23 +149,16 @@ impl Found {
     }
 }
 
-impl Job for Found {
-    type State = ();
-    type Output = Result<Kept, NodeError>;
-
-    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
-        answer(self.run(conn).await)
-    }
-}
-
-/// Puts every secret of the store under another key: all of them, or none.
+/// Seals every secret of the store under another key: all of them, or none.
 pub(crate) struct Rewrap {
     pub(crate) old: Sealing,
     pub(crate) new: Arc<Kek>,
 }
 
-impl Rewrap {
-    pub(crate) async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+impl Transact for Rewrap {
+    type Output = ();
+
+    async fn run(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
         let under_new = |slot, sealed: &[u8]| {
             rewrap(&self.old.kek, &self.new, &self.old.place(slot), sealed).map_err(refused)
         };
@@ -174,7 +166,7 @@ impl Rewrap {
         let identity_seed = under_new(IDENTITY, &kept.identity_seed)?;
         let sql = "SELECT key_id, epoch, secret FROM share WHERE secret IS NOT NULL";
         let mut shares: Vec<(String, String, Vec<u8>)> = sqlx::query_as(sql).fetch_all(&mut *conn).await?;
-        // Before anything is written: a row that does not open stops it.
+        // Opens every row before it writes any: one that does not open stops the change.
         for (key_id, epoch, secret) in &mut shares {
             *secret = under_new(Slot { key_id, epoch }, secret)?;
         }
@@ -188,14 +180,5 @@ impl Rewrap {
             sqlx::query(sql).bind(key_id).bind(epoch).bind(secret).execute(&mut *conn).await?;
         }
         Ok(())
-    }
-}
-
-impl Job for Rewrap {
-    type State = ();
-    type Output = Result<(), NodeError>;
-
-    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
-        answer(self.run(conn).await)
     }
 }

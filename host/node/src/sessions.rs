@@ -1,4 +1,4 @@
-//! Open nonces, in memory only (threshold.md 7.1): at most one pair an operation, bounded in number and age.
+//! Open nonces (rule 1 in `signing`): in memory only, one pair for an operation, bounded in number and age.
 
 use crate::error::{Code, NodeError, Rejection};
 use crate::limits::{NONCES_TTL_MS, SIGNING_SESSIONS_MAX};
@@ -11,7 +11,8 @@ use gateway_threshold::{KeyShare, PublicKeys, Tweak};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is signed and by whom, as the node's own admission says. Fixed when the nonces are made (threshold.md 7.2).
+/// What the nonces may sign and with which signers, from the node's own admission. Fixed when the nonces are made (rule 2 in
+/// `signing`).
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) chain: Chain,
@@ -19,7 +20,7 @@ pub(crate) struct Terms {
     pub(crate) epoch_root: Hex32,
     pub(crate) digest: Hex32,
     pub(crate) tweak: Option<Tweak>,
-    /// Until when the decision is in force.
+    /// When the decision expires.
     pub(crate) not_after_ms: EpochMs,
     pub(crate) participants: Roster,
     pub(crate) threshold: Threshold,
@@ -29,18 +30,18 @@ pub(crate) struct Terms {
 pub(crate) struct Session {
     pub(crate) attempt: u32,
     pub(crate) terms: Terms,
-    /// What was given out for the nonces.
+    /// The commitments to the nonces.
     pub(crate) commitments: Vec<u8>,
     opened_at: EpochMs,
-    /// None once taken. The lock is held until the share is durable, so that a repeat waits for it.
+    /// None once taken. The lock is held until the share is durable, so that a repeated call waits for it.
     pub(crate) signer: tokio::sync::Mutex<Option<Signer>>,
 }
 
-/// What one signature is made with.
+/// The secrets of one signature share, and the public keys.
 pub(crate) struct Signer {
     pub(crate) nonces: Nonces,
     pub(crate) share: KeyShare,
-    /// The generation that `share` is of.
+    /// The public keys of the share's generation.
     pub(crate) keys: Arc<PublicKeys>,
 }
 
@@ -59,14 +60,14 @@ impl Session {
         Self { attempt, terms, commitments, opened_at, signer: tokio::sync::Mutex::new(Some(signer)) }
     }
 
-    /// Whether the nonces have waited too long.
+    /// Whether the nonces are too old.
     pub(crate) const fn is_stale(&self, now: EpochMs) -> bool {
         now.0.saturating_sub(self.opened_at.0) > NONCES_TTL_MS
     }
 }
 
 impl Sessions {
-    /// The session of this attempt; none when there is no session at all or only an earlier one.
+    /// The session of this attempt; none if there is no session or only an earlier attempt's.
     ///
     /// # Errors
     /// [`Code::AttemptSuperseded`] when a later attempt is open.
@@ -79,8 +80,8 @@ impl Sessions {
         }
     }
 
-    /// Adds a session in place of an earlier attempt's, whose nonces are dropped with it. When this attempt has one
-    /// already, that one stays and is the answer.
+    /// Adds a session. It replaces an earlier attempt's, whose nonces are dropped. If this attempt has a session already, that
+    /// one stays and is returned.
     ///
     /// # Errors
     /// [`Code::AttemptSuperseded`], or [`NodeError::Unavailable`] when there are too many sessions.
@@ -113,7 +114,7 @@ impl Sessions {
         self.lock().remove(&id);
     }
 
-    /// Drops the nonces of a key whose epoch changed (threshold.md 7.6).
+    /// Drops the nonces of a key whose epoch changed (rule 5 in `signing`).
     pub(crate) fn close_key(&self, key_id: KeyId) {
         self.lock().retain(|_, session| session.terms.key_id != key_id);
     }
@@ -125,5 +126,5 @@ impl Sessions {
 }
 
 pub(crate) fn superseded() -> Rejection {
-    Rejection::new(Code::AttemptSuperseded, "a later attempt was seen")
+    Rejection::new(Code::AttemptSuperseded, "a later attempt has begun")
 }

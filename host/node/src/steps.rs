@@ -1,12 +1,12 @@
-//! The steps around the ceremony: receipt, promotion, publication, and giving up.
+//! The steps around the ceremony: policy receipt, promotion, publication and discard.
 
 use crate::call::{Call, CommitEpoch, Publication, Published, content};
-use crate::error::{Code, NodeError, Rejection, Stop, answer};
+use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::gate::{self, Standing, out_of_order};
 use crate::generations::Generations;
-use crate::node::{Node, NodeConfig};
+use crate::node::{Node, NodeConfig, Transact};
 use crate::part::target;
-use crate::row::{self, Stage, View};
+use crate::row::{self, View};
 use crate::signing::{check_result, result_refused};
 use crate::vault::{self, Held};
 use gateway_domain::admission::{AdmissionDecision, Target};
@@ -16,12 +16,11 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::key::PublicKey;
 use gateway_domain::operation::{EffectStep, Staged};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement};
-use gateway_sqlite::Job;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 
 impl Node {
-    /// Fixes the policy receipt: the operation is about to be executed.
+    /// Issues the policy receipt: the operation is about to be executed.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::AdmissionExpired`], [`Code::AdmissionConflict`],
@@ -31,7 +30,7 @@ impl Node {
         self.step(call, Body::Receipt, content(call)?).await
     }
 
-    /// Puts the staged generation in force. Past the point of no return, so no expiry stops it.
+    /// Promotes the staged generation. This is past the point of no return, so an expired decision does not stop it.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`], [`Code::EpochConflict`] when another generation is
@@ -45,48 +44,47 @@ impl Node {
         Ok(receipt)
     }
 
-    /// Opens the publication gate for the operation's result, after checking a signature itself, and erases retired
-    /// shares. No further attempt at the ceremony is made after it.
+    /// Checks the operation's result, opens the publication gate for it, and erases retired shares. No attempt at the ceremony
+    /// can follow.
     ///
     /// # Errors
     /// [`NodeError::Rejected`] with [`Code::ResultRefused`] for a signature that is not the operation's, otherwise as
     /// [`Self::commit_epoch`].
     pub async fn publish(&self, call: &Call, publication: &Publication) -> Result<NodeReceipt, NodeError> {
-        let said = content(&(call, publication))?;
-        let receipt = self.step(call, Body::Publish(publication.clone()), said).await?;
+        let content = content(&(call, publication))?;
+        let receipt = self.step(call, Body::Publish(publication.clone()), content).await?;
         self.sessions.close(call.effect.operation);
         Ok(receipt)
     }
 
-    /// Discards the operation and what it staged, for good: the node refuses to sign it from now on, also if it never heard of
-    /// it before. A discard and the record of a released share are transactions of one writer, and each excludes the other.
+    /// Discards the operation and its staged share for good: the node refuses to sign it from now on, also if it did not know
+    /// it. A discard and the record of a released share are transactions of one writer, and each excludes the other.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] once its generation is in force, or a share of its signature left,
+    /// [`NodeError::Rejected`] with [`Code::StepOutOfOrder`] once its generation is in force or a share of its signature left,
     /// [`Code::AdmissionConflict`] or [`Code::EffectConflict`]; [`NodeError::Unavailable`].
     pub async fn discard(&self, call: &Call) -> Result<NodeReceipt, NodeError> {
         let receipt = self.step(call, Body::Discard, content(call)?).await?;
         self.sessions.close(call.effect.operation);
         self.ceremonies.close(call.effect.operation);
-        // The staged share is out of the file with this; without it, at the next checkpoint.
+        // Removes the staged share from the write-ahead log now, not at the next checkpoint.
         if let Err(error) = self.database.checkpoint().await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "a discarded share may still be in the log"
+                "a discarded share may still be in the write-ahead log"
             );
         }
         Ok(receipt)
     }
 
-    async fn step(&self, call: &Call, body: Body, said: Hex32) -> Result<NodeReceipt, NodeError> {
+    async fn step(&self, call: &Call, body: Body, content: Hex32) -> Result<NodeReceipt, NodeError> {
         let (config, generations) = (Arc::clone(&self.config), Arc::clone(&self.generations));
-        let step = Step { call: *call, chain: self.chain(call), said, body, config, generations };
-        let statement = self.database.write(step).await??;
-        self.attest(&statement)
+        let step = Step { call: *call, chain: self.chain(call), content, body, config, generations };
+        self.attest(&self.write(step).await?)
     }
 }
 
-/// What a step is to do.
+/// The step to make, with its arguments.
 enum Body {
     Receipt,
     CommitEpoch(CommitEpoch),
@@ -94,56 +92,53 @@ enum Body {
     Discard,
 }
 
-const UNLIKE: NodeError =
+const NOT_AS_RECORDED: NodeError =
     NodeError::unavailable("the node's store is damaged: a step is not what was recorded of it");
 
 /// One step, checked and made in one transaction.
 struct Step {
     call: Call,
     chain: Chain,
-    said: Hex32,
+    /// Digest of the call.
+    content: Hex32,
     body: Body,
     config: Arc<NodeConfig>,
     generations: Arc<Generations>,
 }
 
-impl Job for Step {
-    type State = ();
-    type Output = Result<ReceiptStatement, NodeError>;
+impl Transact for Step {
+    type Output = ReceiptStatement;
 
-    async fn apply(&self, conn: &mut SqliteConnection, (): &mut ()) -> Result<Self::Output, sqlx::Error> {
-        answer(self.run(conn).await)
-    }
-}
-
-impl Step {
-    /// What the receipt is to state.
     async fn run(&self, conn: &mut SqliteConnection) -> Result<ReceiptStatement, Stop> {
         let effect = self.call.effect;
         let view = View::load(conn, effect, None).await?;
         let decision = view.row.as_ref().and_then(|row| row.statement.as_ref()).map(|known| &known.decision);
         let statement = self.statement(decision);
         if let Some(answer) = &view.answer {
-            let head = answer.repeat(effect, self.said)?;
-            return Ok(statement?.filter(|statement| statement.transition_hash == head).ok_or(UNLIKE)?);
+            let head = answer.repeat(effect, self.content)?;
+            return Ok(statement?
+                .filter(|statement| statement.transition_hash == head)
+                .ok_or(NOT_AS_RECORDED)?);
         }
-        let stage = match &self.body {
+        match &self.body {
             Body::Receipt => self.receipt(view)?,
             Body::CommitEpoch(commit) => self.commit_epoch(conn, view, commit).await?,
             Body::Publish(publication) => self.publish(conn, view, publication).await?,
             Body::Discard => self.discard(conn, view).await?,
-        };
-        let statement = statement?.ok_or(UNLIKE)?;
-        row::advance_by(conn, effect, self.said, stage, statement.transition_hash).await?;
+        }
+        let statement = statement?.ok_or(NOT_AS_RECORDED)?;
+        row::advance_by(conn, effect, self.content, statement.transition_hash).await?;
         Ok(statement)
     }
+}
 
-    /// What this node states once the step is made; none for an operation it was never shown.
+impl Step {
+    /// The receipt's statement once the step is made; none for an operation that this node does not know.
     fn statement(
         &self,
         decision: Option<&AdmissionDecision>,
     ) -> Result<Option<ReceiptStatement>, CanonicalError> {
-        let deed = match (&self.body, decision) {
+        let kind = match (&self.body, decision) {
             (Body::Discard, _) => ReceiptKind::Discarded,
             (Body::Receipt, Some(decision)) => ReceiptKind::PolicyReceipt(decision.into()),
             (Body::CommitEpoch(CommitEpoch { attempt, epoch_root }), _) => {
@@ -156,15 +151,14 @@ impl Step {
             },
             (Body::Receipt | Body::Publish(_), None) => return Ok(None),
         };
-        self.chain.statement(&deed).map(Some)
+        self.chain.statement(&kind).map(Some)
     }
 
-    fn receipt(&self, view: View) -> Result<Stage, Stop> {
+    fn receipt(&self, view: View) -> Result<(), Stop> {
         let standing = gate::known(view, &self.call, EffectStep::PolicyReceipt)?;
-        gate::in_order(&self.call, &standing, self.chain.after_admission()?, &[Stage::Admitted])?;
+        gate::in_order(&self.call, &standing, self.chain.after_admission()?, &[EffectStep::Admission])?;
         gate::in_force(&self.config, &standing)?;
-        gate::check_fence(&standing.statement)?;
-        Ok(Stage::Receipted)
+        Ok(gate::check_fence(&standing.statement)?)
     }
 
     async fn commit_epoch(
@@ -172,40 +166,41 @@ impl Step {
         conn: &mut SqliteConnection,
         view: View,
         commit: &CommitEpoch,
-    ) -> Result<Stage, Stop> {
+    ) -> Result<(), Stop> {
         let standing = gate::known(view, &self.call, EffectStep::CommitEpoch)?;
         let expected = self.chain.after_execute(commit.attempt)?;
         let decision = &standing.statement.decision;
         let target = target(decision)?;
         if !target.participants.as_set().contains(&self.chain.participant) {
-            // It leaves: whether it dealt or was away, what it holds is of no use from now on.
-            let stages = &[Stage::Receipted, Stage::Executed, Stage::Committed];
-            gate::in_order(&self.call, &standing, expected, stages)?;
+            // This node leaves the roster. Whether it dealt or was down, its share has no use from now on.
+            let steps = [EffectStep::PolicyReceipt, EffectStep::Execute, EffectStep::CommitEpoch];
+            gate::in_order(&self.call, &standing, expected, &steps)?;
             if target.key_id == decision.key_id {
                 vault::retire(conn, decision.key_id, decision.epoch_root).await?;
             }
-            return Ok(Stage::Committed);
+            return Ok(());
         }
-        gate::in_order(&self.call, &standing, expected, &[Stage::Executed, Stage::Committed])?;
-        if standing.stage == Stage::Committed {
+        let steps = [EffectStep::Execute, EffectStep::CommitEpoch];
+        gate::in_order(&self.call, &standing, expected, &steps)?;
+        let is_repeat = standing.last_step == EffectStep::CommitEpoch;
+        if is_repeat {
             gate::builds_on(&standing, self.chain.after_commit_epoch(commit.attempt)?)?;
         }
-        let found = match standing.stage {
-            Stage::Committed => vault::generation(conn, target.key_id, &target.epoch).await?,
-            Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Published | Stage::Discarded => {
-                vault::staged(conn, self.chain.operation_id, commit.attempt).await?
-            }
+        let found = if is_repeat {
+            vault::generation(conn, target.key_id, &target.epoch).await?
+        } else {
+            vault::staged(conn, self.chain.operation_id, commit.attempt).await?
         };
         let Some(found) = found.filter(|found| found.root == commit.epoch_root) else {
             return Err(Rejection::new(Code::EpochConflict, "another generation is staged").into());
         };
-        if standing.stage == Stage::Executed {
-            // Nothing came in between: two operations that were admitted for one generation can not both follow it.
+        if !is_repeat {
+            // The key is still in the admitted generation: of two operations admitted for one generation, one can follow it.
             gate::key_fits(&standing.statement, self.chain.participant, &standing.key)?;
             vault::promote(conn, target.key_id, &found.epoch).await?;
             vault::keep_use(conn, target.key_id, decision.serves).await?;
         }
-        Ok(Stage::Committed)
+        Ok(())
     }
 
     async fn publish(
@@ -213,35 +208,35 @@ impl Step {
         conn: &mut SqliteConnection,
         view: View,
         publication: &Publication,
-    ) -> Result<Stage, Stop> {
+    ) -> Result<(), Stop> {
         let standing = gate::known(view, &self.call, EffectStep::Publish)?;
         let decision = &standing.statement.decision;
         let previous =
             self.chain.before(EffectStep::Publish, decision.operation_type, publication.attempt)?;
         match decision.operation_type {
             OperationType::Sign => {
-                // A node that was not among the signers goes on from the receipt, on the strength of the signature.
-                gate::in_order(&self.call, &standing, previous, &[Stage::Receipted, Stage::Executed])?;
-                self.check_signature(conn, &standing, publication).await?;
+                // The signature itself lets a node publish that was not among the signers.
+                let steps = [EffectStep::PolicyReceipt, EffectStep::Execute];
+                gate::in_order(&self.call, &standing, previous, &steps)?;
+                self.check_signature(conn, &standing, publication).await
             }
             OperationType::KeyCreate
             | OperationType::Refresh
             | OperationType::Reshare
             | OperationType::Rotate
             | OperationType::Recover => {
-                gate::in_order(&self.call, &standing, previous, &[Stage::Committed])?;
+                gate::in_order(&self.call, &standing, previous, &[EffectStep::CommitEpoch])?;
                 gate::builds_on(&standing, previous)?;
                 self.check_generation(conn, decision, publication).await?;
-                // A rotated key signs until its successor does. It may still have to be swept: its shares are then out
-                // of force, not gone.
+                // A rotated key signs until its successor does. Its shares are retired and not erased, since its address may
+                // have to be swept.
                 if decision.operation_type == OperationType::Rotate {
-                    vault::retire(conn, decision.key_id, decision.epoch_root).await?;
+                    vault::retire(conn, decision.key_id, decision.epoch_root).await
                 } else {
-                    vault::erase_retired(conn, decision.key_id, decision.epoch_root).await?;
+                    vault::erase_retired(conn, decision.key_id, decision.epoch_root).await
                 }
             }
         }
-        Ok(Stage::Published)
     }
 
     async fn check_signature(
@@ -256,7 +251,7 @@ impl Step {
         let decision = &standing.statement.decision;
         let held = match &standing.key.active {
             Some(active) if active.root == decision.epoch_root => active.clone(),
-            // The key has moved on since it signed.
+            // The key has changed its epoch since it signed.
             Some(_) | None => {
                 let past = vault::generation(conn, decision.key_id, &decision.epoch).await?;
                 past.ok_or(vault::NO_SHARE)?
@@ -266,8 +261,8 @@ impl Step {
         Ok(check_result(decision, &keys, signature)?)
     }
 
-    /// The generation is as it was admitted, and the one that this node put in force. One that leaves holds none to
-    /// compare it with.
+    /// The generation is as it was admitted, and the one that this node promoted. A node that leaves has none to compare it
+    /// with.
     async fn check_generation(
         &self,
         conn: &mut SqliteConnection,
@@ -281,9 +276,9 @@ impl Step {
         let Staged { epoch: made, public, .. } = staged.as_ref();
         let is_admitted =
             made.name == *epoch && staged.participants == *participants && staged.threshold == *threshold;
-        // Not from the decoded generations: it is the package told here that the receipt will be for.
-        let told = hex::decode(&public.package_hex).unwrap_or_default();
-        let keys = Held::new(epoch.clone(), made.root, told).decode(*key_id);
+        // Decodes the given package, not a cached one: the receipt will be over this package.
+        let given = hex::decode(&public.package_hex).unwrap_or_default();
+        let keys = Held::new(epoch.clone(), made.root, given).decode(*key_id);
         let is_its_key = keys.is_ok_and(|keys| {
             let (public_key_hex, package_hex) =
                 (hex::encode(keys.public_key()), hex::encode(keys.to_bytes()));
@@ -301,33 +296,35 @@ impl Step {
         Err(result_refused("the generation is not the one that was admitted and put in force").into())
     }
 
-    async fn discard(&self, conn: &mut SqliteConnection, view: View) -> Result<Stage, Stop> {
+    async fn discard(&self, conn: &mut SqliteConnection, view: View) -> Result<(), Stop> {
         if self.call.effect.step != EffectStep::Discard
             || self.call.previous != self.chain.after_admission()?
         {
-            return Err(out_of_order("the step follows another transition").into());
+            return Err(gate::other_transition().into());
         }
         match view.row {
             None => {
                 let head = self.chain.after_discard()?;
-                row::insert(conn, &self.chain, Stage::Discarded, head, None).await?;
+                row::insert(conn, &self.chain, EffectStep::Discard, head, None).await?;
             }
             Some(row) if row.admission_hash != self.call.admission_hash => {
                 return Err(gate::other_decision().into());
             }
-            Some(row) => match row.stage {
-                // Its share may be part of a signature already.
-                Stage::Executed if row.signs() => {
+            Some(row) => match row.last_step {
+                // The share may be part of a signature already.
+                EffectStep::Execute if row.signs() => {
                     return Err(out_of_order("a share of the signature left this node").into());
                 }
-                Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Discarded => {
-                    vault::forget(conn, self.chain.operation_id).await?;
+                EffectStep::CommitEpoch | EffectStep::Publish => {
+                    return Err(gate::after(row.last_step).into());
                 }
-                Stage::Committed | Stage::Published => {
-                    return Err(out_of_order(format!("the operation is {} here", row.stage.as_str())).into());
-                }
+                EffectStep::Decision
+                | EffectStep::Admission
+                | EffectStep::PolicyReceipt
+                | EffectStep::Execute
+                | EffectStep::Discard => vault::forget(conn, self.chain.operation_id).await?,
             },
         }
-        Ok(Stage::Discarded)
+        Ok(())
     }
 }

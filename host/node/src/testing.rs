@@ -1,11 +1,7 @@
-//! Admissions to test with: an authority of one's own, intents, approvals, and the calls that follow.
+//! Samples for tests: an authority, intents, approvals, admissions, the calls that follow, and nodes with false receipts.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-mod lies;
-
-pub(crate) use lies::Lies;
-
-use crate::{AdmitRequest, Call, Owner};
+use crate::{AdmitRequest, Call, Node, Owner};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::admission::{AdmissionDecision, Derivation, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::approval::{Approval, approvals_root};
@@ -17,15 +13,28 @@ use gateway_domain::intent::{
 };
 use gateway_domain::key::Epoch;
 use gateway_domain::operation::{EffectId, EffectStep};
-use gateway_domain::receipt::Chain;
+use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptStatement};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_seal::at_rest::Kek;
+use std::sync::{Mutex, PoisonError};
 
 /// The two suites, by name.
 pub const SUITES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
 
-/// Until when admissions hold.
+/// The id of the key `treasury` of tenant `default`.
+pub const KEY: KeyId = KeyId(Hex32::new([
+    76, 113, 56, 128, 101, 160, 255, 209, 246, 1, 15, 185, 147, 146, 226, 254, 183, 75, 243, 210, 110, 238,
+    68, 5, 10, 36, 57, 103, 205, 247, 10, 18,
+]));
+
+/// The id of the key `successor` of tenant `default`, which a rotation creates.
+pub const SUCCESSOR: KeyId = KeyId(Hex32::new([
+    77, 30, 122, 121, 130, 24, 51, 27, 208, 59, 71, 91, 88, 254, 198, 47, 248, 190, 162, 149, 225, 134, 247,
+    32, 225, 125, 255, 5, 213, 219, 101, 0,
+]));
+
+/// When admissions expire.
 pub const NOT_AFTER: EpochMs = EpochMs(1_000_000);
 
 /// Thirty-two equal bytes.
@@ -34,7 +43,7 @@ pub fn hex32(byte: u8) -> Hex32 {
     Hex32::new([byte; 32])
 }
 
-/// A roster.
+/// A roster of these participants.
 #[must_use]
 pub fn roster(indices: &[u16]) -> Roster {
     Roster::parse(indices).unwrap()
@@ -46,13 +55,13 @@ pub fn authority(byte: u8) -> SigningKey {
     SigningKey::from_bytes(&[byte; 32])
 }
 
-/// What nodes pin to believe it.
+/// The key set that nodes pin for this authority.
 #[must_use]
 pub fn pinned(authority: &SigningKey) -> KeySet {
     KeySet::new([authority.verifying_key().to_bytes()]).unwrap()
 }
 
-/// A key that secrets are sealed under.
+/// A key-encryption key.
 #[must_use]
 pub fn kek(byte: u8) -> Kek {
     Kek::new([byte; 32].into())
@@ -70,7 +79,7 @@ pub fn key_id(key_ref: &str) -> KeyId {
     intent::key_id(&owner(key_ref).tenant, &KeyRef(key_ref.to_owned())).unwrap()
 }
 
-/// One approval each.
+/// One approval by each of these.
 #[must_use]
 pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
     let approval = |subject: &&str| Approval {
@@ -83,7 +92,7 @@ pub fn approvals(subjects: &[&str]) -> Vec<Approval> {
     subjects.iter().map(approval).collect()
 }
 
-/// A key to be made.
+/// The creation of a key.
 #[must_use]
 pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
     Intent::KeyCreate(KeyCreate {
@@ -98,7 +107,7 @@ pub fn key_create(participants: &[u16], threshold: u16, suite: &str) -> Intent {
     })
 }
 
-/// How a signature is to be made.
+/// The terms of a signature by these participants.
 #[must_use]
 pub fn terms(participants: &[u16]) -> SigningTerms {
     SigningTerms {
@@ -148,7 +157,7 @@ pub fn reshare(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
     })
 }
 
-/// A new key in the old one's place.
+/// A new key that replaces the present one.
 #[must_use]
 pub fn rotate(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
     Intent::Rotate(Rotate {
@@ -159,7 +168,7 @@ pub fn rotate(epoch: &str, participants: &[u16], threshold: u16) -> Intent {
     })
 }
 
-/// One participant's share again.
+/// The recovery of one participant's share.
 #[must_use]
 pub fn recover(epoch: &str, recovering: u16, helpers: &[u16]) -> Intent {
     Intent::Recover(Recover {
@@ -188,23 +197,23 @@ pub fn payment(participants: &[u16], path: Option<&str>) -> Intent {
     })
 }
 
-/// An operation on its way to the nodes. Change what a test is about, then [`Case::request`].
+/// A sound operation. A test changes what it is about, then calls [`Case::request`].
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Who signs.
+    /// The authority that signs the decision.
     pub authority: SigningKey,
-    /// What is to be done.
+    /// The intent.
     pub intent: Intent,
-    /// By whom it was approved.
+    /// Its approvals.
     pub approvals: Vec<Approval>,
-    /// Whose key the caller says it is.
+    /// The tenant and key name that the caller claims.
     pub owner: Owner,
-    /// What the authority states.
+    /// The decision.
     pub decision: AdmissionDecision,
 }
 
 impl Case {
-    /// An operation that every node should admit.
+    /// An operation that every node admits.
     #[must_use]
     pub fn new(id: u8, key_id: KeyId, epoch: Epoch, threshold: u16, intent: Intent) -> Self {
         let approvals = approvals(&["alice", "bob"]);
@@ -215,7 +224,7 @@ impl Case {
         };
         let participants = match &intent {
             Intent::KeyCreate(create) => create.participants.clone(),
-            // A change of a key concerns those who `changing` says.
+            // `changing` sets the participants of a change of a key.
             other => other
                 .signing_terms()
                 .map_or_else(|| roster(&[0, 1]), |terms| terms.requested_participants.clone()),
@@ -287,7 +296,7 @@ impl Case {
         self.of(operation_id)
     }
 
-    /// A change of a key that these hold, to another generation.
+    /// A change of a key from these holders to another generation.
     #[must_use]
     pub fn changing(mut self, holders: &Roster, target: Target) -> Self {
         self.decision.participants = holders.union(&target.participants).unwrap();
@@ -303,7 +312,7 @@ impl Case {
         self
     }
 
-    /// Approved by others, and the decision rests on that.
+    /// With other approvals, which the decision rests on.
     #[must_use]
     pub fn approved_by(mut self, subjects: &[&str]) -> Self {
         self.approvals = approvals(subjects);
@@ -311,7 +320,7 @@ impl Case {
         self
     }
 
-    /// What is sent to a node.
+    /// The request to a node.
     #[must_use]
     pub fn request(&self) -> AdmitRequest {
         let payload = self.decision.payload().unwrap();
@@ -327,7 +336,7 @@ impl Case {
         }
     }
 
-    /// The hash of what the authority states.
+    /// The hash of the decision.
     #[must_use]
     pub fn admission_hash(&self) -> Hex32 {
         admission_hash(&self.decision.payload().unwrap())
@@ -349,11 +358,40 @@ impl Case {
         }
     }
 
-    /// A call in its order, `executed` being the attempt that gave the result.
+    /// A call that follows the right transition; `executed` is the attempt that produced the result.
     #[must_use]
     pub fn call(&self, participant: u16, step: EffectStep, attempt: u32, executed: u32) -> Call {
         let operation_type = self.intent.operation_type();
         let previous = self.chain(participant).before(step, operation_type, executed).unwrap();
         Call { effect: self.effect(step, attempt), admission_hash: self.admission_hash(), previous }
+    }
+}
+
+type FalseReceipt = Box<dyn Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send>;
+
+/// The receipts that a node gives instead of true ones.
+#[derive(Default)]
+pub(crate) struct FalseReceipts(Mutex<Option<FalseReceipt>>);
+
+impl FalseReceipts {
+    pub(crate) fn instead_of(&self, statement: &ReceiptStatement) -> Option<NodeReceipt> {
+        let replace = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        replace.as_ref().and_then(|replace| replace(statement))
+    }
+}
+
+impl Node {
+    /// From now on the node gives the receipt that `replace` returns, or the true one if that is none.
+    pub fn replace_receipts(
+        &self,
+        replace: impl Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send + 'static,
+    ) {
+        *self.false_receipts.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(replace));
+    }
+
+    /// This node's receipt over any statement, true or not.
+    #[must_use]
+    pub fn sign_anything(&self, statement: &ReceiptStatement) -> NodeReceipt {
+        self.sign_receipt(statement).unwrap()
     }
 }

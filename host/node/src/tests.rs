@@ -1,10 +1,10 @@
-//! What no call can reach while everything else holds: the last line of the nonce rule, and the end of a share's life.
+//! What no call reaches while all other checks work: the last check of the nonce rule, and the states of a share.
 
+use crate::consumed::Consume;
 use crate::error::{Code, NodeError, Stop};
-use crate::node::MIGRATIONS;
-use crate::row::{self, Stage, View};
+use crate::node::{MIGRATIONS, Transact as _};
+use crate::row::{self, View};
 use crate::sealing::{Found, Rewrap, Sealing};
-use crate::signing::Consume;
 use crate::testing::{SUITES, asset_action, hex32, kek};
 use crate::vault::{self, Fresh, Held};
 use gateway_domain::ids::{EpochName, Hex32, KeyId, OperationId};
@@ -84,7 +84,7 @@ fn hear(session: &mut Session, messages: Vec<Message>) -> Heard {
     (said, None)
 }
 
-async fn put(conn: &mut SqliteConnection, operation: u8) {
+async fn insert_operation(conn: &mut SqliteConnection, operation: u8) {
     let statement = crate::row::Statement {
         request: crate::testing::Case::key_create(operation, KEY, 2, 2, SUITES[0]).request(),
         decision: crate::testing::Case::new(
@@ -97,10 +97,12 @@ async fn put(conn: &mut SqliteConnection, operation: u8) {
         .decision,
     };
     let statement = serde_json::to_string(&statement).unwrap();
-    row::insert(conn, &chain(operation), Stage::Receipted, hex32(0), Some((KEY, &statement))).await.unwrap();
+    row::insert(conn, &chain(operation), EffectStep::PolicyReceipt, hex32(0), Some((KEY, &statement)))
+        .await
+        .unwrap();
 }
 
-fn mark(operation: u8, attempt: u32, commitment: u8, epoch_root: Hex32) -> Consume {
+fn consume(operation: u8, attempt: u32, commitment: u8, epoch_root: Hex32) -> Consume {
     Consume {
         chain: chain(operation),
         key_id: KEY,
@@ -121,50 +123,58 @@ fn code<T: std::fmt::Debug>(answer: Result<T, Stop>) -> Code {
 }
 
 #[tokio::test]
-async fn one_pair_of_commitments_is_marked_once_whoever_asks() {
+async fn nonces_are_consumed_once_over_attempts_and_operations() {
     let mut conn = empty().await;
     let share = fresh("1", 9);
     vault::stage(&mut conn, &sealing(), &share).await.unwrap();
     vault::promote(&mut conn, KEY, &share.epoch).await.unwrap();
-    put(&mut conn, 1).await;
-    put(&mut conn, 2).await;
-    mark(1, 2, 7, share.root).run(&mut conn).await.unwrap();
+    insert_operation(&mut conn, 1).await;
+    insert_operation(&mut conn, 2).await;
+    consume(1, 2, 7, share.root).run(&mut conn).await.unwrap();
     assert_eq!(
-        code(mark(1, 2, 8, share.root).run(&mut conn).await),
+        code(consume(1, 2, 8, share.root).run(&mut conn).await),
         Code::SessionConsumed,
         "the same attempt"
     );
     assert_eq!(
-        code(mark(1, 3, 7, share.root).run(&mut conn).await),
+        code(consume(1, 3, 7, share.root).run(&mut conn).await),
         Code::SessionConsumed,
         "the same nonces"
     );
     assert_eq!(
-        code(mark(2, 1, 7, share.root).run(&mut conn).await),
+        code(consume(2, 1, 7, share.root).run(&mut conn).await),
         Code::SessionConsumed,
         "for another operation"
     );
-    assert_eq!(code(mark(1, 1, 8, share.root).run(&mut conn).await), Code::AttemptSuperseded);
+    assert_eq!(code(consume(1, 1, 8, share.root).run(&mut conn).await), Code::AttemptSuperseded);
     assert_eq!(
-        code(mark(3, 1, 8, share.root).run(&mut conn).await),
+        code(consume(3, 1, 8, share.root).run(&mut conn).await),
         Code::StepOutOfOrder,
         "an unknown operation"
     );
-    mark(1, 3, 8, share.root).run(&mut conn).await.unwrap();
+    consume(1, 3, 8, share.root).run(&mut conn).await.unwrap();
 }
 
 #[tokio::test]
-async fn no_share_leaves_under_an_epoch_that_is_over() {
+async fn no_share_leaves_under_an_inactive_epoch() {
     let mut conn = empty().await;
     let (first, second) = (fresh("1", 9), fresh("2", 10));
-    put(&mut conn, 1).await;
-    assert_eq!(code(mark(1, 1, 7, first.root).run(&mut conn).await), Code::EpochConflict, "before it began");
+    insert_operation(&mut conn, 1).await;
+    assert_eq!(
+        code(consume(1, 1, 7, first.root).run(&mut conn).await),
+        Code::EpochConflict,
+        "before it began"
+    );
     vault::stage(&mut conn, &sealing(), &first).await.unwrap();
     vault::promote(&mut conn, KEY, &first.epoch).await.unwrap();
     vault::stage(&mut conn, &sealing(), &second).await.unwrap();
-    mark(1, 1, 7, first.root).run(&mut conn).await.unwrap();
+    consume(1, 1, 7, first.root).run(&mut conn).await.unwrap();
     vault::promote(&mut conn, KEY, &second.epoch).await.unwrap();
-    assert_eq!(code(mark(1, 2, 8, first.root).run(&mut conn).await), Code::EpochConflict, "after it ended");
+    assert_eq!(
+        code(consume(1, 2, 8, first.root).run(&mut conn).await),
+        Code::EpochConflict,
+        "after it ended"
+    );
 }
 
 #[tokio::test]
@@ -195,14 +205,14 @@ async fn a_share_is_staged_active_retired_and_erased() {
     assert_eq!(
         code(vault::stage(&mut conn, &sealing(), &first).await),
         Code::EpochConflict,
-        "an epoch is never had twice"
+        "a key never has the same epoch twice"
     );
     let kept = vault::generation(&mut conn, KEY, &first.epoch).await.unwrap().unwrap();
-    assert_eq!(kept.root, first.root, "what was signed under it can still be checked");
+    assert_eq!(kept.root, first.root, "signatures under it can still be checked");
 }
 
 #[tokio::test]
-async fn public_keys_that_were_changed_in_the_file_are_not_used() {
+async fn public_keys_changed_in_the_file_are_rejected() {
     let mut conn = empty().await;
     let (mine, other) = (fresh("1", 9), fresh("1", 10));
     vault::stage(&mut conn, &sealing(), &mine).await.unwrap();
@@ -232,9 +242,9 @@ async fn a_share_moved_to_another_key_or_generation_does_not_open() {
     }
 }
 
-/// A share whose key generation ended while the store changed its key would be lost with the old one.
+/// A share staged under the old key-encryption key would be lost with it.
 #[tokio::test]
-async fn nothing_is_staged_under_a_key_that_the_store_no_longer_has() {
+async fn a_share_is_not_staged_under_a_replaced_key_encryption_key() {
     let mut conn = empty().await;
     let new = Arc::new(kek(2));
     vault::stage(&mut conn, &sealing(), &fresh("1", 9)).await.unwrap();
@@ -269,38 +279,42 @@ async fn found(conn: &mut SqliteConnection) -> Vec<String> {
     checked.into_iter().map(|damage| damage.what).collect()
 }
 
-/// A seal shows that nobody altered the share, not that it is the right one.
+/// A seal proves that the share was not altered, not that it is the right one.
 #[tokio::test]
-async fn a_share_that_opens_and_is_of_another_key_or_generation_is_found() {
+async fn a_share_that_opens_but_does_not_match_its_public_keys_is_found() {
     let mut conn = empty().await;
     let (mine, other) = (fresh("1", 9), fresh("1", 10));
     let mixed = Fresh { secret: other.secret, ..mine };
     vault::stage(&mut conn, &sealing(), &mixed).await.unwrap();
-    assert_eq!(found(&mut conn).await, ["`secret` opens, and is not the share of `public_keys`"]);
+    assert_eq!(found(&mut conn).await, ["`secret` opens, but is not the share of `public_keys`"]);
     let mut conn = empty().await;
     let garbled = Fresh { secret: zeroize::Zeroizing::new(vec![7; 70]), ..fresh("1", 9) };
     vault::stage(&mut conn, &sealing(), &garbled).await.unwrap();
-    assert_eq!(found(&mut conn).await, ["`secret` opens, and is no share"]);
+    assert_eq!(found(&mut conn).await, ["`secret` opens, but is not a share"]);
 }
 
 #[tokio::test]
-async fn a_share_follows_from_the_operation_that_made_it() {
+async fn a_share_must_match_the_last_step_of_its_operation() {
     let mut conn = empty().await;
     vault::stage(&mut conn, &sealing(), &fresh("1", 9)).await.unwrap();
     assert_eq!(found(&mut conn).await, ["the operation that made it is missing"]);
-    put(&mut conn, 9).await;
-    for (stage, state, what) in [
-        (Stage::Receipted, "staged", Some("the operation that made it made none")),
-        (Stage::Executed, "staged", None),
-        (Stage::Committed, "staged", Some("`state` does not follow from the operation that made it")),
-        (Stage::Committed, "active", None),
-        (Stage::Published, "active", None),
-        (Stage::Executed, "active", Some("`state` does not follow from the operation that made it")),
-        (Stage::Discarded, "active", Some("the operation that made it made none")),
+    insert_operation(&mut conn, 9).await;
+    for (step, state, what) in [
+        (EffectStep::PolicyReceipt, "staged", Some("the operation that made it has made no share")),
+        (EffectStep::Execute, "staged", None),
+        (EffectStep::CommitEpoch, "staged", Some("`state` does not follow from the operation that made it")),
+        (EffectStep::CommitEpoch, "active", None),
+        (EffectStep::Publish, "active", None),
+        (EffectStep::Execute, "active", Some("`state` does not follow from the operation that made it")),
+        (EffectStep::Discard, "active", Some("the operation that made it has made no share")),
     ] {
-        sqlx::query("UPDATE operation SET stage = ?1").bind(stage.as_str()).execute(&mut conn).await.unwrap();
+        sqlx::query("UPDATE operation SET stage = ?1")
+            .bind(row::stage(step))
+            .execute(&mut conn)
+            .await
+            .unwrap();
         let sql = "UPDATE share SET state = ?1, row_hash = NULL";
         sqlx::query(sql).bind(state).execute(&mut conn).await.unwrap();
-        assert_eq!(found(&mut conn).await, what.into_iter().collect::<Vec<_>>(), "{stage:?}, {state}");
+        assert_eq!(found(&mut conn).await, what.into_iter().collect::<Vec<_>>(), "{step:?}, {state}");
     }
 }

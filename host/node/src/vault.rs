@@ -1,8 +1,8 @@
 //! Shares by (key, epoch): staged → active → retired → erased.
 //!
-//! Secrets are wiped from this crate's own memory and sealed in the store ([`Sealing`]). The database keeps its pages
-//! in memory and, until a checkpoint, in its log; deleted rows are overwritten. Whoever has the key and an older copy of
-//! the file has shares that were erased since.
+//! Secrets are wiped from this crate's own memory and sealed in the store ([`Sealing`]). SQLite keeps pages in memory and, until
+//! a checkpoint, in its write-ahead log; deleted rows are overwritten. An older copy of the file, with the key-encryption key,
+//! still has shares that were erased since.
 
 use crate::error::{Code, NodeError, Rejection, Stop};
 use crate::row::parse;
@@ -23,7 +23,8 @@ use zeroize::Zeroizing;
 pub(crate) struct Held {
     pub(crate) epoch: EpochName,
     pub(crate) root: Hex32,
-    /// [`PublicKeys`] as stored: decoding them costs a curve operation for each participant.
+    /// [`PublicKeys`], encoded. Decoding costs a curve operation for each participant: see
+    /// [`Generations`](crate::Generations).
     package: Vec<u8>,
 }
 
@@ -39,7 +40,7 @@ impl Held {
         Ok(Some(Self { epoch: EpochName(epoch), root, package }))
     }
 
-    /// The public keys, which must be the ones that the root names.
+    /// Decodes the public keys. They must match the root.
     pub(crate) fn decode(&self, key_id: KeyId) -> Result<PublicKeys, NodeError> {
         if epoch_root(key_id, &self.epoch, &hex::encode(&self.package))? != self.root {
             return Err(NodeError::unavailable(
@@ -50,7 +51,7 @@ impl Held {
     }
 }
 
-/// A share to be kept.
+/// A share to be staged.
 pub(crate) struct Fresh {
     pub(crate) key_id: KeyId,
     pub(crate) epoch: EpochName,
@@ -70,7 +71,7 @@ impl fmt::Debug for Fresh {
     }
 }
 
-/// What this attempt staged and nobody has promoted yet.
+/// The generation that this attempt staged, if it is not promoted yet.
 pub(crate) async fn staged(
     conn: &mut SqliteConnection,
     operation_id: OperationId,
@@ -82,7 +83,7 @@ pub(crate) async fn staged(
     row.map_or(Ok(None), |row| Held::read(&row))
 }
 
-/// A generation that was ever in force here, whether it still is or not.
+/// A generation that is or was in force here.
 pub(crate) async fn generation(
     conn: &mut SqliteConnection,
     key_id: KeyId,
@@ -100,7 +101,7 @@ pub(crate) async fn is_known(conn: &mut SqliteConnection, key_id: KeyId) -> Resu
     Ok(sqlx::query_scalar(sql).bind(key_id.to_string()).fetch_one(conn).await?)
 }
 
-/// The secret of the generation that signs.
+/// The secret share of the active generation.
 pub(crate) async fn secret(
     conn: &mut SqliteConnection,
     sealing: &Sealing,
@@ -118,11 +119,11 @@ pub(crate) async fn secret(
     Ok(share)
 }
 
-/// What a node says that was never part of a key, or lost its share.
+/// The error of a node that was never a holder of the key, or lost its share.
 pub(crate) const NO_SHARE: NodeError = NodeError::unavailable("the node holds no share of the key");
 
-/// Keeps a share, sealed, until its generation is decided. A later attempt of the same operation takes an earlier one's
-/// place.
+/// Stores a share, sealed, until its generation is promoted or discarded. It replaces the share of an earlier attempt of the
+/// same operation.
 pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh: &Fresh) -> Result<(), Stop> {
     let conflict = |detail: &str| Stop::from(Rejection::new(Code::EpochConflict, detail));
     let sql = "SELECT state, operation_id, attempt FROM share WHERE key_id = ?1 AND epoch = ?2";
@@ -131,7 +132,7 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh:
     if let Some(row) = row {
         let (state, by, attempt): (String, String, u32) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if state != "staged" {
-            return Err(conflict("the key has had this epoch"));
+            return Err(conflict("the key has already had this epoch"));
         }
         if by != fresh.operation_id.to_string() {
             return Err(conflict("another operation staged this epoch of the key"));
@@ -174,7 +175,7 @@ pub(crate) async fn stage(conn: &mut SqliteConnection, sealing: &Sealing, fresh:
     Ok(())
 }
 
-/// Puts a staged generation in force; whichever was in force is retired and signs no more.
+/// Makes a staged generation active. The generation that was active is retired and no longer signs.
 pub(crate) async fn promote(
     conn: &mut SqliteConnection,
     key_id: KeyId,
@@ -184,7 +185,7 @@ pub(crate) async fn promote(
     change(conn, key_id, ("staged", "active"), |name, _| name == epoch.0).await
 }
 
-/// Moves generations of a key from one state to another, those that `is_meant` takes by name and root. What is erased
+/// Moves the generations of a key that `is_meant` selects, by epoch name and root, from one state to another. An erased share
 /// loses its secret.
 async fn change(
     conn: &mut SqliteConnection,
@@ -216,13 +217,13 @@ async fn change(
     Ok(())
 }
 
-/// This generation signs no more. One that took its place is left alone: whoever asks may be late.
+/// Retires this generation, if it is active. The call may be late, so a generation that replaced it is left alone.
 pub(crate) async fn retire(conn: &mut SqliteConnection, key_id: KeyId, root: Hex32) -> Result<(), Stop> {
     let root = root.to_string();
     change(conn, key_id, ("active", "retired"), |_, found| found == root).await
 }
 
-/// Forgets the secret of this generation once it is retired; that there was one is kept.
+/// Erases the secret of this generation, if it is retired. The row stays.
 pub(crate) async fn erase_retired(
     conn: &mut SqliteConnection,
     key_id: KeyId,
@@ -232,7 +233,7 @@ pub(crate) async fn erase_retired(
     change(conn, key_id, ("retired", "erased"), |_, found| found == root).await
 }
 
-/// Forgets what an operation staged.
+/// Deletes the shares that an operation staged.
 pub(crate) async fn forget(conn: &mut SqliteConnection, operation_id: OperationId) -> Result<(), Stop> {
     sqlx::query("DELETE FROM share WHERE operation_id = ?1 AND state = 'staged'")
         .bind(operation_id.to_string())
@@ -241,7 +242,7 @@ pub(crate) async fn forget(conn: &mut SqliteConnection, operation_id: OperationI
     Ok(())
 }
 
-/// What the key serves is what this node keeps of it.
+/// The decision states the family that this node has on record for the key.
 pub(crate) fn check_use(decision: &AdmissionDecision, kept: Option<KeyUse>) -> Result<(), Rejection> {
     if kept.is_none_or(|kept| decision.serves == Some(kept)) {
         return Ok(());
@@ -249,7 +250,7 @@ pub(crate) fn check_use(decision: &AdmissionDecision, kept: Option<KeyUse>) -> R
     Err(Rejection::new(Code::AdmissionRefused, "the key serves the other family"))
 }
 
-/// Keeps what a key serves. What is kept never changes: [`check_use`] came first.
+/// Records the family that a key serves. It never changes: callers run [`check_use`] first.
 pub(crate) async fn keep_use(
     conn: &mut SqliteConnection,
     key_id: KeyId,
@@ -264,7 +265,7 @@ pub(crate) async fn keep_use(
     Ok(())
 }
 
-/// From the column `serves`.
+/// Parses the column `serves`.
 pub(crate) fn parse_use(text: &str) -> Result<KeyUse, NodeError> {
     let known = [KeyUse::Payments, KeyUse::AssetActions].into_iter().find(|known| known.as_str() == text);
     known.ok_or(NodeError::unavailable("the node's store is damaged: a key's use is unknown"))

@@ -1,83 +1,135 @@
-//! From an operation to the calls its nodes must get: the fleet knows the order of steps from the operation alone.
+//! The calls to nodes that perform one effect of an operation. The operation alone determines them.
 
-use gateway_domain::admission::AdmissionDecision;
-use gateway_domain::canonical::CanonicalError;
-use gateway_domain::ids::Hex32;
-use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation};
+use crate::fan_out::Answer;
+use gateway_domain::admission::{Admission, AdmissionDecision};
+use gateway_domain::operation::{Effect, EffectId, EffectStep, Operation, Plan};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::{Dependency, Unavailable};
-use gateway_node::{AdmitRequest, Call, Owner, Published};
+use gateway_node::{AdmitRequest, Call, Code, CommitEpoch, Node, NodeError, Owner};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-/// The operation as its nodes are shown it.
-#[derive(Clone, Copy)]
+pub(crate) type Nodes = BTreeSet<ParticipantIndex>;
+
+/// What each node is called with.
+pub(crate) type PerNode<Q> = Vec<(ParticipantIndex, Q)>;
+
+/// An effect of an admitted operation, on its way to the nodes.
 pub(crate) struct Calls<'a> {
+    pub(crate) effect: &'a Effect,
     pub(crate) operation: &'a Operation,
-    /// What admitted it.
-    pub(crate) decision: &'a AdmissionDecision,
-    admission_hash: Hex32,
+    pub(crate) plan: Plan,
+    admission: &'a Admission,
 }
 
 impl<'a> Calls<'a> {
     /// # Errors
     /// [`Dependency::Runtime`] for an operation without a decision, which the core never sends here.
-    pub(crate) fn new(operation: &'a Operation) -> Result<Self, Unavailable> {
-        let admission = operation.admission.as_deref();
-        let admission = admission.ok_or_else(|| unavailable("the operation has no admission decision"))?;
-        Ok(Self { operation, decision: &admission.decision, admission_hash: admission.admission_hash })
+    pub(crate) fn new(effect: &'a Effect, operation: &'a Operation) -> Result<Self, Unavailable> {
+        let planned = operation.admission.as_deref().zip(operation.plan());
+        let (admission, plan) =
+            planned.ok_or_else(|| unavailable("the operation has no admission decision"))?;
+        Ok(Self { effect, operation, plan, admission })
     }
 
-    /// The steps of the operation on one node.
+    pub(crate) const fn decision(&self) -> &'a AdmissionDecision {
+        &self.admission.decision
+    }
+
+    /// The chain of the operation's steps on one node.
     pub(crate) fn chain(&self, participant: ParticipantIndex) -> Chain {
-        let Self { operation, admission_hash, .. } = *self;
-        Chain { admission_hash, operation_id: operation.id, participant }
+        let admission_hash = self.admission.admission_hash;
+        Chain { admission_hash, operation_id: self.operation.id, participant }
     }
 
-    /// What is published.
-    pub(crate) fn result(&self) -> Result<Published, Unavailable> {
-        let Operation { signature, staged, .. } = self.operation;
-        let signature = signature.as_deref().cloned().map(Published::Signature);
-        let generation = || staged.clone().map(Published::Generation);
-        signature.or_else(generation).ok_or_else(|| unavailable("the operation has no result"))
+    /// The call that performs the effect on one node.
+    pub(crate) fn call(&self, participant: ParticipantIndex) -> Result<Call, Unavailable> {
+        self.call_of(self.effect.id, participant)
     }
 
-    /// The call that performs this effect on one node.
-    pub(crate) fn call(&self, effect: &Effect, participant: ParticipantIndex) -> Result<Call, Unavailable> {
-        self.named(effect.id, participant).map_err(|error| unavailable(&error.to_string()))
+    /// The call for each of these nodes.
+    pub(crate) fn to(&self, nodes: &Nodes) -> Result<PerNode<Call>, Unavailable> {
+        nodes.iter().map(|node| Ok((*node, self.call(*node)?))).collect()
     }
 
-    /// An earlier step, for a node that missed it.
-    pub(crate) fn missed(
-        &self,
-        step: EffectStep,
-        participant: ParticipantIndex,
-    ) -> Result<Call, Unavailable> {
-        self.named(self.effect(step), participant).map_err(|error| unavailable(&error.to_string()))
+    /// The call for each of these nodes, with the earlier steps that the node may have missed.
+    pub(crate) fn with_catch_up(&self, nodes: &Nodes) -> Result<PerNode<(Call, Missed)>, Unavailable> {
+        let admit = Arc::new(self.admit());
+        let question = |node: &ParticipantIndex| {
+            Ok((*node, (self.call(*node)?, self.missed(Arc::clone(&admit), *node)?)))
+        };
+        nodes.iter().map(question).collect()
     }
 
     /// The admission, with everything it rests on.
-    pub(crate) fn admit(&self) -> Result<AdmitRequest, Unavailable> {
+    pub(crate) fn admit(&self) -> AdmitRequest {
         let operation = self.operation;
-        let admission = operation.admission.as_deref();
-        let admission = admission.ok_or_else(|| unavailable("the operation has no admission decision"))?;
-        Ok(AdmitRequest {
-            effect: self.effect(EffectStep::Admission),
+        AdmitRequest {
+            effect: self.effect_id(EffectStep::Admission),
             intent: operation.intent.clone(),
             approvals: operation.approvals.clone(),
             owner: Owner { tenant: operation.tenant.clone(), key_ref: operation.key.key_ref.clone() },
-            envelope: admission.envelope.clone(),
-        })
+            envelope: self.admission.envelope.clone(),
+        }
     }
 
-    const fn effect(&self, step: EffectStep) -> EffectId {
+    /// The promotion of the generation that the operation staged; none for a signature.
+    pub(crate) fn commit_epoch(&self) -> Option<CommitEpoch> {
+        let epoch_root = self.operation.staged.as_deref()?.epoch.root;
+        Some(CommitEpoch { attempt: self.operation.executed_attempt(), epoch_root })
+    }
+
+    /// A step does not wait for nodes that are down, and a promotion does not wait for nodes that leave the roster.
+    fn missed(&self, admit: Arc<AdmitRequest>, node: ParticipantIndex) -> Result<Missed, Unavailable> {
+        let call = |step| self.call_of(self.effect_id(step), node);
+        let step = self.effect.id.step;
+        let receipt = (step != EffectStep::PolicyReceipt).then(|| call(EffectStep::PolicyReceipt));
+        let commit = self.commit_epoch().filter(|_| step == EffectStep::Publish);
+        let commit = commit.map(|commit| Ok((call(EffectStep::CommitEpoch)?, commit)));
+        Ok(Missed { admit, receipt: receipt.transpose()?, commit: commit.transpose()? })
+    }
+
+    const fn effect_id(&self, step: EffectStep) -> EffectId {
         EffectId { operation: self.operation.id, step, attempt: 1 }
     }
 
-    fn named(&self, effect: EffectId, participant: ParticipantIndex) -> Result<Call, CanonicalError> {
+    fn call_of(&self, effect: EffectId, participant: ParticipantIndex) -> Result<Call, Unavailable> {
         let (operation_type, executed) =
             (self.operation.intent.operation_type(), self.operation.executed_attempt());
-        let previous = self.chain(participant).before(effect.step, operation_type, executed)?;
-        Ok(Call { effect, admission_hash: self.admission_hash, previous })
+        let previous = self.chain(participant).before(effect.step, operation_type, executed);
+        let previous = previous.map_err(|error| unavailable(&error.to_string()))?;
+        Ok(Call { effect, admission_hash: self.admission.admission_hash, previous })
+    }
+}
+
+/// The steps before a call, for a node that missed them.
+pub(crate) struct Missed {
+    admit: Arc<AdmitRequest>,
+    receipt: Option<Call>,
+    commit: Option<(Call, CommitEpoch)>,
+}
+
+impl Missed {
+    /// Calls the node. If it answers that the step is out of order, repeats the earlier steps and calls once more.
+    pub(crate) async fn catch_up<'f, T>(
+        &self,
+        node: &Node,
+        call: impl Fn() -> Answer<'f, T>,
+    ) -> Result<T, NodeError> {
+        match call().await {
+            Err(NodeError::Rejected(rejection)) if rejection.code == Code::StepOutOfOrder => {
+                node.admit(&self.admit).await?;
+                if let Some(receipt) = &self.receipt {
+                    node.materialize_receipt(receipt).await?;
+                }
+                if let Some((call, commit)) = &self.commit {
+                    node.commit_epoch(call, commit).await?;
+                }
+                call().await
+            }
+            answer => answer,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Asking many nodes at once.
+//! Concurrent calls to many nodes.
 
+use crate::calls::PerNode;
 use crate::fleet::EmbeddedFleet;
 use gateway_domain::roster::ParticipantIndex;
 use gateway_node::{Node, NodeError};
@@ -8,41 +9,41 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What each node answered.
+/// The answer of each node.
 pub(crate) type Answers<T> = BTreeMap<ParticipantIndex, Result<T, NodeError>>;
 
-/// An answer under way. Boxed, because a generic future that borrows is more than the compiler can show to be `Send`.
+/// A pending answer. Boxed, because the compiler cannot prove that a generic future that borrows is `Send`.
 pub(crate) type Answer<'f, T> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'f>>;
 
 impl EmbeddedFleet {
-    /// Asks all of these nodes at once and waits for every answer. `after_each` names the failpoint between one
-    /// node's answer and the next node's question; only a build with failpoints asks them one by one.
-    pub(crate) async fn ask<'f, Q, T>(
+    /// Calls all of these nodes concurrently and waits for every answer. `after_each` names the failpoint between one node's
+    /// answer and the next node's call; only a build with failpoints calls them one by one.
+    pub(crate) async fn call_all<'f, Q, T>(
         &self,
-        questions: Vec<(ParticipantIndex, Q)>,
+        calls: PerNode<Q>,
         after_each: &'static str,
-        ask: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
+        call: impl Fn(Arc<Node>, Q) -> Answer<'f, T>,
     ) -> Answers<T> {
-        let mut asked = Vec::new();
+        let mut pending = Vec::new();
         let mut answers = Answers::new();
-        for (participant, question) in questions {
+        for (participant, argument) in calls {
             match self.node(participant).await {
-                Ok(node) => asked.push((participant, ask(node, question))),
+                Ok(node) => pending.push((participant, call(node, argument))),
                 Err(error) => _ = answers.insert(participant, Err(error)),
             }
         }
-        answers.extend(collect(asked, after_each).await);
+        answers.extend(collect(pending, after_each).await);
         for (participant, answer) in &answers {
             if let Err(error) = answer {
-                tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not do its step");
+                tracing::warn!(%participant, error = error as &dyn std::error::Error, "a node did not make its step");
             }
         }
         answers
     }
 }
 
-/// Polls all of them in this task, so that they may borrow: what they wait for is their stores' writers, each a task of
-/// its own, and the heavy part of key generation has threads of its own.
+/// Polls all of them in this task, so that they may borrow. They mostly wait: database writers are tasks of their own, and the
+/// heavy part of key generation runs on blocking threads.
 #[cfg(not(feature = "failpoints"))]
 async fn collect<T>(
     mut waiting: Vec<(ParticipantIndex, Answer<'_, T>)>,
@@ -65,9 +66,9 @@ async fn collect<T>(
 }
 
 #[cfg(feature = "failpoints")]
-async fn collect<T>(asked: Vec<(ParticipantIndex, Answer<'_, T>)>, after_each: &'static str) -> Answers<T> {
+async fn collect<T>(pending: Vec<(ParticipantIndex, Answer<'_, T>)>, after_each: &'static str) -> Answers<T> {
     let mut answers = Answers::new();
-    for (participant, task) in asked {
+    for (participant, task) in pending {
         answers.insert(participant, task.await);
         gateway_engine::failpoint::failpoint(after_each);
     }

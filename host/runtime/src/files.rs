@@ -1,16 +1,65 @@
-//! Nodes' databases, checked beside the process that serves with them: none is opened to be written, and nothing begun.
+//! The nodes' database files: found by name, and read or rewrapped without a fleet.
+//!
+//! [`identities`], [`check_file`] and [`file_lacks`] work beside the process that serves with the files: they open them
+//! read-only.
 
-use crate::config::database;
+use crate::fleet::FleetConfig;
 use crate::health::unreadable;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::Epoch;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_node::{Damage, NodeFile, Scope};
+use gateway_engine::failpoint::failpoint;
+use gateway_node::{Damage, Node, NodeError, NodeFile, Peers, Scope, read_identity};
 use gateway_seal::at_rest::Kek;
-use std::path::Path;
+use gateway_seal::node_key::NodeIdentity;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything that is wrong with a node's database, as it is at one moment; that it can not be read is a finding too.
+/// The path of a participant's database.
+pub(crate) fn database(folder: &Path, participant: ParticipantIndex) -> PathBuf {
+    folder.join(format!("node-{participant}.db"))
+}
+
+/// The participants that have a database in this folder. A folder that cannot be read has none: opening a node reports why.
+#[must_use]
+pub fn existing(folder: &Path) -> BTreeSet<ParticipantIndex> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let indices = names.filter_map(|name| {
+        name.to_str()?.strip_prefix("node-")?.strip_suffix(".db")?.parse().ok().map(ParticipantIndex)
+    });
+    indices.collect()
+}
+
+/// A node's file could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("participant {participant}")]
+pub struct IdentityError {
+    /// The participant of the node.
+    pub participant: ParticipantIndex,
+    /// Why.
+    pub source: NodeError,
+}
+
+/// The identity of every node that has a database in this folder: the keys to pin for checking receipts. A participant that
+/// never took part in anything has no database, and so no identity.
+///
+/// # Errors
+/// [`IdentityError`] of the first node whose database cannot be read, or is sealed under another key.
+pub async fn identities(
+    folder: &Path,
+    kek: &Arc<Kek>,
+) -> Result<BTreeMap<ParticipantIndex, NodeIdentity>, IdentityError> {
+    let mut identities = BTreeMap::new();
+    for participant in existing(folder) {
+        let read = read_identity(&database(folder, participant), participant, Arc::clone(kek)).await;
+        let identity = read.map_err(|source| IdentityError { participant, source })?;
+        identities.insert(participant, identity);
+    }
+    Ok(identities)
+}
+
+/// Everything that is wrong with a node's database, from one snapshot. A database that cannot be read is a finding too.
 pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<Kek>) -> Vec<Damage> {
     match NodeFile::open(&database(folder, participant), participant, Arc::clone(kek)).await {
         Ok(file) => {
@@ -22,8 +71,8 @@ pub async fn check_file(folder: &Path, participant: ParticipantIndex, kek: &Arc<
     }
 }
 
-/// Of these generations, which a node must have in force, those that it has not. Nothing of a database that can not be
-/// read: [`check_file`] says that.
+/// The generations among `keys` that the node should have in force and does not. Empty for a database that cannot be read:
+/// [`check_file`] reports that.
 pub async fn file_lacks(
     folder: &Path,
     participant: ParticipantIndex,
@@ -32,7 +81,7 @@ pub async fn file_lacks(
 ) -> Vec<(KeyId, Damage)> {
     let path = database(folder, participant);
     let lacking = match kek.filter(|_| path.exists()) {
-        None => keys.iter().map(|(key_id, _)| (*key_id, "it has no database".to_owned())).collect(),
+        None => lacks_all(keys).collect(),
         Some(kek) => match NodeFile::open(&path, participant, Arc::clone(kek)).await {
             Ok(file) => {
                 let lacking = file.check_holds(keys).await;
@@ -47,4 +96,32 @@ pub async fn file_lacks(
         (key_id, Damage { table: "share", row, what, scope: Scope::Key(key_id) })
     };
     lacking.into_iter().map(damage).collect()
+}
+
+/// What a node without a database lacks.
+pub(crate) fn lacks_all(keys: &[(KeyId, Epoch)]) -> impl Iterator<Item = (KeyId, String)> {
+    keys.iter().map(|(key_id, _)| (*key_id, "it has no database".to_owned()))
+}
+
+/// Seals every database in the folder under another key, each in one transaction, and returns how many there are. A database
+/// that is already under the new key stays as it is, so an interrupted run can be repeated.
+///
+/// # Errors
+/// [`IdentityError`] of the first node whose database another process has open, or that neither key opens.
+pub async fn rewrap(config: &FleetConfig, new: &Arc<Kek>) -> Result<usize, IdentityError> {
+    let participants = existing(&config.folder);
+    for participant in &participants {
+        let failed = |source: NodeError| IdentityError { participant: *participant, source };
+        match Node::open(config.node(*participant, Arc::new(Peers::default()))).await {
+            Ok(node) => node.rewrap(Arc::clone(new)).await.map_err(failed)?,
+            Err(error) if error.is_sealed_otherwise() => {
+                let path = database(&config.folder, *participant);
+                let under_new = read_identity(&path, *participant, Arc::clone(new)).await;
+                under_new.map_err(|_| failed(error))?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        failpoint("after-rewrap");
+    }
+    Ok(participants.len())
 }

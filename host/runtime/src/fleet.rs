@@ -1,46 +1,58 @@
 //! Nodes in this process, each opened when it is first needed.
 
-use crate::config::FleetConfig;
+use crate::files::{database, existing};
 use crate::health::{Health, unreadable};
 use crate::suspects::Suspects;
 use gateway_domain::approval::SigningRule;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_engine::OperationLocks;
-use gateway_node::{Generations, Node, NodeError, Peers};
+use gateway_node::{Generations, Node, NodeConfig, NodeError, NodeSettings, Peers};
 use gateway_seal::node_key::NodeIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Locked while the node is being opened, so that nobody opens it twice.
+/// The configuration of a fleet.
+#[derive(Clone)]
+pub struct FleetConfig {
+    /// Holds `node-<index>.db` for each participant; created if missing.
+    pub folder: PathBuf,
+    /// The settings of every node. They share a key-encryption key: anyone who has this process has every node's key anyway.
+    pub nodes: NodeSettings,
+}
+
+impl FleetConfig {
+    pub(crate) fn node(&self, participant: ParticipantIndex, peers: Arc<Peers>) -> NodeConfig {
+        let database = database(&self.folder, participant);
+        NodeConfig { participant, database, peers, settings: self.nodes.clone() }
+    }
+}
+
+/// Locked while the node is being opened, so that it is opened once.
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Node>>>>;
 
 /// Runtime nodes in the gateway's own process, one database each.
 ///
-/// For development and small deployments: the nodes check everything for themselves, but whoever has the process has
-/// all of their memory.
+/// For development and small deployments: every node checks everything itself, but anyone who controls the process has the
+/// memory of all nodes.
 pub struct EmbeddedFleet {
     config: FleetConfig,
     nodes: Mutex<BTreeMap<ParticipantIndex, Slot>>,
-    /// Effects of one operation take turns: the second of two equal ones finds the first one's result.
-    pub(crate) turns: OperationLocks,
     pub(crate) suspects: Suspects,
     pub(crate) generations: Generations,
     pub(crate) health: Health,
-    /// Whoever opens the nodes vouches for them.
+    /// The fleet opens the nodes, so it pins their identities.
     peers: Arc<Peers>,
 }
 
 impl EmbeddedFleet {
-    /// A fleet whose nodes are opened as they are needed.
+    /// Opens no node: each is opened when it is first needed.
     #[must_use]
     pub fn new(config: FleetConfig) -> Self {
         let nodes = Mutex::new(BTreeMap::new());
         Self {
             config,
             nodes,
-            turns: OperationLocks::default(),
             suspects: Suspects::default(),
             generations: Generations::default(),
             health: Health::default(),
@@ -48,7 +60,7 @@ impl EmbeddedFleet {
         }
     }
 
-    /// A participant's node. One that could not be opened is tried again the next time.
+    /// A participant's node, opened if needed. A node that could not be opened is tried again at the next call.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when its database cannot be opened.
@@ -60,15 +72,15 @@ impl EmbeddedFleet {
         }
         let node = Arc::new(Node::open(self.config.node(participant, Arc::clone(&self.peers))).await?);
         self.peers.pin(node.identity()).map_err(NodeError::from)?;
-        // Before it answers for any key.
+        // Before it makes a step for any key.
         let found = node.check_shares().await.unwrap_or_else(|error| vec![unreadable(&error)]);
         self.health.opened(participant, found);
         *open = Some(Arc::clone(&node));
         Ok(node)
     }
 
-    /// Opens every node that has a database: a wrong key, or files that others can read, are known before anything is
-    /// served. A node that can not be opened for another reason is tried again when it is needed; the others may be enough.
+    /// Opens every node that has a database, so that a wrong key, or files that others can read, stop the start. A node that
+    /// cannot be opened for another reason is tried again when it is needed; the others may be enough.
     ///
     /// # Errors
     /// [`NodeError::Unavailable`] when a node's store is sealed under another key, or open to others
@@ -79,7 +91,7 @@ impl EmbeddedFleet {
                 Err(error) if error.is_sealed_otherwise() || error.is_exposed() => return Err(error),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(%participant, error, "a node can not be opened");
+                    tracing::warn!(%participant, error, "a node cannot be opened");
                 }
                 Ok(_) => {}
             }
@@ -92,13 +104,13 @@ impl EmbeddedFleet {
         existing(&self.config.folder)
     }
 
-    /// What its nodes make of approvers' signatures: the rule they all hold to.
+    /// The rule on approvers' signatures that all its nodes follow.
     #[must_use]
     pub const fn signed_approvals(&self) -> &SigningRule {
-        &self.config.signed_approvals
+        &self.config.nodes.signed_approvals
     }
 
-    /// How often all its nodes wrote durably: jobs, and the transactions that held them.
+    /// Durable writes of all open nodes: the number of jobs, and of the transactions that held them.
     #[must_use]
     pub fn counters(&self) -> (u64, u64) {
         let nodes: Vec<_> = self.lock().values().filter_map(|slot| slot.try_lock().ok()?.clone()).collect();
@@ -106,7 +118,7 @@ impl EmbeddedFleet {
         counters.fold((0, 0), |(jobs, commits), one| (jobs + one.jobs, commits + one.commits))
     }
 
-    /// Finishes what nodes are writing and lets their databases go. Nodes are opened again when they are needed again.
+    /// Finishes pending writes and closes the databases. Nodes are opened again when they are needed.
     pub async fn close(&self) {
         let nodes = std::mem::take(&mut *self.lock());
         self.health.forget();
@@ -117,7 +129,7 @@ impl EmbeddedFleet {
         }
     }
 
-    /// Who is vouched for under this index.
+    /// The identity that is pinned for this participant.
     pub(crate) fn pinned(&self, participant: ParticipantIndex) -> Option<NodeIdentity> {
         self.peers.pinned(participant)
     }
@@ -126,16 +138,6 @@ impl EmbeddedFleet {
         // Nothing that holds the lock can leave the map half changed.
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Participants that have a database in this folder. A folder that can not be read has none: opening one will say why.
-#[must_use]
-pub fn existing(folder: &Path) -> BTreeSet<ParticipantIndex> {
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let indices = names.filter_map(|name| {
-        name.to_str()?.strip_prefix("node-")?.strip_suffix(".db")?.parse().ok().map(ParticipantIndex)
-    });
-    indices.collect()
 }
 
 impl fmt::Debug for EmbeddedFleet {

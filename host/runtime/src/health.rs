@@ -1,5 +1,6 @@
-//! What is known to be wrong with what the nodes hold: found when a node is opened, and in rounds.
+//! Damage in the nodes' databases: found when a node is opened, and by a check that goes round their rows.
 
+use crate::files::lacks_all;
 use crate::fleet::EmbeddedFleet;
 use gateway_domain::chain;
 use gateway_domain::ids::KeyId;
@@ -10,29 +11,29 @@ use gateway_node::{Cursor, Damage, Node, NodeError, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Findings of one node that are kept: a node with more is not counted any more.
+/// Findings that are kept of one node. A node with more counts as unusable.
 const DAMAGE_KEPT_MAX: usize = 1024;
 
-/// Findings of a node that are told in words.
-const FINDINGS_TOLD_MAX: usize = 16;
+/// Findings of a node that are reported in words.
+const FINDINGS_REPORTED_MAX: usize = 16;
 
-/// By participant.
+/// The findings by participant.
 #[derive(Default)]
 pub(crate) struct Health(Mutex<BTreeMap<ParticipantIndex, Rounds>>);
 
-/// A round takes as long as the node has rows: what the last one found stands until this one has come as far.
+/// A round checks every row of the node once. The findings of the last round stand until this one is complete.
 #[derive(Default)]
 struct Rounds {
-    /// Where this round goes on.
+    /// Where this round continues.
     at: Cursor,
-    /// What it found so far.
+    /// The findings of this round so far.
     found: BTreeSet<Damage>,
-    /// What the last whole round found.
+    /// The findings of the last complete round.
     before: BTreeSet<Damage>,
 }
 
 impl Health {
-    /// Begins anew, with what was found when the node was opened.
+    /// Starts a first round, with the findings of the check at opening.
     pub(crate) fn opened(&self, participant: ParticipantIndex, found: Vec<Damage>) {
         let before = found.into_iter().take(DAMAGE_KEPT_MAX).collect();
         self.lock().insert(participant, Rounds { before, ..Rounds::default() });
@@ -60,7 +61,7 @@ impl Health {
         };
     }
 
-    /// Everything found, of this round and the last.
+    /// The findings of this round and the last.
     fn of(&self, participant: ParticipantIndex) -> BTreeSet<Damage> {
         let nodes = self.lock();
         let rounds = nodes.get(&participant);
@@ -74,7 +75,7 @@ impl Health {
 }
 
 impl EmbeddedFleet {
-    /// Some rows of every node. One that can not be opened is found by [`Self::open`].
+    /// Checks some rows of every node. [`Self::status`] reports a node that cannot be opened.
     pub(crate) async fn check_some(&self) {
         for participant in self.known() {
             let Ok(node) = self.node(participant).await else { continue };
@@ -86,11 +87,10 @@ impl EmbeddedFleet {
         }
     }
 
-    /// Which of the nodes that have a database are open, or can be opened now, and what is wrong with them.
-    pub(crate) async fn open(&self) -> NodesStatus {
+    /// Which of the nodes that have a database are open, or can be opened now, and their faults.
+    pub(crate) async fn status(&self) -> NodesStatus {
         let known = self.known();
-        let mut answering =
-            NodesStatus { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
+        let mut status = NodesStatus { open: BTreeSet::new(), n_known: known.len(), faults: BTreeMap::new() };
         for participant in known {
             let fault = match self.node(participant).await {
                 Ok(node) => match full_disk(&node).await {
@@ -102,17 +102,17 @@ impl EmbeddedFleet {
             match fault {
                 Ok((is_open, fault)) => {
                     if is_open {
-                        answering.open.insert(participant);
+                        status.open.insert(participant);
                     }
-                    answering.faults.extend(fault.map(|fault| (participant, fault)));
+                    status.faults.extend(fault.map(|fault| (participant, fault)));
                 }
                 Err(what) => {
                     let fault = NodeFault { findings: vec![what], n_findings: 1, keys: BTreeSet::new() };
-                    answering.faults.insert(participant, fault);
+                    status.faults.insert(participant, fault);
                 }
             }
         }
-        answering
+        status
     }
 
     pub(crate) async fn not_held(
@@ -120,28 +120,27 @@ impl EmbeddedFleet {
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String> {
-        // A node whose database is gone would be made anew by opening it: it lacks everything.
+        // Opening a node whose database is gone would create an empty one.
         if !self.known().contains(&participant) {
-            let what = "it has no database";
-            return keys.iter().map(|(key_id, _)| (*key_id, what.to_owned())).collect();
+            return lacks_all(keys).collect();
         }
         let Ok(node) = self.node(participant).await else { return BTreeMap::new() };
         node.check_holds(keys).await.unwrap_or_default().into_iter().collect()
     }
 }
 
-/// The disk of the node, when it is full; it is tried again first.
+/// The node's disk, if it is full. Tries a write first.
 async fn full_disk(node: &Node) -> Option<String> {
     let path = node.full_disk().await?;
     Some(format!("the disk with `{}` is full", path.display()))
 }
 
-/// Whether the node counts at all, and what is wrong with it.
+/// Whether the node is usable at all, and its fault.
 fn fault(damage: BTreeSet<Damage>) -> (bool, Option<NodeFault>) {
     let is_open = damage.len() < DAMAGE_KEPT_MAX && damage.iter().all(|found| found.scope != Scope::Node);
     let mut fault = NodeFault { n_findings: damage.len(), ..NodeFault::default() };
     for found in damage {
-        if fault.findings.len() < FINDINGS_TOLD_MAX {
+        if fault.findings.len() < FINDINGS_REPORTED_MAX {
             fault.findings.push(found.to_string());
         }
         match found.scope {
@@ -152,9 +151,9 @@ fn fault(damage: BTreeSet<Damage>) -> (bool, Option<NodeFault>) {
     (is_open, (fault.n_findings > 0).then_some(fault))
 }
 
-/// As a finding, since the node is of no use.
+/// The finding for a node that cannot be checked, and so is not usable.
 pub(crate) fn unreadable(error: &NodeError) -> Damage {
-    let what = format!("can not be checked: {}", chain(error));
+    let what = format!("cannot be checked: {}", chain(error));
     Damage { table: "database", row: String::new(), what, scope: Scope::Node }
 }
 
@@ -174,15 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn damage_stands_until_a_whole_round_did_not_find_it() {
+    fn damage_stands_until_a_complete_round_does_not_find_it() {
         let health = Health::default();
         let more = || Some(Cursor::default());
         health.opened(NODE, vec![damage("a", Scope::Records)]);
         assert_eq!(rows(&health), ["a"]);
         health.checked(NODE, vec![damage("b", Scope::Records)], more());
-        assert_eq!(rows(&health), ["a", "b"], "this round has not come so far yet");
+        assert_eq!(rows(&health), ["a", "b"], "this round is not complete yet");
         health.checked(NODE, vec![], None);
-        assert_eq!(rows(&health), ["b"], "what was found when it was opened is there no more");
+        assert_eq!(rows(&health), ["b"], "the damage found at opening is repaired");
         health.checked(NODE, vec![], more());
         assert_eq!(rows(&health), ["b"]);
         health.checked(NODE, vec![], None);
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_counts_unless_all_of_it_is_damaged() {
+    fn a_node_is_usable_unless_all_of_it_is_damaged() {
         let key = KeyId(Hex32::new([1; 32]));
         assert_eq!(fault(BTreeSet::new()), (true, None));
         let (is_open, found) = fault([damage("a", Scope::Key(key)), damage("b", Scope::Records)].into());
@@ -201,7 +200,7 @@ mod tests {
         let many: BTreeSet<_> =
             (0..DAMAGE_KEPT_MAX).map(|n| damage(&n.to_string(), Scope::Records)).collect();
         let (is_open, found) = fault(many);
-        assert!(!is_open, "with so much, more may not be known");
-        assert_eq!(found.unwrap().findings.len(), FINDINGS_TOLD_MAX);
+        assert!(!is_open, "not all of its damage is known");
+        assert_eq!(found.unwrap().findings.len(), FINDINGS_REPORTED_MAX);
     }
 }

@@ -1,32 +1,24 @@
 //! The fleet of runtime nodes as the engine sees it: one effect in, one outcome out.
 //!
-//! The fleet asks, collects and relays; it decides nothing that a node does not check again, and holds no secret. Whether
-//! enough nodes answered is the core's judgement, not this crate's. Deliberately absent: retries (an effect stays owed
-//! until it is settled) and any state that a restart would miss.
+//! The fleet calls the nodes, collects their answers and relays their messages. Every node checks every decision again, and
+//! the fleet holds no secret. The core judges whether enough nodes answered. The crate has no retries (an effect stays owed
+//! until it is settled) and no state that a restart would miss.
 //!
-//! Start with [`EmbeddedFleet`]; then `dispatch` (which effect is what), `signing` and `shares` (the ceremonies), `receipts`
-//! (whether a node's word is its word) and `acks` (what answers mean).
+//! Start with [`EmbeddedFleet`]; then `effects` (which effect calls which step of a node), `calls` (the calls themselves),
+//! `signing` and `shares` (the ceremonies) and `acks` (what answers mean, and which receipts count).
 
 mod acks;
 mod calls;
-mod config;
-mod dispatch;
+mod effects;
 mod fan_out;
 mod files;
 mod fleet;
 mod health;
-mod identities;
-mod receipts;
-mod rewrap;
 mod shares;
 mod signing;
-mod steps;
 mod suspects;
 
-pub use config::FleetConfig;
-pub use files::{check_file, file_lacks};
-pub use fleet::{EmbeddedFleet, existing};
-pub use gateway_node::Damage;
+pub use files::{IdentityError, check_file, existing, file_lacks, identities, rewrap};
+pub use fleet::{EmbeddedFleet, FleetConfig};
 pub use gateway_node::limits::CHECKED_ROWS;
-pub use identities::{IdentityError, identities};
-pub use rewrap::rewrap;
+pub use gateway_node::{Damage, NodeSettings};

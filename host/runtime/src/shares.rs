@@ -1,44 +1,39 @@
-//! Relaying a ceremony that makes shares: every message to whom it is for, until all who are to hold one have staged
-//! their share of one key.
+//! Relays a ceremony that makes shares: delivers every message until all future holders have staged their share of one
+//! key.
 //!
-//! The relay is trusted with nothing but progress: nodes compare what they saw before any of them has a share
-//! (`host/threshold/protocols.md`), and what they say is signed and, where it is private, sealed
-//! (`host/seal/src/relay.rs`).
+//! The relay is trusted with progress only. Nodes compare what they received before any of them has a share
+//! (`host/threshold/protocols.md`). Their messages are signed, and private ones sealed (`host/seal/src/relay.rs`).
 
-use crate::acks::{is_lost, refused_for_good, silent};
-use crate::calls::{Calls, unavailable};
+use crate::acks::{failures, is_lost, refused_for_good};
+use crate::calls::{Calls, Missed, Nodes, unavailable};
 use crate::fan_out::{Answer, Answers};
 use crate::fleet::EmbeddedFleet;
-use crate::steps::{Missed, questions};
-use gateway_domain::admission::{AdmissionDecision, Target};
+use gateway_domain::admission::Target;
 use gateway_domain::intent::OperationType;
 use gateway_domain::key::{CustodyKey, Epoch, PublicKey, epoch_root};
-use gateway_domain::operation::{Effect, Outcome, Staged};
+use gateway_domain::operation::{Outcome, Plan, Staged};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Unavailable;
 use gateway_node::{Call, CeremonyAnswer, CeremonyStart, Envelope, Header, Node};
 use gateway_threshold::PublicKeys;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Nodes = BTreeSet<ParticipantIndex>;
-
-/// Turns of relaying, generously: the longest protocol has three. More means that nobody gets further.
+/// Turns of relaying. The longest protocol needs three; a ceremony that takes more makes no progress.
 const TURNS_MAX: usize = 8;
 
-/// What a node says that has ended its part.
-struct Held {
+/// The answer of a node that has finished its part.
+struct StagedShare {
     keys: Box<PublicKeys>,
     receipt: NodeReceipt,
 }
 
-/// A ceremony, from the admission and the key.
+/// One attempt at a ceremony.
 struct Ceremony<'a> {
-    calls: Calls<'a>,
-    decision: &'a AdmissionDecision,
+    calls: &'a Calls<'a>,
     target: &'a Target,
-    /// Those who take part: who will hold a share, and who deals one.
+    /// The nodes that take part: the future holders, and the dealers.
     nodes: Nodes,
     start: CeremonyStart,
 }
@@ -46,21 +41,23 @@ struct Ceremony<'a> {
 impl EmbeddedFleet {
     pub(crate) async fn make_shares(
         &self,
-        calls: Calls<'_>,
-        effect: &Effect,
+        calls: &Calls<'_>,
         key: Option<&CustodyKey>,
     ) -> Result<Outcome, Unavailable> {
         let ceremony = self.ceremony(calls, key)?;
-        self.introduce(&ceremony.nodes).await;
-        let mut answers = self.begin(&ceremony, effect).await?;
+        // Opening a node pins its identity for the others. One that does not open reports why when it is called.
+        for node in &ceremony.nodes {
+            let _ = self.node(*node).await;
+        }
+        let mut answers = self.begin(&ceremony).await?;
         let mut staged = BTreeMap::new();
         for turn in 1..=TURNS_MAX {
             let mail = sort(&mut answers, &ceremony.nodes, &mut staged);
-            if ceremony.target.participants.iter().all(|node| staged.contains_key(&node)) {
-                return self.all_staged(&ceremony, effect, staged);
+            if calls.plan.receivers.iter().all(|node| staged.contains_key(node)) {
+                return self.all_staged(&ceremony, staged);
             }
             if answers.values().any(Result::is_err) {
-                return self.failed(&ceremony, &answers);
+                return self.failed(&calls.plan, &answers);
             }
             if mail.is_empty() {
                 break;
@@ -70,125 +67,105 @@ impl EmbeddedFleet {
             };
             // In the last turn nodes stage their shares, one after the other.
             let after_each = if turn == ceremony.n_turns() { "mid-execute" } else { "mid-ceremony" };
-            let mut asked = Vec::new();
+            let mut calls_by_node = Vec::new();
             for (node, mail) in mail {
-                asked.push((node, (calls.call(effect, node)?, mail)));
+                calls_by_node.push((node, (calls.call(node)?, mail)));
             }
-            answers = self.ask(asked, after_each, deliver).await;
+            answers = self.call_all(calls_by_node, after_each, deliver).await;
         }
         Ok(Outcome::AttemptLost("only some participants have the attempt's shares".to_owned()))
     }
 
-    /// Opens the nodes, so that each knows the others; one that does not open will say so when it is asked.
-    async fn introduce(&self, nodes: &Nodes) {
-        for node in nodes {
-            let _ = self.node(*node).await;
-        }
+    async fn begin(&self, ceremony: &Ceremony<'_>) -> Result<Answers<CeremonyAnswer>, Unavailable> {
+        let Ceremony { calls, nodes, start, .. } = ceremony;
+        let begin = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
+            Box::pin(
+                async move { missed.catch_up(&node, || Box::pin(node.ceremony_start(&call, start))).await },
+            )
+        };
+        let calls_by_node = calls.with_catch_up(nodes)?;
+        Ok(self.call_all(calls_by_node, "mid-ceremony-start", begin).await)
     }
 
-    async fn begin(
+    fn ceremony<'a>(
         &self,
-        ceremony: &Ceremony<'_>,
-        effect: &Effect,
-    ) -> Result<Answers<CeremonyAnswer>, Unavailable> {
-        let before = Missed::before(&ceremony.calls)?;
-        let start = &ceremony.start;
-        let ask = |node: Arc<Node>, (call, missed): (Call, Missed)| -> Answer<'_, _> {
-            Box::pin(async move { missed.bring(&node, || Box::pin(node.ceremony_start(&call, start))).await })
-        };
-        let asked = questions(ceremony.calls, effect, &ceremony.nodes, |node| before.ceremony(node))?;
-        Ok(self.ask(asked, "mid-ceremony-start", ask).await)
-    }
-
-    fn ceremony<'a>(&self, calls: Calls<'a>, key: Option<&CustodyKey>) -> Result<Ceremony<'a>, Unavailable> {
-        let decision = calls.decision;
+        calls: &'a Calls<'a>,
+        key: Option<&CustodyKey>,
+    ) -> Result<Ceremony<'a>, Unavailable> {
+        let decision = calls.decision();
         let target = decision.target.as_ref().ok_or_else(|| unavailable("the decision makes no shares"))?;
-        let receivers = target.participants.as_set();
-        let dealers = match (decision.operation_type, &decision.holders) {
-            (OperationType::Refresh | OperationType::Reshare, Some(holders)) => {
-                self.dealers(holders.as_set(), receivers, decision.threshold.count())
-            }
-            _ => Nodes::new(),
+        let dealers = match decision.operation_type {
+            OperationType::Refresh | OperationType::Reshare => self.dealers(&calls.plan),
+            OperationType::KeyCreate
+            | OperationType::Rotate
+            | OperationType::Recover
+            | OperationType::Sign => Nodes::new(),
         };
-        let package = match decision.operation_type {
-            OperationType::KeyCreate => Vec::new(),
-            _ => self.present(decision, key)?.to_bytes(),
+        let package = if decision.operation_type == OperationType::KeyCreate {
+            Vec::new()
+        } else {
+            let key = key.filter(|key| key.epoch.root == decision.epoch_root);
+            let key = key.ok_or_else(|| unavailable("the key is not in the admitted generation"))?;
+            self.public_keys(key).map_err(|why| unavailable(&why))?.to_bytes()
         };
-        let nodes = receivers.union(&dealers).copied().collect();
-        Ok(Ceremony { calls, decision, target, nodes, start: CeremonyStart { dealers, package } })
+        let nodes = calls.plan.receivers.union(&dealers).copied().collect();
+        Ok(Ceremony { calls, target, nodes, start: CeremonyStart { dealers, package } })
     }
 
-    /// Holders that stay are needed anyway; of those that leave, the ones that did not fail lately.
-    fn dealers(&self, holders: &Nodes, receivers: &Nodes, threshold: usize) -> Nodes {
-        let staying: Nodes = holders.intersection(receivers).copied().take(threshold).collect();
-        let n_missing = threshold.saturating_sub(staying.len());
+    /// As many holders as must deal. Holders that stay take part anyway; of those that leave, suspects come last.
+    fn dealers(&self, plan: &Plan) -> Nodes {
+        let Plan { holders, receivers, n_holders_required, .. } = plan;
+        let staying: Nodes = holders.intersection(receivers).copied().take(*n_holders_required).collect();
+        let n_missing = n_holders_required.saturating_sub(staying.len());
         let leaving = self.suspects.choose(holders.difference(receivers).copied(), n_missing);
         staying.union(&leaving).copied().collect()
     }
 
-    /// The key's public package in the generation that was admitted.
-    fn present(
-        &self,
-        decision: &AdmissionDecision,
-        key: Option<&CustodyKey>,
-    ) -> Result<Arc<PublicKeys>, Unavailable> {
-        let key = key.filter(|key| key.epoch.root == decision.epoch_root);
-        let key = key.ok_or_else(|| unavailable("the key is not in the admitted generation"))?;
-        self.public_keys(key).map_err(|why| unavailable(&why))
-    }
-
-    /// A refusal ends it, an absent node that is to hold a share delays it, a lost ceremony is begun anew. One that only
-    /// deals is replaced, as long as there are others.
-    fn failed(
-        &self,
-        ceremony: &Ceremony<'_>,
-        answers: &Answers<CeremonyAnswer>,
-    ) -> Result<Outcome, Unavailable> {
+    /// A refusal ends the operation. A lost ceremony begins anew. If a node is down, the attempt waits, unless the node only
+    /// deals and another holder can take its place.
+    fn failed(&self, plan: &Plan, answers: &Answers<CeremonyAnswer>) -> Result<Outcome, Unavailable> {
         if let Some(failure) = refused_for_good(answers, answers.len()) {
-            // Another operation should not begin with the one that spoilt this.
+            // The next operation should not choose the same dealer.
             self.suspects.add(failure.culprits.iter().copied());
             return Ok(Outcome::Rejected { failure, policy: None });
         }
-        let why = silent(answers);
+        let why = failures(answers);
         let absent = answers.iter().filter(|(_, answer)| !answer.is_ok() && !is_lost(answer));
         let absent: Nodes = absent.map(|(node, _)| *node).collect();
         if absent.is_empty() {
             return Ok(Outcome::AttemptLost(why));
         }
         self.suspects.add(absent.iter().copied());
-        if absent.is_disjoint(ceremony.target.participants.as_set())
-            && self.has_other_dealers(ceremony, &absent)
-        {
+        if absent.is_disjoint(&plan.receivers) && self.dealers(plan).is_disjoint(&absent) {
             return Ok(Outcome::AttemptLost(why));
         }
-        // Nobody is left that did not fail: those who are not away now get another chance.
-        let holders = ceremony.decision.holders.iter().flat_map(|holders| holders.as_set());
-        self.suspects.clear(holders.filter(|holder| !absent.contains(holder)));
+        // Every holder has failed: those that are not down now get another chance.
+        self.suspects.clear(plan.holders.difference(&absent));
         Err(unavailable(&why))
     }
 
-    /// The one key of all that will hold its shares, with their word for it.
+    /// Checks that all future holders staged the same key, and their receipts.
     fn all_staged(
         &self,
         ceremony: &Ceremony<'_>,
-        effect: &Effect,
-        staged: BTreeMap<ParticipantIndex, Held>,
+        staged: BTreeMap<ParticipantIndex, StagedShare>,
     ) -> Result<Outcome, Unavailable> {
-        let Target { key_id, epoch, participants, threshold } = ceremony.target;
+        let Ceremony { calls, target, .. } = ceremony;
+        let Target { key_id, epoch, participants, threshold } = target;
         let held: BTreeMap<_, _> =
-            staged.into_iter().filter(|(node, _)| participants.as_set().contains(node)).collect();
+            staged.into_iter().filter(|(node, _)| calls.plan.receivers.contains(node)).collect();
         let keys = held.values().next().map(|held| held.keys.clone());
-        let keys = keys.ok_or_else(|| unavailable("nobody staged a share"))?;
+        let keys = keys.ok_or_else(|| unavailable("no node staged a share"))?;
         if held.values().any(|held| held.keys != keys) {
             return Ok(Outcome::AttemptLost("participants staged different keys".to_owned()));
         }
         let package_hex = hex::encode(keys.to_bytes());
         let root =
             epoch_root(*key_id, epoch, &package_hex).map_err(|error| unavailable(&error.to_string()))?;
-        let deed = ReceiptKind::Staged { attempt: effect.id.attempt, epoch_root: root };
+        let kind = ReceiptKind::Staged { attempt: calls.effect.id.attempt, epoch_root: root };
         let answers = held.into_iter().map(|(node, held)| (node, Ok(held.receipt))).collect();
-        let answers = self.attested(&ceremony.calls, &deed, answers, |receipt| receipt);
-        // Everybody who is to hold a share is needed.
+        let answers = self.with_receipts(calls, &kind, answers, |receipt| receipt);
+        // All future holders are needed.
         if let Some(failure) = refused_for_good(&answers, answers.len()) {
             return Ok(Outcome::Rejected { failure, policy: None });
         }
@@ -202,18 +179,12 @@ impl EmbeddedFleet {
         let receipts = receipts.map_err(|error| unavailable(&error.to_string()))?;
         Ok(Outcome::Staged { staged, receipts })
     }
-
-    fn has_other_dealers(&self, ceremony: &Ceremony<'_>, absent: &Nodes) -> bool {
-        let Some(holders) = &ceremony.decision.holders else { return false };
-        let threshold = ceremony.decision.threshold.count();
-        self.dealers(holders.as_set(), ceremony.target.participants.as_set(), threshold).is_disjoint(absent)
-    }
 }
 
 impl Ceremony<'_> {
-    /// How often messages are relayed: as often as the protocol has rounds after the first word.
+    /// How often messages are relayed: once for each protocol round after the first messages.
     const fn n_turns(&self) -> usize {
-        match self.decision.operation_type {
+        match self.calls.decision().operation_type {
             OperationType::KeyCreate | OperationType::Rotate => 3,
             OperationType::Refresh
             | OperationType::Reshare
@@ -223,22 +194,22 @@ impl Ceremony<'_> {
     }
 }
 
-/// Who needs what next; nodes that are done go to `staged` and get no more mail.
+/// The messages for each node. Nodes that are done move to `staged` and get no further messages.
 fn sort(
     answers: &mut Answers<CeremonyAnswer>,
     nodes: &Nodes,
-    staged: &mut BTreeMap<ParticipantIndex, Held>,
+    staged: &mut BTreeMap<ParticipantIndex, StagedShare>,
 ) -> BTreeMap<ParticipantIndex, Vec<Envelope>> {
     let mut mail: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut sent = Vec::new();
     for (node, answer) in answers.iter_mut() {
         match answer {
-            // Nobody speaks for another, whatever the envelope says.
+            // A node sends only its own messages, whatever the envelope says.
             Ok(CeremonyAnswer::Send(mail)) => {
                 sent.extend(mail.drain(..).filter(|envelope| envelope.header().from == node.0));
             }
             Ok(CeremonyAnswer::Staged { keys, receipt }) => {
-                staged.insert(*node, Held { keys: keys.clone(), receipt: receipt.clone() });
+                staged.insert(*node, StagedShare { keys: keys.clone(), receipt: receipt.clone() });
             }
             Err(_) => {}
         }

@@ -1,10 +1,11 @@
-//! Participants that spoiled an attempt: the next one asks them last, so that one bad disk does not use up all attempts.
+//! Participants that spoiled an attempt. The next attempt prefers others, so that one bad disk does not use up all
+//! attempts.
 
 use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// In memory only: a restart forgives, and costs at most one attempt each.
+/// In memory only: after a restart each costs at most one attempt again.
 #[derive(Default)]
 pub(crate) struct Suspects(Mutex<BTreeSet<ParticipantIndex>>);
 
@@ -20,7 +21,7 @@ impl Suspects {
         }
     }
 
-    /// The first `n` of `candidates`, unsuspected ones before the others, each in ascending order.
+    /// Chooses `n` of the candidates. Suspects come last; otherwise in ascending order.
     pub(crate) fn choose(
         &self,
         candidates: impl IntoIterator<Item = ParticipantIndex>,

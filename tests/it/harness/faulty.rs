@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
-use gateway_domain::ids::KeyId;
+use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::intent::Bip32;
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, EffectStep, Failure, Operation, Outcome};
@@ -24,8 +24,16 @@ pub(crate) struct Faults {
 }
 
 pub(crate) struct FaultyNodes {
-    pub(crate) faults: Arc<Faults>,
-    pub(crate) real: Arc<dyn DriveNodes>,
+    faults: Arc<Faults>,
+    real: Arc<dyn DriveNodes>,
+    /// The operations with an effect in progress. Nodes rely on the engine to perform one at a time.
+    performing: Mutex<BTreeSet<OperationId>>,
+}
+
+impl FaultyNodes {
+    pub(crate) fn new(faults: Arc<Faults>, real: Arc<dyn DriveNodes>) -> Self {
+        Self { faults, real, performing: Mutex::default() }
+    }
 }
 
 #[async_trait]
@@ -36,7 +44,12 @@ impl DriveNodes for FaultyNodes {
         operation: &Operation,
         key: Option<&CustodyKey>,
     ) -> Result<Outcome, Unavailable> {
-        match effect.id.step {
+        assert!(
+            self.performing.lock().unwrap().insert(operation.id),
+            "two effects of operation {} are performed at the same time",
+            operation.id
+        );
+        let outcome = match effect.id.step {
             EffectStep::Execute if self.faults.stalled.load(Ordering::SeqCst) => {
                 Err(Unavailable::new(Dependency::Runtime, "nodes are away"))
             }
@@ -45,7 +58,9 @@ impl DriveNodes for FaultyNodes {
                 Ok(Outcome::Rejected { failure, policy: None })
             }
             _ => self.real.perform(effect, operation, key).await,
-        }
+        };
+        self.performing.lock().unwrap().remove(&operation.id);
+        outcome
     }
 
     async fn nodes_status(&self) -> Result<NodesStatus, Unavailable> {

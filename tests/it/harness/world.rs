@@ -160,7 +160,7 @@ impl World {
             policy: Arc::new(Recording { host: policies.host(), asked: asked.clone() }),
             policies,
             authority: Arc::new(authority),
-            nodes: Arc::new(FaultyNodes { faults, real }),
+            nodes: Arc::new(FaultyNodes::new(faults, real)),
             clock,
         };
         let rules = compose::rules(&settings);

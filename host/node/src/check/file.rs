@@ -1,4 +1,4 @@
-//! All of a node's database, read beside the process that may be serving with it.
+//! The check of a whole database file, which a process may be serving with.
 
 use super::page::is_corrupt;
 use super::{Checker, Damage, Scope};
@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A node's database, opened to be read.
+/// A node's database, opened read-only.
 pub struct NodeFile {
     reader: Reader,
     sealing: Sealing,
@@ -23,10 +23,10 @@ pub struct NodeFile {
 }
 
 impl NodeFile {
-    /// Opens it; nothing is begun.
+    /// Opens the file read-only.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when there is no such database, or it can not be read.
+    /// [`NodeError::Unavailable`] when there is no such database, or it cannot be read.
     pub async fn open(
         database: &Path,
         participant: ParticipantIndex,
@@ -36,16 +36,16 @@ impl NodeFile {
         Ok(Self { reader, sealing: Sealing::new(kek, participant), me: participant })
     }
 
-    /// Checks everything, as it is at one moment: the file, the schema, every row.
+    /// Checks the file, the schema and every row, in one snapshot.
     ///
     /// # Errors
-    /// [`NodeError::Unavailable`] when the database can not be read for another reason than what is in it.
+    /// [`NodeError::Unavailable`] when the database cannot be read, but not because of damage in it.
     pub async fn check(&self) -> Result<Vec<Damage>, NodeError> {
         let mut conn = self.reader.pool().acquire().await?;
         sqlx::query("BEGIN").execute(&mut *conn).await?;
         let mut checker = Checker { conn: &mut conn, sealing: &self.sealing, me: self.me, found: Vec::new() };
         checker.file().await?;
-        checker.everything().await?;
+        checker.rows_while(|_| true).await?;
         let found = std::mem::take(&mut checker.found);
         sqlx::query("ROLLBACK").execute(&mut *conn).await?;
         Ok(found)
@@ -61,7 +61,7 @@ impl NodeFile {
         checker.lacking(keys).await
     }
 
-    /// Lets the database go.
+    /// Closes the database.
     pub async fn close(self) {
         self.reader.close().await;
     }
@@ -74,12 +74,12 @@ impl fmt::Debug for NodeFile {
 }
 
 impl Checker<'_> {
-    /// What is said of the file as a whole; pages that make no sense end no check but their own.
+    /// Checks the file as a whole. A corrupt page ends only the check that reads it.
     async fn file(&mut self) -> Result<(), NodeError> {
         for part in [self.integrity().await, self.schema().await, self.migrations().await] {
             match part {
                 Err(error) if is_corrupt(&error) => {
-                    let what = "can not be read to its end: the file is damaged".to_owned();
+                    let what = "cannot be read to its end: the file is damaged".to_owned();
                     self.at("database", String::new(), what);
                 }
                 part => part?,
@@ -107,7 +107,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The migrator's notes. Numbers and checksums were compared when the file was opened.
+    /// Checks the migrator's table. Numbers and checksums were compared when the file was opened.
     async fn migrations(&mut self) -> Result<(), sqlx::Error> {
         let sql =
             "SELECT version, description, CAST(success AS INTEGER) FROM _sqlx_migrations ORDER BY version";

@@ -1,9 +1,9 @@
-//! Operations and what belongs to them: statement, steps, marks, ceremonies, the share that was made.
+//! The checks of operations and their rows: statement, steps, used nonces, ceremonies, and the share that was made.
 
 use super::page::Raw;
 use super::{Checker, Fault, check_hash};
-use crate::package;
-use crate::row::{Stage, Statement};
+use crate::consumed::decode_package;
+use crate::row::{self, Statement};
 use crate::row_hash;
 use gateway_domain::admission::{AdmissionDecision, PAYLOAD_TYPE, Target, admission_hash};
 use gateway_domain::ids::{Hex32, OperationId};
@@ -11,18 +11,18 @@ use gateway_domain::intent::OperationType;
 use gateway_domain::operation::{ATTEMPTS_MAX, EffectStep};
 use gateway_domain::receipt::Chain;
 
-/// An operation's row, read.
+/// An operation's row.
 struct Stored {
     chain: Chain,
-    stage: Stage,
+    last_step: EffectStep,
     head: Hex32,
 }
 
-/// The steps on record of an operation, each with the head it left.
+/// The recorded steps of an operation, each with the head of the chain after it.
 struct Steps(Vec<(String, Option<Hex32>)>);
 
 impl Steps {
-    /// The heads that calls of this step left.
+    /// The heads after calls of this step.
     fn of(&self, step: EffectStep) -> impl Iterator<Item = Option<Hex32>> {
         self.0.iter().filter(move |(name, _)| name == step.as_str()).map(|(_, head)| *head)
     }
@@ -41,105 +41,96 @@ impl Steps {
 
 impl Checker<'_> {
     pub(super) async fn operation(&mut self, row: &Raw) -> Result<(), Fault> {
-        let id = OperationId(row.hash("operation_id").ok_or("`operation_id` is no operation's id")?);
-        let admission_hash = row.hash("admission_hash").ok_or("`admission_hash` is no hash")?;
-        let stage = row.text("stage").and_then(|stage| Stage::named(&stage));
-        let stage = stage.ok_or("`stage` is none that an operation has")?;
-        let head = row.hash("head").ok_or("`head` is no hash")?;
+        let id = OperationId(row.hash("operation_id").ok_or("`operation_id` is not an operation's id")?);
+        let admission_hash = row.hash("admission_hash").ok_or("`admission_hash` is not a hash")?;
+        let last_step = row.text("stage").and_then(|stage| row::step(&stage));
+        let last_step = last_step.ok_or("`stage` is not a stage of an operation")?;
+        let head = row.hash("head").ok_or("`head` is not a hash")?;
         let chain = Chain { admission_hash, operation_id: id, participant: self.me };
-        let stored = Stored { chain, stage, head };
+        let stored = Stored { chain, last_step, head };
         let steps = self.steps(id).await?;
         let Some(index) = row.number("statement_index") else {
-            if stage != Stage::Discarded || row.bytes("key_id").is_some() {
-                return Err("its statement is not named".into());
+            if last_step != EffectStep::Discard || row.bytes("key_id").is_some() {
+                return Err("it names no statement".into());
             }
             return check_discarded(&stored, &steps);
         };
         let sql = "SELECT body FROM statement WHERE statement_index = ?1";
         let found = sqlx::query(sql).bind(index).fetch_optional(&mut *self.conn).await?.map(Raw::new);
         let found = found.ok_or("its statement is missing")?;
-        let statement = read(&found).ok_or("its statement can not be read")?;
+        let statement = read(&found).ok_or("its statement cannot be read")?;
         if row.hash("key_id") != Some(statement.decision.key_id.0) {
             return Err("`key_id` is not the one of its statement".into());
         }
         check_statement(&stored, &statement)?;
-        self.check_stage(&stored, &statement.decision, &steps).await?;
+        self.check_last_step(&stored, &statement.decision, &steps).await?;
         self.check_use(&stored, &statement.decision).await?;
         self.check_made(&stored, &statement.decision).await
     }
 
-    /// What the key serves was kept: since a signature was admitted, or the generation that was made is in force.
+    /// The family that the key serves is on record once a signature was admitted or the new generation is in force.
     async fn check_use(&mut self, stored: &Stored, decision: &AdmissionDecision) -> Result<(), Fault> {
         let Some(serves) = decision.serves else { return Ok(()) };
-        let key_id = match (&decision.target, stored.stage) {
-            // Whether it is in force here, the stages before do not say.
-            (Some(_), Stage::Admitted | Stage::Receipted | Stage::Executed) | (_, Stage::Discarded) => {
-                return Ok(());
-            }
-            (Some(target), Stage::Committed | Stage::Published) => {
-                if !target.participants.as_set().contains(&self.me) {
-                    return Ok(());
-                }
-                target.key_id
-            }
-            (
-                None,
-                Stage::Admitted | Stage::Receipted | Stage::Executed | Stage::Committed | Stage::Published,
-            ) => decision.key_id,
+        let is_in_force = matches!(stored.last_step, EffectStep::CommitEpoch | EffectStep::Publish);
+        let key_id = match &decision.target {
+            _ if stored.last_step == EffectStep::Discard => return Ok(()),
+            Some(target) if is_in_force && target.participants.as_set().contains(&self.me) => target.key_id,
+            Some(_) => return Ok(()),
+            None => decision.key_id,
         };
         let sql = "SELECT serves FROM key_use WHERE key_id = ?1";
         let query = sqlx::query_scalar(sql).bind(key_id.to_string());
         let kept: Option<String> = query.fetch_optional(&mut *self.conn).await?;
         match kept {
             Some(kept) if kept == serves.as_str() => Ok(()),
-            Some(_) => Err(format!("its key serves something else in `key_use`, key_id {key_id}").into()),
-            None => Err(format!("what its key serves is missing in `key_use`, key_id {key_id}").into()),
+            Some(_) => Err(format!("its key serves the other family in `key_use`, key_id {key_id}").into()),
+            None => Err(format!("the family of its key is missing in `key_use`, key_id {key_id}").into()),
         }
     }
 
-    /// What the node did follows from its stage, and its head from what it did.
-    async fn check_stage(
+    /// The last step implies the steps on record, and they imply the head.
+    async fn check_last_step(
         &mut self,
         stored: &Stored,
         decision: &AdmissionDecision,
         steps: &Steps,
     ) -> Result<(), Fault> {
-        let Stored { chain, stage, head } = stored;
+        let Stored { chain, last_step, head } = stored;
         let signs = decision.operation_type == OperationType::Sign;
         let after_receipt = Some(chain.after_receipt()?);
         if steps.of(EffectStep::PolicyReceipt).any(|left| left != after_receipt) {
             return Err("its step `policy-receipt` does not follow from its admission".into());
         }
-        match stage {
-            Stage::Admitted => {}
-            Stage::Receipted | Stage::Executed => steps.has(EffectStep::PolicyReceipt)?,
-            Stage::Committed | Stage::Published => {
+        match last_step {
+            EffectStep::Decision | EffectStep::Admission => {}
+            EffectStep::PolicyReceipt | EffectStep::Execute => steps.has(EffectStep::PolicyReceipt)?,
+            EffectStep::CommitEpoch | EffectStep::Publish => {
                 steps.has(EffectStep::PolicyReceipt)?;
                 if !signs {
                     steps.has(EffectStep::CommitEpoch)?;
                 }
             }
-            Stage::Discarded => return check_discarded(stored, steps),
+            EffectStep::Discard => return check_discarded(stored, steps),
         }
-        let follows = match stage {
-            Stage::Admitted => *head == chain.after_admission()?,
-            Stage::Receipted => Some(*head) == after_receipt,
-            Stage::Executed => self.is_executed(stored).await?,
-            Stage::Committed => steps.ends_in(EffectStep::CommitEpoch, *head),
-            Stage::Published => steps.ends_in(EffectStep::Publish, *head),
-            Stage::Discarded => true,
+        let follows = match last_step {
+            EffectStep::Decision | EffectStep::Admission => *head == chain.after_admission()?,
+            EffectStep::PolicyReceipt => Some(*head) == after_receipt,
+            EffectStep::Execute => self.is_executed(stored).await?,
+            EffectStep::CommitEpoch | EffectStep::Publish | EffectStep::Discard => {
+                steps.ends_in(*last_step, *head)
+            }
         };
         if follows { Ok(()) } else { Err("`head` does not follow from `stage` and its steps".into()) }
     }
 
-    /// The head is after an attempt that is on record: a mark, or a ceremony that was begun.
+    /// The head follows an attempt on record: used nonces, or a ceremony that has begun.
     async fn is_executed(&mut self, stored: &Stored) -> Result<bool, Fault> {
         let id = stored.chain.operation_id.to_string();
         let sql = "SELECT max(attempt) FROM consumed WHERE operation_id = ?1";
         let marked: Option<u32> = sqlx::query_scalar(sql).bind(&id).fetch_one(&mut *self.conn).await?;
         let sql = "SELECT attempt FROM ceremony WHERE operation_id = ?1";
         let begun: Option<u32> = sqlx::query_scalar(sql).bind(&id).fetch_optional(&mut *self.conn).await?;
-        // A later attempt may have been begun since, and got nowhere.
+        // A later attempt may have begun since without a result.
         for attempt in marked.into_iter().chain(1..=begun.unwrap_or_default().min(ATTEMPTS_MAX)) {
             if stored.chain.after_execute(attempt)? == stored.head {
                 return Ok(true);
@@ -148,12 +139,10 @@ impl Checker<'_> {
         Ok(false)
     }
 
-    /// An operation that makes shares has left this node its own.
+    /// An operation that makes shares has left this node its share.
     async fn check_made(&mut self, stored: &Stored, decision: &AdmissionDecision) -> Result<(), Fault> {
-        let is_made = match stored.stage {
-            Stage::Executed | Stage::Committed | Stage::Published => true,
-            Stage::Admitted | Stage::Receipted | Stage::Discarded => false,
-        };
+        let made = [EffectStep::Execute, EffectStep::CommitEpoch, EffectStep::Publish];
+        let is_made = made.contains(&stored.last_step);
         let target = decision.target.as_ref().filter(|_| is_made);
         let Some(Target { key_id, epoch, participants, .. }) = target else { return Ok(()) };
         if !participants.as_set().contains(&self.me) {
@@ -175,7 +164,7 @@ impl Checker<'_> {
     }
 
     async fn steps(&mut self, id: OperationId) -> Result<Steps, Fault> {
-        // `.` stands between the parts of an effect's id, and `/` comes next to it.
+        // `.` separates the parts of an effect's id, and `/` is the next character.
         let sql = "SELECT effect_id, transition_hash FROM effect \
                    WHERE effect_id > ?1 || '.' AND effect_id < ?1 || '/'";
         let rows = sqlx::query(sql).bind(id.to_string()).fetch_all(&mut *self.conn).await?;
@@ -187,44 +176,44 @@ impl Checker<'_> {
     }
 
     pub(super) async fn statement(&mut self, row: &Raw) -> Result<(), Fault> {
-        let body = row.text("body").ok_or("`body` is no text")?;
+        let body = row.text("body").ok_or("`body` is not text")?;
         check_hash(row, row_hash::statement(&body))?;
-        let statement = read(row).ok_or("`body` is no statement")?;
+        let statement = read(row).ok_or("`body` is not a statement")?;
         let sql = "SELECT statement_index FROM operation WHERE operation_id = ?1";
         let query = sqlx::query_scalar(sql).bind(statement.decision.operation_id.to_string());
         let index: Option<Option<i64>> = query.fetch_optional(&mut *self.conn).await?;
         if index.flatten() == row.number("statement_index") {
             Ok(())
         } else {
-            Err("it is no operation's".into())
+            Err("it belongs to no operation".into())
         }
     }
 
     pub(super) async fn effect(&mut self, row: &Raw) -> Result<(), Fault> {
-        let id = row.text("effect_id").ok_or("`effect_id` is no text")?;
-        let content = row.text("content").ok_or("`content` is no text")?;
-        let transition = row.text("transition_hash").ok_or("`transition_hash` is no text")?;
+        let id = row.text("effect_id").ok_or("`effect_id` is not text")?;
+        let content = row.text("content").ok_or("`content` is not text")?;
+        let transition = row.text("transition_hash").ok_or("`transition_hash` is not text")?;
         check_hash(row, row_hash::effect(&id, &content, &transition))?;
         if row.hash("content").is_none() || row.hash("transition_hash").is_none() {
-            return Err("`content` or `transition_hash` is no hash".into());
+            return Err("`content` or `transition_hash` is not a hash".into());
         }
         self.is_of_an_operation(id.split('.').next().unwrap_or_default()).await
     }
 
     pub(super) async fn consumed(&mut self, row: &Raw) -> Result<(), Fault> {
-        let text = |column| row.text(column).ok_or_else(|| format!("`{column}` is no text"));
+        let text = |column| row.text(column).ok_or_else(|| format!("`{column}` is not text"));
         let (id, packed) = (text("operation_id")?, text("package")?);
         let (commitment_hash, package_hash) = (text("commitment_hash")?, text("package_hash")?);
         let stored = row_hash::Consumed {
             operation_id: &id,
-            attempt: row.attempt().ok_or("`attempt` is no attempt")?,
+            attempt: row.attempt().ok_or("`attempt` is not a number from 1")?,
             commitment_hash: &commitment_hash,
             package_hash: &package_hash,
             package: &packed,
             share: &hex::encode(row.bytes("share").ok_or("`share` is missing")?),
         };
         check_hash(row, stored.hash())?;
-        let package = package::decode(&packed).map_err(|_| "`package` can not be read")?;
+        let package = decode_package(&packed).map_err(|_| "`package` cannot be read")?;
         if row.hash("package_hash") != Some(Hex32::new(package.hash())) {
             return Err("`package_hash` is not the one of `package`".into());
         }
@@ -232,8 +221,8 @@ impl Checker<'_> {
     }
 
     pub(super) async fn ceremony(&mut self, row: &Raw) -> Result<(), Fault> {
-        let id = row.text("operation_id").ok_or("`operation_id` is no text")?;
-        let attempt = row.attempt().ok_or("`attempt` is no attempt")?;
+        let id = row.text("operation_id").ok_or("`operation_id` is not text")?;
+        let attempt = row.attempt().ok_or("`attempt` is not a number from 1")?;
         check_hash(row, row_hash::ceremony(&id, attempt))?;
         self.is_of_an_operation(&id).await
     }
@@ -241,7 +230,7 @@ impl Checker<'_> {
     async fn is_of_an_operation(&mut self, id: &str) -> Result<(), Fault> {
         let sql = "SELECT EXISTS (SELECT 1 FROM operation WHERE operation_id = ?1)";
         let is_known: bool = sqlx::query_scalar(sql).bind(id).fetch_one(&mut *self.conn).await?;
-        if is_known { Ok(()) } else { Err("it is no operation's".into()) }
+        if is_known { Ok(()) } else { Err("it belongs to no operation".into()) }
     }
 }
 
@@ -249,7 +238,7 @@ fn read(row: &Raw) -> Option<Statement> {
     serde_json::from_str(&row.text("body")?).ok()
 }
 
-/// An operation that was given up, whether it was ever heard of or not.
+/// The row of a discarded operation, which may never have been admitted here.
 fn check_discarded(stored: &Stored, steps: &Steps) -> Result<(), Fault> {
     if stored.head != stored.chain.after_discard()? {
         return Err("`head` does not follow from `stage` and its steps".into());
@@ -260,15 +249,16 @@ fn check_discarded(stored: &Stored, steps: &Steps) -> Result<(), Fault> {
     Err("its step `discard` is missing".into())
 }
 
-/// The statement is the operation's, and its decision the one that was signed.
+/// The statement belongs to the operation, and its decision is the one that was signed.
 fn check_statement(stored: &Stored, statement: &Statement) -> Result<(), Fault> {
     let Statement { request, decision } = statement;
-    let payload = request.envelope.payload(PAYLOAD_TYPE).map_err(|_| "its statement is not a signed one")?;
+    let payload =
+        request.envelope.payload(PAYLOAD_TYPE).map_err(|_| "its statement is not a signed decision")?;
     if admission_hash(&payload) != stored.chain.admission_hash {
         return Err("`admission_hash` is not the one of its statement".into());
     }
     if decision.payload()? != payload || decision.operation_id != stored.chain.operation_id {
-        return Err("its statement is not what was signed for it".into());
+        return Err("its statement is not what was signed".into());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rows a page at a time, whatever is in them.
+//! Reads rows a page at a time, even if their values are damaged.
 
 use super::{Checker, Scope};
 use crate::error::NodeError;
@@ -6,7 +6,7 @@ use gateway_domain::ids::Hex32;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
-/// The node's tables, in the order of a round: shares first.
+/// The node's tables, in the order of a round. Shares come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Table {
     #[default]
@@ -34,7 +34,7 @@ impl Table {
         }
     }
 
-    /// The columns that name a row.
+    /// The columns of the primary key.
     const fn key(self) -> &'static [&'static str] {
         match self {
             Self::Node => &["one"],
@@ -60,28 +60,28 @@ impl Table {
         }
     }
 
-    /// Columns of a key that are numbers.
+    /// Whether this column of a key is a number.
     fn is_number(column: &str) -> bool {
         matches!(column, "one" | "statement_index" | "attempt")
     }
 }
 
-/// Where a round goes on. It begins at the default.
+/// Where a round continues. The default is its beginning.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
     table: Table,
-    /// The key of the last row that was checked; none before the first.
+    /// The key of the last checked row; none before the first.
     after: Option<Vec<Key>>,
 }
 
 impl Cursor {
-    /// Whether what comes next is a share, or the node's own row before them.
+    /// Whether the next row is a share, or the node's own row before them.
     pub(super) fn is_of_shares(&self) -> bool {
         matches!(self.table, Table::Node | Table::Share)
     }
 }
 
-/// A part of a row's key. Text may be no text.
+/// A part of a row's key. Text may be invalid UTF-8.
 #[derive(Clone, Debug)]
 enum Key {
     Number(i64),
@@ -108,7 +108,7 @@ impl Raw {
         self.0.try_get_unchecked::<Option<i64>, _>(column).ok().flatten()
     }
 
-    /// Counted from 1.
+    /// Attempts count from 1.
     pub(super) fn attempt(&self) -> Option<u32> {
         self.number("attempt").and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
     }
@@ -117,7 +117,7 @@ impl Raw {
         self.text(column).and_then(|text| text.parse().ok())
     }
 
-    /// `column value` of the table's key: how a person finds the row.
+    /// `column value` of the row's key, so that people find the row.
     pub(super) fn named(&self, table: Table) -> String {
         let shown = |column: &&str| {
             if Table::is_number(column) {
@@ -147,7 +147,7 @@ impl Raw {
 }
 
 impl Checker<'_> {
-    /// Up to `n_max` rows of one table: how many there were, and where to go on.
+    /// Checks up to `n_max` rows of one table. Returns their number, and where to continue.
     pub(super) async fn page(
         &mut self,
         cursor: &Cursor,
@@ -159,13 +159,13 @@ impl Checker<'_> {
             Ok(rows) => rows,
             Err(error) if is_corrupt(&error) => {
                 let scope = if cursor.is_of_shares() { Scope::Node } else { Scope::Records };
-                self.find(*table, String::new(), "can not be read to its end: the file is damaged", scope);
+                self.find(*table, String::new(), "cannot be read to its end: the file is damaged", scope);
                 return Ok((0, next_table));
             }
             Err(error) => return Err(error.into()),
         };
         if rows.is_empty() && after.is_none() && *table == Table::Node {
-            self.find(*table, String::new(), "the row that says who the node is is missing", Scope::Node);
+            self.find(*table, String::new(), "the row with the node's identity is missing", Scope::Node);
         }
         for row in &rows {
             self.row(*table, row).await?;
@@ -183,7 +183,7 @@ impl Checker<'_> {
         let columns = table.key().join(", ");
         let bound = |(place, key): (usize, &Key)| match key {
             Key::Number(_) => format!("?{place}"),
-            // Bytes that are no text can not be bound as one.
+            // Bytes that are not UTF-8 cannot be bound as text.
             Key::Text(_) => format!("CAST(?{place} AS TEXT)"),
         };
         let beyond = after.as_ref().map(|after| {
@@ -203,7 +203,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether SQLite can make no sense of a page (sqlite.org/rescode.html).
+/// Whether SQLite reports a corrupt file (sqlite.org/rescode.html).
 pub(super) fn is_corrupt(error: &sqlx::Error) -> bool {
     const CORRUPT: i32 = 11;
     const NOTADB: i32 = 26;

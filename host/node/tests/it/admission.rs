@@ -1,4 +1,4 @@
-//! What a node admits, and each single thing that makes it refuse.
+//! What a node admits, and every single fault that makes it refuse.
 
 use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::admission::{AdmissionDecision, Target};
@@ -20,7 +20,7 @@ async fn group() -> Group {
     Group::with_key(3, 2, SUITES[1]).await
 }
 
-/// What node 0 says to a case after one change.
+/// The code with which node 0 refuses a sound case after one change.
 async fn refusal(group: &Group, change: impl FnOnce(&mut Case)) -> Code {
     let mut case = group.case(1, asset_action(&[0, 1, 2], 7));
     change(&mut case);
@@ -34,7 +34,7 @@ async fn refused_request(group: &Group, change: impl FnOnce(&mut AdmitRequest)) 
 }
 
 #[tokio::test]
-async fn a_sound_decision_is_admitted_and_the_same_again_is_the_same() {
+async fn repeated_admission_returns_the_same_receipt() {
     let mut group = group().await;
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     let receipt = group.nodes[0].admit(&case.request()).await.unwrap();
@@ -46,7 +46,7 @@ async fn a_sound_decision_is_admitted_and_the_same_again_is_the_same() {
     assert_eq!(
         group.nodes[0].admit(&case.request()).await.unwrap(),
         receipt,
-        "a repeat is an answer, even late"
+        "a repeat gets its answer, even late"
     );
 }
 
@@ -69,7 +69,7 @@ async fn unsigned_and_wrongly_signed_decisions_are_refused() {
 }
 
 #[tokio::test]
-async fn a_decision_is_for_one_intent_and_one_operation() {
+async fn decision_for_another_intent_or_operation_is_refused() {
     let group = group().await;
     let other = asset_action(&[0, 1, 2], 8);
     assert_eq!(refused_request(&group, |request| request.intent = other).await, Code::AdmissionRefused);
@@ -90,7 +90,7 @@ async fn a_decision_is_for_one_intent_and_one_operation() {
 }
 
 #[tokio::test]
-async fn the_keys_that_tenant_and_intent_name_are_the_decisions() {
+async fn decision_must_be_for_the_key_that_tenant_and_intent_name() {
     let group = group().await;
     let elsewhere = |request: &mut AdmitRequest| request.owner = owner("vault");
     assert_eq!(refused_request(&group, elsewhere).await, Code::AdmissionRefused);
@@ -107,23 +107,23 @@ async fn the_keys_that_tenant_and_intent_name_are_the_decisions() {
 }
 
 #[tokio::test]
-async fn a_key_signs_for_one_family_at_a_node_also_after_a_restart() {
+async fn key_signs_for_one_family_even_after_a_restart() {
     let mut group = group().await;
     for (intent, stated) in [
         (asset_action(&[0, 1, 2], 7), None),
         (asset_action(&[0, 1, 2], 7), Some(KeyUse::Payments)),
         (payment(&[0, 1, 2], None), Some(KeyUse::AssetActions)),
     ] {
-        let mut lied = group.case(1, intent);
-        lied.decision.serves = stated;
-        assert_eq!(code(group.nodes[0].admit(&lied.request()).await), Code::AdmissionRefused);
+        let mut mismatched = group.case(1, intent);
+        mismatched.decision.serves = stated;
+        assert_eq!(code(group.nodes[0].admit(&mismatched.request()).await), Code::AdmissionRefused);
     }
     group.nodes[0].admit(&group.case(1, payment(&[0, 1, 2], None)).request()).await.unwrap();
     group.restart(0).await;
     let other = group.case(2, asset_action(&[0, 1, 2], 7));
     assert_eq!(code(group.nodes[0].admit(&other.request()).await), Code::AdmissionRefused);
     group.nodes[0].admit(&group.case(3, payment(&[0, 1, 2], None)).request()).await.unwrap();
-    // A change of the key that says otherwise is refused as well.
+    // A change of the key that states another family is refused as well.
     let mut change = changing(&group, refresh("2"), "2", &[0, 1, 2], 2).of(OperationId(hex32(4)));
     assert_eq!(code(group.nodes[0].admit(&change.request()).await), Code::AdmissionRefused);
     change.decision.serves = Some(KeyUse::Payments);
@@ -131,7 +131,7 @@ async fn a_key_signs_for_one_family_at_a_node_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_key_created_for_one_family_never_signs_for_the_other() {
+async fn key_created_for_one_family_never_signs_for_the_other() {
     let mut group = Group::open(3).await;
     let mut intent = Case::key_create(1, KEY, 3, 2, SUITES[1]).intent;
     if let Intent::KeyCreate(create) = &mut intent {
@@ -152,7 +152,7 @@ async fn a_key_created_for_one_family_never_signs_for_the_other() {
 }
 
 #[tokio::test]
-async fn a_node_counts_distinct_approvals_itself() {
+async fn node_counts_distinct_approvals_itself() {
     let group = group().await;
     for subjects in [&[][..], &["alice"], &["alice", "alice"]] {
         assert_eq!(
@@ -160,7 +160,7 @@ async fn a_node_counts_distinct_approvals_itself() {
             Code::AdmissionRefused
         );
     }
-    // Enough approvals, but not those the decision rests on.
+    // Enough approvals, but not those that the decision rests on.
     let others = |request: &mut AdmitRequest| request.approvals = approvals(&["alice", "mallory"]);
     assert_eq!(refused_request(&group, others).await, Code::AdmissionRefused);
     let of_another_intent = |case: &mut Case| {
@@ -170,7 +170,7 @@ async fn a_node_counts_distinct_approvals_itself() {
 }
 
 #[tokio::test]
-async fn a_decision_holds_by_the_node_s_own_clock() {
+async fn decision_validity_is_checked_by_the_node_s_own_clock() {
     let group = group().await;
     assert_eq!(
         refusal(&group, |case| case.decision.not_before_ms = EpochMs(1_001)).await,
@@ -184,9 +184,9 @@ async fn a_decision_holds_by_the_node_s_own_clock() {
     assert_eq!(refusal(&group, |_| ()).await, Code::AdmissionExpired);
 }
 
-/// Who approved, and whether they still may, is asked once: whatever is signed with it has to be soon.
+/// Approvals are checked once, at admission, so the signature must follow soon.
 #[tokio::test]
-async fn a_decision_that_would_hold_for_too_long_is_refused() {
+async fn decision_with_too_long_a_validity_is_refused() {
     let group = group().await;
     let latest = 1_000 + NOT_AFTER.0 + CLOCK_SKEW_MS;
     for too_late in [latest + 1, u64::MAX] {
@@ -199,14 +199,14 @@ async fn a_decision_that_would_hold_for_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn participants_and_threshold_are_those_asked_for() {
+async fn decision_with_other_participants_or_threshold_is_refused() {
     let group = group().await;
     let without_us = |case: &mut Case| *case = group.case(1, asset_action(&[1, 2], 7));
     assert_eq!(refusal(&group, without_us).await, Code::AdmissionRefused);
     let others = |case: &mut Case| case.decision.participants = roster(&[0, 1]);
     assert_eq!(refusal(&group, others).await, Code::AdmissionRefused);
-    let strangers = |case: &mut Case| *case = group.case(1, asset_action(&[0, 1, 7], 7));
-    assert_eq!(refusal(&group, strangers).await, Code::AdmissionRefused);
+    let non_holders = |case: &mut Case| *case = group.case(1, asset_action(&[0, 1, 7], 7));
+    assert_eq!(refusal(&group, non_holders).await, Code::AdmissionRefused);
     assert_eq!(refusal(&group, |case| case.decision.threshold = Threshold(1)).await, Code::AdmissionRefused);
     assert_eq!(refusal(&group, |case| case.decision.threshold = Threshold(4)).await, Code::AdmissionRefused);
     let below_asked = |case: &mut Case| {
@@ -220,7 +220,7 @@ async fn participants_and_threshold_are_those_asked_for() {
 }
 
 #[tokio::test]
-async fn only_the_generation_in_force_is_admitted() {
+async fn signature_with_another_epoch_than_the_active_one_is_refused() {
     let group = group().await;
     assert_eq!(
         refusal(&group, |case| case.decision.epoch = EpochName("2".into())).await,
@@ -230,11 +230,14 @@ async fn only_the_generation_in_force_is_admitted() {
     let mut unknown = group.case(1, asset_action(&[0, 1, 2], 7));
     unknown = unknown.on_key("vault");
     let answer = group.nodes[0].admit(&unknown.request()).await;
-    assert!(matches!(answer, Err(NodeError::Unavailable { .. })), "no share is no refusal: {answer:?}");
+    assert!(
+        matches!(answer, Err(NodeError::Unavailable { .. })),
+        "a missing share is not a refusal: {answer:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_signature_makes_no_generation() {
+async fn signature_with_a_target_or_holders_is_refused() {
     let group = group().await;
     let target = Case::key_create(1, KEY, 3, 2, SUITES[0]).decision.target;
     let makes_one = |case: &mut Case| case.decision.target = target.clone();
@@ -244,7 +247,7 @@ async fn a_signature_makes_no_generation() {
 }
 
 #[tokio::test]
-async fn a_child_key_is_the_one_the_node_derives() {
+async fn child_key_must_be_the_one_the_node_derives() {
     let group = group().await;
     let sound = group.case(1, payment(&[0, 1, 2], Some("0/17")));
     assert_eq!(
@@ -268,21 +271,21 @@ async fn a_child_key_is_the_one_the_node_derives() {
 }
 
 #[tokio::test]
-async fn an_operation_has_one_decision() {
+async fn second_decision_for_an_operation_is_a_conflict() {
     let group = group().await;
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.nodes[0].admit(&case.request()).await.unwrap();
     let mut longer = case.clone();
     longer.decision.not_after_ms = EpochMs(NOT_AFTER.0 + 1);
     assert_eq!(code(group.nodes[0].admit(&longer.request()).await), Code::AdmissionConflict);
-    // A forgery under the same name is refused for what it is, and changes nothing.
+    // A forged decision for the same operation is refused as forged, and changes nothing.
     longer.authority = authority(2);
     assert_eq!(code(group.nodes[0].admit(&longer.request()).await), Code::AdmissionRefused);
     group.nodes[0].admit(&case.request()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_key_is_made_once_and_as_asked() {
+async fn key_creation_that_differs_from_its_intent_is_refused() {
     let group = group().await;
     let again = Case::key_create(2, KEY, 3, 2, SUITES[1]);
     assert_eq!(code(group.nodes[0].admit(&again.request()).await), Code::EpochConflict);
@@ -308,12 +311,12 @@ async fn a_key_is_made_once_and_as_asked() {
 }
 
 #[tokio::test]
-async fn only_development_makes_keys_without_approvals() {
+async fn key_without_approvals_is_admitted_only_in_development() {
     let group = Group::open(1).await;
     let case = Case::key_create(2, KEY, 3, 2, SUITES[0]).approved_by(&[]);
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::AdmissionRefused);
     let mut config = group.config(5);
-    config.keys_without_approvals = true;
+    config.settings.keys_without_approvals = true;
     config.participant = ParticipantIndex(0);
     let lenient = Node::open(config).await.unwrap();
     lenient.admit(&case.request()).await.unwrap();
@@ -325,7 +328,7 @@ fn case_epoch() -> gateway_domain::key::Epoch {
     gateway_domain::key::Epoch { name: EpochName("1".into()), root: hex32(1) }
 }
 
-/// A change of the group's key, as an authority states it.
+/// A change of the group's key.
 fn changing(group: &Group, intent: Intent, epoch: &str, participants: &[u16], threshold: u16) -> Case {
     let target = Target {
         key_id: if matches!(intent, Intent::Rotate(_)) { key_id("successor") } else { KEY },
@@ -337,7 +340,7 @@ fn changing(group: &Group, intent: Intent, epoch: &str, participants: &[u16], th
 }
 
 #[tokio::test]
-async fn a_change_of_a_key_is_admitted_only_as_its_intent_asks() {
+async fn key_change_that_differs_from_its_intent_is_refused() {
     let group = group().await;
     let sound = [
         changing(&group, refresh("2"), "2", &[0, 1, 2], 2),
@@ -371,7 +374,7 @@ async fn a_change_of_a_key_is_admitted_only_as_its_intent_asks() {
 }
 
 #[tokio::test]
-async fn helpers_are_enough_others_who_hold_shares() {
+async fn recovery_needs_enough_other_holders_as_helpers() {
     let group = group().await;
     for intent in [recover("2", 2, &[0, 2]), recover("2", 2, &[0, 3]), recover("2", 3, &[0, 1])] {
         let case = changing(&group, intent, "2", &[0, 1, 2], 2);

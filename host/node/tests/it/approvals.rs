@@ -1,5 +1,5 @@
-//! A gateway that is wholly compromised, with the authority's real key: whatever it makes of approvals, nodes that verify
-//! signatures admit nothing that the approvers did not sign.
+//! A compromised gateway with the authority's real key: nodes that verify approvers' signatures admit nothing that the
+//! approvers did not sign.
 
 use crate::support::{Group, KEY, NOW, code};
 use gateway_domain::approval::testing::{Authenticator, approval, entry, key, key_entry, registry, signed};
@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 const AGE_MAX_MS: u64 = 500;
 
-/// Alice has a key, one revoked and one expired; Bob a key and a credential; Carol approves for another tenant.
+/// Alice has a valid key, a revoked, an expired and a future one; Bob a key and a credential; Carol approves for another
+/// tenant.
 fn approvers() -> Approvers {
     let with = |key: Value, name: &str, at: u64| {
         let mut key = key;
@@ -51,7 +52,7 @@ async fn group() -> Group {
     group
 }
 
-/// What approvals of a case are about, whatever was done to it since.
+/// The subject of a case's approvals.
 fn approval_subject<'a>(case: &Case, tenant: &'a Tenant) -> ApprovalSubject<'a> {
     let decision = &case.decision;
     let (operation_id, key_id, intent_hash) = (decision.operation_id, decision.key_id, decision.intent_hash);
@@ -62,14 +63,14 @@ fn at(subject_id: &str) -> Approval {
     approval(subject_id, i64::try_from(NOW).unwrap())
 }
 
-/// The approvals, and a decision that rests on them.
+/// The case with these approvals, and a decision that rests on them.
 fn resting_on(mut case: Case, approvals: Vec<Approval>) -> Case {
     case.decision.approvals_root = approvals_root(case.decision.intent_hash, &approvals).unwrap();
     case.approvals = approvals;
     case
 }
 
-/// By Alice with her key and Bob with his authenticator: what they see is what they sign.
+/// The case approved by Alice with her key and Bob with his authenticator.
 fn approved(case: Case) -> Case {
     let tenant = Tenant("default".into());
     let subject = approval_subject(&case, &tenant);
@@ -82,10 +83,10 @@ fn action(group: &Group) -> Case {
     group.case(1, asset_action(&[0, 1, 2], 7))
 }
 
-/// No node admits it, nor does anything that follows: the code and the words of the refusal.
+/// Checks that no node admits the case or makes a later step. Returns the refusal's code and detail.
 async fn refused(group: &Group, case: &Case) -> (Code, String) {
     let request: AdmitRequest = case.request();
-    let mut words = None;
+    let mut refusal = None;
     for (node, participant) in group.nodes.iter().zip(0..) {
         let Err(NodeError::Rejected(rejection)) = node.admit(&request).await else {
             panic!("admitted: {request:?}")
@@ -96,23 +97,23 @@ async fn refused(group: &Group, case: &Case) -> (Code, String) {
         let call = case.call(participant, EffectStep::Execute, 1, 1);
         let nonces = node.signing_commit(&call).await;
         assert_eq!(code(nonces), Code::StepOutOfOrder);
-        words = Some((rejection.code, rejection.detail));
+        refusal = Some((rejection.code, rejection.detail));
     }
-    words.unwrap()
+    refusal.unwrap()
 }
 
 #[track_caller]
-fn assert_says(refusal: (Code, String), expected: Code, part: &str) {
+fn assert_refusal(refusal: (Code, String), expected: Code, part: &str) {
     assert_eq!(refusal.0, expected, "{}", refusal.1);
     assert!(refusal.1.contains(part), "{part}: {}", refusal.1);
 }
 
 async fn assert_approval_refused(group: &Group, case: &Case, fault: &str) {
-    assert_says(refused(group, case).await, Code::ApprovalRefused, &format!("`{fault}`"));
+    assert_refusal(refused(group, case).await, Code::ApprovalRefused, &format!("`{fault}`"));
 }
 
 #[tokio::test]
-async fn what_the_approvers_signed_is_admitted_and_signed() {
+async fn operation_with_signed_approvals_is_admitted_and_signed() {
     let group = group().await;
     let case = approved(action(&group));
     group.admit(&case).await;
@@ -120,24 +121,24 @@ async fn what_the_approvers_signed_is_admitted_and_signed() {
 }
 
 #[tokio::test]
-async fn invented_approvals_are_refused() {
+async fn forged_approvals_are_refused() {
     let group = group().await;
     let case = || approved(action(&group));
     let tenant = Tenant("default".into());
     let genuine = case();
     let alice = genuine.approvals[0].clone();
-    // Nobody signed.
+    // Not signed.
     let unsigned = resting_on(action(&group), vec![alice.clone(), at("bob")]);
     assert_approval_refused(&group, &unsigned, "not_signed").await;
-    // Signed by the gateway, with a key of its own.
+    // Signed by the gateway with a key of its own.
     let own = signed(at("bob"), &approval_subject(&genuine, &tenant), &key(66));
     assert_approval_refused(&group, &resting_on(action(&group), vec![alice.clone(), own]), "unknown_key")
         .await;
-    // In the name of somebody who may not approve, signed by somebody who may.
-    let nobody = signed(at("mallory"), &approval_subject(&genuine, &tenant), &key(2));
-    let nobody = resting_on(action(&group), vec![alice.clone(), nobody]);
-    assert_approval_refused(&group, &nobody, "unknown_approver").await;
-    // Alice under another name, and under her own twice.
+    // In the name of a user who is not an approver, signed by an approver.
+    let unregistered = signed(at("mallory"), &approval_subject(&genuine, &tenant), &key(2));
+    let unregistered = resting_on(action(&group), vec![alice.clone(), unregistered]);
+    assert_approval_refused(&group, &unregistered, "unknown_approver").await;
+    // Alice's approval under another name, and twice under her own.
     let mut renamed = alice.clone();
     renamed.subject_id = "bob".into();
     let renamed = resting_on(action(&group), vec![alice.clone(), renamed]);
@@ -149,31 +150,31 @@ async fn invented_approvals_are_refused() {
     );
     for second in [alice.clone(), later] {
         let twice = resting_on(action(&group), vec![alice.clone(), second]);
-        assert_says(refused(&group, &twice).await, Code::AdmissionRefused, "1 of 2 approvals");
+        assert_refusal(refused(&group, &twice).await, Code::AdmissionRefused, "1 of 2 approvals");
     }
     // None at all.
     let none = resting_on(action(&group), vec![]);
-    assert_says(refused(&group, &none).await, Code::AdmissionRefused, "0 of 2 approvals");
-    // Others than the decision rests on.
+    assert_refusal(refused(&group, &none).await, Code::AdmissionRefused, "0 of 2 approvals");
+    // Other approvals than the decision rests on.
     let mut others = case();
     others.approvals.pop();
-    assert_says(refused(&group, &others).await, Code::AdmissionRefused, "rests on other approvals");
+    assert_refusal(refused(&group, &others).await, Code::AdmissionRefused, "rests on other approvals");
 }
 
 #[tokio::test]
-async fn approvals_are_of_one_operation_one_intent_and_one_key() {
+async fn approvals_are_bound_to_operation_intent_and_key() {
     let group = group().await;
     let approvals = approved(action(&group)).approvals;
-    // Of another operation with the same intent.
+    // For another operation with the same intent.
     let replayed = group.case(2, asset_action(&[0, 1, 2], 7));
     assert_approval_refused(&group, &resting_on(replayed, approvals.clone()), "bad_signature").await;
-    // Of another intent under the same operation.
+    // For another intent of the same operation.
     let other_intent = group.case(1, asset_action(&[0, 1, 2], 8));
     assert_approval_refused(&group, &resting_on(other_intent, approvals.clone()), "bad_signature").await;
     // For another key of the same tenant: an intent to sign a digest does not name its key.
     let other_key = resting_on(action(&group).on_key("vault"), approvals.clone());
     assert_approval_refused(&group, &other_key, "bad_signature").await;
-    // With roles, or a time, that the approver did not say.
+    // With roles or a time that the approver did not sign.
     for alter in [(|one: &mut Approval| one.claimed_at_ms -= 1) as fn(&mut Approval), |one| one.roles.clear()]
     {
         let mut altered = approvals.clone();
@@ -186,23 +187,23 @@ async fn approvals_are_of_one_operation_one_intent_and_one_key() {
 }
 
 #[tokio::test]
-async fn approvals_are_of_one_tenant() {
+async fn approvals_are_bound_to_one_tenant() {
     let group = group().await;
     let second = Tenant("second".into());
-    // The key is `default`'s, whatever the gateway says of it.
+    // The key belongs to `default`, whatever the gateway claims.
     let genuine = approved(action(&group));
     let elsewhere = [
         signed(at("carol"), &approval_subject(&genuine, &second), &key(3)),
         signed(at("alice"), &approval_subject(&genuine, &second), &key(1)),
     ];
-    let mut lied = resting_on(action(&group), elsewhere.to_vec());
-    lied.owner = owner("second", "treasury");
-    assert_says(refused(&group, &lied).await, Code::AdmissionRefused, "not this tenant's key");
-    // Carol approves for her tenant, and counts for no other.
+    let mut claimed = resting_on(action(&group), elsewhere.to_vec());
+    claimed.owner = owner("second", "treasury");
+    assert_refusal(refused(&group, &claimed).await, Code::AdmissionRefused, "not this tenant's key");
+    // Carol is an approver of her own tenant only.
     let carol = signed(at("carol"), &approval_subject(&genuine, &second), &key(3));
     let carols = resting_on(action(&group), vec![genuine.approvals[0].clone(), carol]);
     assert_approval_refused(&group, &carols, "unknown_approver").await;
-    // Alice has nothing to say on the second tenant's keys.
+    // Alice is not an approver of the second tenant.
     let mut theirs = action(&group);
     theirs.decision.key_id = key_id(&second, &KeyRef("treasury".into())).unwrap();
     let theirs = approved(theirs);
@@ -212,7 +213,7 @@ async fn approvals_are_of_one_tenant() {
 }
 
 #[tokio::test]
-async fn keys_and_approvals_are_of_their_time() {
+async fn revoked_expired_and_future_keys_and_old_approvals_are_refused() {
     let group = group().await;
     let tenant = Tenant("default".into());
     let bob = approved(action(&group)).approvals[1].clone();
@@ -220,7 +221,7 @@ async fn keys_and_approvals_are_of_their_time() {
         let alice = signed(at("alice"), &approval_subject(&action(&group), &tenant), &key(byte));
         assert_approval_refused(&group, &resting_on(action(&group), vec![alice, bob.clone()]), fault).await;
     }
-    // Kept until it suits somebody.
+    // Kept for too long.
     let case = approved(action(&group));
     group.set_time(NOW + AGE_MAX_MS + 1);
     assert_approval_refused(&group, &case, "too_old").await;
@@ -229,7 +230,7 @@ async fn keys_and_approvals_are_of_their_time() {
 }
 
 #[tokio::test]
-async fn assertions_are_made_by_a_verified_user_at_the_right_place_over_this_statement() {
+async fn assertion_needs_a_verified_user_the_right_origin_and_this_statement() {
     let group = group().await;
     let tenant = Tenant("default".into());
     let alice = approved(action(&group)).approvals[0].clone();
@@ -242,16 +243,16 @@ async fn assertions_are_made_by_a_verified_user_at_the_right_place_over_this_sta
     }
     let elsewhere = device.at_origin("https://evil.example");
     assert_approval_refused(&group, &case(by(&elsewhere)), "wrong_origin").await;
-    let stranger = Authenticator::new(21);
-    assert_approval_refused(&group, &case(by(&stranger)), "unknown_key").await;
-    // What Bob touched his authenticator for was another operation.
+    let unregistered = Authenticator::new(21);
+    assert_approval_refused(&group, &case(by(&unregistered)), "unknown_key").await;
+    // Bob's assertion is for another operation.
     let of_another = group.case(2, asset_action(&[0, 1, 2], 7));
     let other = device.signed(at("bob"), &approval_subject(&of_another, &tenant));
     assert_approval_refused(&group, &case(other), "wrong_challenge").await;
 }
 
 #[tokio::test]
-async fn where_signatures_are_optional_a_wrong_one_is_still_wrong() {
+async fn invalid_signature_is_refused_even_where_signatures_are_optional() {
     let mut group = group().await;
     group.set_signed_approvals(SigningRule::Optional(pinned())).await;
     let tenant = Tenant("default".into());
@@ -261,9 +262,9 @@ async fn where_signatures_are_optional_a_wrong_one_is_still_wrong() {
     group.admit(&resting_on(action(&group), vec![at("alice"), at("dave")])).await;
 }
 
-/// An admission that cannot be judged now is not refused for good: the same one is admitted once the registry is right.
+/// An admission that cannot be checked now is not refused for good: it is admitted once the registry can be read.
 #[tokio::test]
-async fn an_admission_waits_while_a_node_cannot_read_its_registry() {
+async fn admission_waits_while_the_registry_cannot_be_read() {
     for rule in [SigningRule::Required, SigningRule::Optional] {
         let rule = rule(pinned());
         let mut group = Group::with_key(3, 2, SUITES[0]).await;
@@ -280,9 +281,9 @@ async fn an_admission_waits_while_a_node_cannot_read_its_registry() {
     }
 }
 
-/// A node cannot tell a key made on first use from another: where every approval is signed, there is none.
+/// A node cannot tell a key that is created on first use from another, so none is created where approvals must be signed.
 #[tokio::test]
-async fn keys_without_approvals_are_not_made_where_signatures_are_required() {
+async fn key_without_approvals_is_refused_where_signatures_are_required() {
     let group = Group::open(1).await;
     let case = resting_on(Case::key_create(2, KEY, 3, 2, SUITES[0]), vec![]);
     for (participant, rule, expected) in [
@@ -292,8 +293,8 @@ async fn keys_without_approvals_are_not_made_where_signatures_are_required() {
     ] {
         let mut config = group.config(participant);
         config.participant = ParticipantIndex(0);
-        config.keys_without_approvals = true;
-        config.signed_approvals = rule;
+        config.settings.keys_without_approvals = true;
+        config.settings.signed_approvals = rule;
         let answer = Node::open(config).await.unwrap().admit(&case.request()).await;
         match expected {
             Some(expected) => assert_eq!(code(answer), expected),
@@ -302,9 +303,9 @@ async fn keys_without_approvals_are_not_made_where_signatures_are_required() {
     }
 }
 
-/// The approvers of a rotation approved the new key's name: the node holds the decision to it.
+/// The approvers of a rotation approved the new key's name, so the decision must be for the key of that name.
 #[tokio::test]
-async fn a_rotation_makes_the_key_that_was_approved() {
+async fn rotation_to_another_key_than_approved_is_refused() {
     let group = group().await;
     let change = |new_key: KeyId| {
         let target = gateway_domain::admission::Target {
@@ -317,7 +318,7 @@ async fn a_rotation_makes_the_key_that_was_approved() {
         approved(group.case(1, intent).changing(&roster(&[0, 1, 2]), target))
     };
     let other = refused(&group, &change(KeyId(hex32(44)))).await;
-    assert_says(other, Code::AdmissionRefused, "not the one the intent names");
+    assert_refusal(other, Code::AdmissionRefused, "not the one the intent names");
     let named = key_id(&Tenant("default".into()), &KeyRef("successor".into())).unwrap();
     group.admit(&change(named)).await;
 }

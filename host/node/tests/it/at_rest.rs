@@ -1,4 +1,4 @@
-//! What a node's files are worth to somebody who has them, or has changed them.
+//! A node's files, read or changed by an attacker.
 
 use crate::support::{Group, KEK_BYTE, KEY};
 use gateway_node::testing::{SUITES, asset_action, kek};
@@ -42,7 +42,7 @@ fn unavailable<T: std::fmt::Debug>(answer: Result<T, NodeError>) -> &'static str
     }
 }
 
-/// Names of the files that hold these bytes, as they are or in hexadecimal.
+/// The names of the files that contain these bytes, raw or in hexadecimal.
 fn holders(folder: &Path, secret: &[u8]) -> BTreeSet<String> {
     let (digits, capitals) = (hex::encode(secret), hex::encode_upper(secret));
     let needles = [secret, digits.as_bytes(), capitals.as_bytes()];
@@ -58,7 +58,7 @@ fn holders(folder: &Path, secret: &[u8]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn no_file_holds_a_share_or_the_seed_of_an_identity() {
+async fn no_file_contains_a_share_or_the_seed_of_an_identity() {
     for suite in SUITES {
         let mut group = Group::with_key(3, 2, suite).await;
         let case = group.case(1, asset_action(&[0, 1, 2], 7));
@@ -71,9 +71,9 @@ async fn no_file_holds_a_share_or_the_seed_of_an_identity() {
             let of_share = Place { node: &node, key_id: &key_id, epoch: "1", index: participant };
             let sealed = sealed_share(&group, participant).await;
             let in_log = BTreeSet::from([format!("node-{participant}.db-wal")]);
-            assert_eq!(holders(group.folder(), &sealed), in_log, "the search finds what is there");
+            assert_eq!(holders(group.folder(), &sealed), in_log, "the search finds bytes that are there");
             let share = open_share(&group.kek, &of_share, &sealed).unwrap();
-            // Version, suite, participant, threshold; then the 32 bytes that nobody may have.
+            // Version, suite, participant and threshold; then the 32 secret bytes.
             secrets.push(share[6..38].to_vec());
             let of_seed = Place { key_id: "identity", epoch: "", ..of_share };
             let sealed = column(&group.path(participant), "SELECT identity_seed FROM node").await;
@@ -92,7 +92,7 @@ async fn no_file_holds_a_share_or_the_seed_of_an_identity() {
 }
 
 #[tokio::test]
-async fn a_store_opens_under_its_own_key_only() {
+async fn store_opens_only_under_its_own_key() {
     let mut group = Group::with_key(2, 2, SUITES[0]).await;
     let own = Arc::clone(&group.kek);
     group.nodes[0].close().await;
@@ -108,7 +108,7 @@ async fn a_store_opens_under_its_own_key_only() {
 }
 
 #[tokio::test]
-async fn a_store_that_forgot_its_key_is_not_bound_to_another() {
+async fn store_without_its_key_row_is_not_bound_to_another_key() {
     let group = Group::with_key(2, 2, SUITES[0]).await;
     group.nodes[0].close().await;
     change(&group.path(0), "DELETE FROM node").await;
@@ -117,7 +117,7 @@ async fn a_store_that_forgot_its_key_is_not_bound_to_another() {
 }
 
 #[tokio::test]
-async fn an_altered_secret_stops_its_own_node_and_no_other() {
+async fn altered_secret_stops_only_its_own_node() {
     let group = Group::with_key(3, 2, SUITES[1]).await;
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;
@@ -128,7 +128,7 @@ async fn an_altered_secret_stops_its_own_node_and_no_other() {
     assert!(!error.is_sealed_otherwise());
     assert_eq!(unavailable::<()>(Err(error)), ALTERED);
     group.sign_by(&case, &[1, 2], 1).await;
-    // Byte 1 begins the name of the key it is sealed under.
+    // The id of the sealing key begins at byte 1.
     sealed[1] ^= 1;
     change(&group.path(0), &format!("UPDATE share SET secret = x'{}'", hex::encode(&sealed))).await;
     let other = unavailable(group.round_one(&case, 0, 2).await);
@@ -136,7 +136,7 @@ async fn an_altered_secret_stops_its_own_node_and_no_other() {
 }
 
 #[tokio::test]
-async fn shares_of_two_nodes_can_not_be_exchanged() {
+async fn shares_of_two_nodes_cannot_be_swapped() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;
@@ -149,7 +149,7 @@ async fn shares_of_two_nodes_can_not_be_exchanged() {
 }
 
 #[tokio::test]
-async fn an_identity_lasts_as_long_as_its_store_and_is_no_other_nodes() {
+async fn identity_is_kept_in_its_store_and_not_valid_for_another_node() {
     let mut group = Group::with_key(3, 2, SUITES[0]).await;
     let fingerprints =
         |group: &Group| group.nodes.iter().map(|node| node.identity().fingerprint()).collect::<Vec<_>>();
@@ -161,7 +161,7 @@ async fn an_identity_lasts_as_long_as_its_store_and_is_no_other_nodes() {
     }
     assert_eq!(fingerprints(&group), before);
     assert_ne!(fingerprints(&Group::open(1).await), before[..1]);
-    // The whole store in another's place.
+    // The whole store in the place of another node's.
     for node in &group.nodes[..2] {
         node.close().await;
     }
@@ -170,7 +170,7 @@ async fn an_identity_lasts_as_long_as_its_store_and_is_no_other_nodes() {
 }
 
 #[tokio::test]
-async fn a_store_that_changed_its_key_signs_under_the_new_one_only() {
+async fn rewrapped_store_opens_only_under_the_new_key() {
     let mut group = Group::with_key(3, 2, SUITES[1]).await;
     let (old, new) = (Arc::clone(&group.kek), Arc::new(kek(2)));
     let identity = group.nodes[0].identity().clone();
@@ -178,7 +178,7 @@ async fn a_store_that_changed_its_key_signs_under_the_new_one_only() {
     for node in &group.nodes {
         node.rewrap(Arc::clone(&new)).await.unwrap();
     }
-    assert_eq!(holders(group.folder(), &wrapped), BTreeSet::new(), "what was wrapped under the old key");
+    assert_eq!(holders(group.folder(), &wrapped), BTreeSet::new(), "nothing is left that the old key seals");
     assert_eq!(unavailable(Node::open(group.config(0)).await), OTHER_KEY);
     group.kek = new;
     for participant in 0..3 {
@@ -194,7 +194,7 @@ async fn a_store_that_changed_its_key_signs_under_the_new_one_only() {
 }
 
 #[tokio::test]
-async fn a_secret_that_does_not_open_keeps_all_under_the_old_key() {
+async fn rewrap_stops_at_a_secret_that_does_not_open() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let moved = hex::encode(sealed_share(&group, 1).await);
     let sql = "INSERT INTO share (key_id, epoch, state, operation_id, attempt, epoch_root, public_keys, secret) \
@@ -207,10 +207,10 @@ async fn a_secret_that_does_not_open_keeps_all_under_the_old_key() {
 }
 
 #[tokio::test]
-async fn a_check_reads_the_file_and_not_what_connections_remember() {
+async fn check_reads_the_file_and_not_the_page_cache() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let (path, sealed) = (group.path(0), sealed_share(&group, 0).await);
-    // All of the log goes into the file with this.
+    // Closing writes the whole write-ahead log into the file.
     group.nodes[0].close().await;
     let node = Node::open(group.config(0)).await.unwrap();
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Key generation on nodes: staged durably, begun once, promoted once, forgotten when it is given up.
+//! Key generation on nodes: an attempt begins once; a share is staged durably, promoted once, and removed by a discard.
 
 use crate::support::{Group, KEY, assert_lost, code, mail, other_root};
 use gateway_domain::operation::EffectStep;
@@ -13,7 +13,7 @@ fn create() -> Case {
 }
 
 #[tokio::test]
-async fn a_staged_key_is_found_again_and_signs_only_in_force() {
+async fn staged_key_survives_a_restart_and_signs_only_after_promotion() {
     let mut group = Group::open(3).await;
     let case = create();
     group.make_key(&case, 1).await;
@@ -33,7 +33,7 @@ async fn a_staged_key_is_found_again_and_signs_only_in_force() {
 }
 
 #[tokio::test]
-async fn an_attempt_is_begun_once() {
+async fn attempt_begins_once() {
     let mut group = Group::open(3).await;
     let case = create();
     group.admit(&case).await;
@@ -49,7 +49,7 @@ async fn an_attempt_is_begun_once() {
 }
 
 #[tokio::test]
-async fn a_later_attempt_replaces_what_an_earlier_one_staged() {
+async fn later_attempt_replaces_the_staged_share_of_an_earlier_one() {
     let mut group = Group::open(3).await;
     let case = create();
     group.make_key(&case, 1).await;
@@ -80,13 +80,13 @@ async fn exactly_the_staged_generation_is_promoted_once() {
     assert_eq!(code(group.nodes[0].publish(&publish, &body).await), Code::StepOutOfOrder);
     let done = group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap();
     assert_eq!(done.transition_hash, case.chain(0).after_commit_epoch(1).unwrap());
-    // The same asked for again, under the same name, under the next one, and after a restart.
+    // Repeats, with the same effect id, the next one, and after a restart.
     assert_eq!(group.nodes[0].commit_epoch(&commit(1), &sound).await.unwrap(), done);
     assert_eq!(group.nodes[0].commit_epoch(&commit(2), &sound).await.unwrap(), done);
     group.restart(0).await;
     assert_eq!(group.nodes[0].commit_epoch(&commit(3), &sound).await.unwrap(), done);
     assert_eq!(code(group.nodes[0].commit_epoch(&commit(4), &early).await), Code::EpochConflict);
-    // Another attempt would be another past: no receipt says it.
+    // A receipt for another attempt would state another chain of steps.
     let other = case.call(0, EffectStep::CommitEpoch, 5, 2);
     let past = CommitEpoch { attempt: 2, ..sound };
     assert_eq!(code(group.nodes[0].commit_epoch(&other, &past).await), Code::StepOutOfOrder);
@@ -97,7 +97,7 @@ async fn exactly_the_staged_generation_is_promoted_once() {
 }
 
 #[tokio::test]
-async fn a_culprit_is_named_and_ends_the_ceremony() {
+async fn misbehaving_participant_is_named_and_ends_the_ceremony() {
     let group = Group::open(3).await;
     let case = create();
     group.admit(&case).await;
@@ -105,7 +105,7 @@ async fn a_culprit_is_named_and_ends_the_ceremony() {
     let mut spoilt = mail(&sent, 0);
     let from = spoilt[0].header().from;
     let spoil = |body: &mut Vec<u8>| *body.last_mut().unwrap() ^= 1;
-    spoilt[0] = group.lie(&spoilt[0], spoil).await;
+    spoilt[0] = group.forge(&spoilt[0], spoil).await;
     let call = case.call(0, EffectStep::Execute, 1, 1);
     let Err(NodeError::Rejected(rejection)) = group.nodes[0].ceremony_deliver(&call, &spoilt).await else {
         panic!()
@@ -116,7 +116,7 @@ async fn a_culprit_is_named_and_ends_the_ceremony() {
 }
 
 #[tokio::test]
-async fn another_operation_can_not_take_a_staged_key_s_place() {
+async fn another_operation_cannot_replace_a_staged_key() {
     let mut group = Group::open(3).await;
     group.make_key(&create(), 1).await;
     let other = Case::key_create(2, KEY, 3, 2, SUITES[0]);
@@ -137,7 +137,7 @@ async fn another_operation_can_not_take_a_staged_key_s_place() {
     assert_eq!(code(last), Code::EpochConflict);
 }
 
-/// Whether the bytes are in any of the node's files.
+/// Whether the node's files contain these bytes.
 fn is_on_disk(group: &Group, participant: u16, needle: &[u8]) -> bool {
     ["", "-wal"].into_iter().any(|suffix| {
         let bytes = fs::read(format!("{}{suffix}", group.path(participant).display())).unwrap_or_default();
@@ -146,7 +146,7 @@ fn is_on_disk(group: &Group, participant: u16, needle: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn files_are_private_and_what_is_discarded_is_gone_from_them() {
+async fn files_are_private_and_a_discarded_share_is_removed_from_them() {
     let mut group = Group::open(3).await;
     let case = create();
     group.make_key(&case, 1).await;
@@ -154,7 +154,7 @@ async fn files_are_private_and_what_is_discarded_is_gone_from_them() {
         let path = format!("{}{suffix}", group.path(0).display());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path}");
     }
-    // The public keys are written beside the secret, in the same row.
+    // The public keys are in the same row as the secret.
     let row = group.keys().to_bytes();
     assert!(is_on_disk(&group, 0, &row));
     group.nodes[0].discard(&case.call(0, EffectStep::Discard, 1, 1)).await.unwrap();

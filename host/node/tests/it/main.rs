@@ -1,11 +1,11 @@
-//! A node trusts nobody: each refusal, each repeat and each restart, on real databases.
+//! A node trusts no caller: every refusal, repeat and restart, on real databases.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod admission;
 mod approvals;
 mod at_rest;
 mod keygen;
-mod lies;
+mod misbehaviour;
 mod order;
 mod receipts;
 mod relay;

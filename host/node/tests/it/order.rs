@@ -1,4 +1,4 @@
-//! Steps in their order, each once, and none for another decision.
+//! Steps are made in order, once each, and for the admitted decision only.
 
 use crate::support::{Group, KEY, code, other_root};
 use gateway_domain::intent::Intent;
@@ -22,13 +22,13 @@ fn publication(signature: SignatureResult) -> Publication {
     Publication { attempt: 1, result: Published::Signature(signature) }
 }
 
-/// The key's own generation: no result of an operation that signs.
+/// The generation of the key, which is not the result of a signature.
 fn generation(group: &Group) -> Publication {
     group.generation(&Case::key_create(100, KEY, 3, 2, SUITES[0]))
 }
 
 #[tokio::test]
-async fn nothing_happens_before_admission() {
+async fn steps_before_admission_are_refused() {
     let (group, case) = group().await;
     let node = &group.nodes[0];
     assert_eq!(code(node.materialize_receipt(&receipt(&case)).await), Code::StepOutOfOrder);
@@ -41,11 +41,15 @@ async fn nothing_happens_before_admission() {
 }
 
 #[tokio::test]
-async fn a_step_follows_the_transition_before_it() {
+async fn step_must_follow_the_transition_before_it() {
     let (group, case) = group().await;
     let node = &group.nodes[0];
     node.admit(&case.request()).await.unwrap();
-    assert_eq!(code(group.round_one(&case, 0, 1).await), Code::StepOutOfOrder, "the receipt is missing");
+    assert_eq!(
+        code(group.round_one(&case, 0, 1).await),
+        Code::StepOutOfOrder,
+        "the policy receipt is missing"
+    );
     let previous = [case.admission_hash(), hex32(0), case.chain(1).after_admission().unwrap()];
     for previous in previous {
         let call = Call { previous, ..receipt(&case) };
@@ -60,7 +64,7 @@ async fn a_step_follows_the_transition_before_it() {
 }
 
 #[tokio::test]
-async fn an_effect_id_names_one_action() {
+async fn effect_id_used_for_another_call_is_a_conflict() {
     let (group, case) = group().await;
     let node = &group.nodes[0];
     node.admit(&case.request()).await.unwrap();
@@ -73,7 +77,7 @@ async fn an_effect_id_names_one_action() {
 }
 
 #[tokio::test]
-async fn steps_are_for_the_decision_the_node_admitted() {
+async fn step_for_another_decision_is_a_conflict() {
     let (group, case) = group().await;
     group.nodes[0].admit(&case.request()).await.unwrap();
     let other = Call { admission_hash: hex32(1), ..receipt(&case) };
@@ -85,7 +89,7 @@ async fn steps_are_for_the_decision_the_node_admitted() {
 }
 
 #[tokio::test]
-async fn a_decision_expires_until_it_was_executed() {
+async fn expired_decision_stops_execution_but_not_publication() {
     let (group, case) = group().await;
     let second = group.case(2, asset_action(&[0, 1, 2], 8));
     group.admit(&case).await;
@@ -94,13 +98,13 @@ async fn a_decision_expires_until_it_was_executed() {
     group.set_time(NOT_AFTER.0);
     assert_eq!(code(group.nodes[0].materialize_receipt(&receipt(&second)).await), Code::AdmissionExpired);
     assert_eq!(code(group.round_one(&case, 2, 1).await), Code::AdmissionExpired);
-    // What was executed is published, however late.
+    // An executed operation is published, however late.
     let publish = case.call(0, EffectStep::Publish, 1, 1);
     group.nodes[0].publish(&publish, &publication(signature)).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_stale_fence_stops_the_execution() {
+async fn stale_fence_stops_the_execution() {
     let (group, _) = group().await;
     let fenced = |fence: String| {
         let mut intent = asset_action(&[0, 1, 2], 7);
@@ -118,7 +122,7 @@ async fn a_stale_fence_stops_the_execution() {
 }
 
 #[tokio::test]
-async fn only_the_operation_s_own_signature_is_published() {
+async fn only_the_signature_of_the_operation_is_published() {
     let (group, case) = group().await;
     let other = group.case(2, asset_action(&[0, 1, 2], 8));
     group.admit(&case).await;
@@ -138,7 +142,7 @@ async fn only_the_operation_s_own_signature_is_published() {
     assert_eq!(code(node.publish(&early, &publication(sound.clone())).await), Code::StepOutOfOrder);
     let done = node.publish(&publish, &publication(sound.clone())).await.unwrap();
     assert_eq!(node.publish(&publish, &publication(sound.clone())).await.unwrap(), done);
-    // A node that was not among the signers believes the signature.
+    // A node that was not among the signers accepts the signature.
     let publish = case.call(2, EffectStep::Publish, 1, 1);
     group.nodes[2].publish(&publish, &publication(sound)).await.unwrap();
 }
@@ -166,18 +170,18 @@ async fn no_attempt_follows_publication() {
 }
 
 #[tokio::test]
-async fn discarding_is_for_good_and_never_after_the_epoch_is_in_force() {
+async fn discard_is_permanent_and_refused_after_promotion() {
     let mut group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
     let discard = |participant| case.call(participant, EffectStep::Discard, 1, 1);
-    // Node 0 never heard of the operation.
-    let unheard = group.nodes[0].discard(&discard(0)).await.unwrap();
-    assert_eq!(unheard.transition_hash, case.chain(0).after_discard().unwrap());
-    assert_eq!(group.nodes[0].discard(&discard(0)).await.unwrap(), unheard);
+    // Node 0 does not know the operation.
+    let unknown = group.nodes[0].discard(&discard(0)).await.unwrap();
+    assert_eq!(unknown.transition_hash, case.chain(0).after_discard().unwrap());
+    assert_eq!(group.nodes[0].discard(&discard(0)).await.unwrap(), unknown);
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::OperationDiscarded);
     group.restart(0).await;
     assert_eq!(code(group.nodes[0].admit(&case.request()).await), Code::OperationDiscarded);
-    // Node 1 had admitted it.
+    // Node 1 has admitted it.
     group.nodes[1].admit(&case.request()).await.unwrap();
     group.nodes[1].discard(&discard(1)).await.unwrap();
     let late = case.call(1, EffectStep::PolicyReceipt, 1, 1);
@@ -205,7 +209,7 @@ async fn node_that_released_a_share_refuses_to_discard() {
     assert_eq!(group.round_two(&case, 0, 1, &package).await.unwrap(), share);
     group.restart(0).await;
     assert_eq!(code(group.nodes[0].discard(&discard(0)).await), Code::StepOutOfOrder);
-    // Node 1 has nonces open for the package, node 2 has heard nothing of it.
+    // Node 1 has open nonces for the package; node 2 has none.
     for participant in [1_u16, 2] {
         group.nodes[usize::from(participant)].discard(&discard(participant)).await.unwrap();
     }
@@ -222,7 +226,7 @@ async fn node_that_released_a_share_refuses_to_discard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signing_and_discarding_at_once_exclude_each_other() {
+async fn concurrent_sign_and_discard_exclude_each_other() {
     let group = Group::with_key(3, 2, SUITES[1]).await;
     let (mut n_shares, mut n_discarded) = (0, 0);
     for id in 1..=24 {

@@ -1,4 +1,4 @@
-//! A node's word for every step: over exactly what it did, and the same however often and whenever it is asked.
+//! Receipts: one for every step, over exactly that step, and the same for every repeat.
 
 use crate::support::{Group, KEY, code};
 use gateway_domain::operation::EffectStep;
@@ -24,7 +24,7 @@ async fn sign(group: &Group, case: &Case, published: &Publication) -> Vec<NodeRe
 }
 
 #[tokio::test]
-async fn a_signature_leaves_a_receipt_for_every_step_and_always_the_same() {
+async fn every_step_of_a_signature_has_a_receipt_and_repeats_return_it() {
     for suite in SUITES {
         let mut group = Group::with_key(3, 2, suite).await;
         let case = group.case(1, asset_action(&[0, 1, 2], 7));
@@ -38,14 +38,14 @@ async fn a_signature_leaves_a_receipt_for_every_step_and_always_the_same() {
         let published = Publication { attempt: 1, result: Published::Signature(signature) };
         let receipts = sign(&group, &case, &published).await;
         let signed_digest = case.decision.request_digest;
-        let deeds = [
+        let kinds = [
             ReceiptKind::Admitted,
             ReceiptKind::PolicyReceipt((&case.decision).into()),
             ReceiptKind::Signed { attempt: 1, signed_digest, package_hash },
             ReceiptKind::Published { attempt: 1, operation_type: case.decision.operation_type, result_ref },
         ];
-        for (receipt, deed) in receipts.iter().zip(deeds) {
-            group.check_receipt(&case, 0, deed, receipt);
+        for (receipt, kind) in receipts.iter().zip(kinds) {
+            group.check_receipt(&case, 0, kind, receipt);
         }
         assert_eq!(first.receipt, receipts[2]);
         for _ in 0..2 {
@@ -57,14 +57,14 @@ async fn a_signature_leaves_a_receipt_for_every_step_and_always_the_same() {
 }
 
 #[tokio::test]
-async fn new_shares_leave_receipts_for_the_generation() {
+async fn every_step_of_new_shares_has_a_receipt_for_the_generation() {
     let mut group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[1]);
     group.make_key(&case, 1).await;
     let epoch_root = group.epoch().root;
     let commit = CommitEpoch { attempt: 1, epoch_root };
     let call = |step| case.call(0, step, 1, 1);
-    // Staged before and after a restart: asked for again, since a ceremony's last word is heard once.
+    // Read again with `ceremony_start`, before and after a restart.
     let mut staged = vec![];
     for _ in 0..2 {
         let start = CeremonyStart::default();
@@ -80,15 +80,15 @@ async fn new_shares_leave_receipts_for_the_generation() {
     let body = group.generation(&case);
     let published = group.nodes[0].publish(&call(EffectStep::Publish), &body).await.unwrap();
     let (result_ref, operation_type) = (body.result.result_ref().unwrap(), case.decision.operation_type);
-    let deed = ReceiptKind::Published { attempt: 1, operation_type, result_ref };
-    group.check_receipt(&case, 0, deed, &published);
+    let kind = ReceiptKind::Published { attempt: 1, operation_type, result_ref };
+    group.check_receipt(&case, 0, kind, &published);
     group.restart(0).await;
     assert_eq!(group.nodes[0].publish(&call(EffectStep::Publish), &body).await.unwrap(), published);
 }
 
-/// The receipt would be for a result that the node does not have.
+/// A receipt for another generation would be for a result that the node does not have.
 #[tokio::test]
-async fn only_the_generation_in_force_is_published() {
+async fn only_the_promoted_generation_is_published() {
     let mut group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
     group.make_key(&case, 1).await;
@@ -117,7 +117,7 @@ async fn only_the_generation_in_force_is_published() {
 }
 
 #[tokio::test]
-async fn what_was_given_up_leaves_a_receipt_even_where_it_was_never_heard_of() {
+async fn discard_returns_a_receipt_even_for_an_unknown_operation() {
     let mut group = Group::open(2).await;
     let case = Case::key_create(1, KEY, 2, 2, SUITES[0]);
     group.nodes[1].admit(&case.request()).await.unwrap();
@@ -132,7 +132,7 @@ async fn what_was_given_up_leaves_a_receipt_even_where_it_was_never_heard_of() {
 }
 
 #[tokio::test]
-async fn a_step_that_was_altered_on_disk_is_not_attested() {
+async fn step_altered_on_disk_gets_no_receipt() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let case = group.case(1, asset_action(&[0, 1, 2], 7));
     group.admit(&case).await;
@@ -142,9 +142,9 @@ async fn a_step_that_was_altered_on_disk_is_not_attested() {
     assert!(refused.to_string().contains("a step is not what was recorded of it"), "{refused}");
 }
 
-/// Beside the process that serves, and under the node's own key.
+/// The identity is read while the node serves, and only with the node's own key.
 #[tokio::test]
-async fn an_identity_is_read_beside_its_node() {
+async fn identity_is_readable_while_its_node_runs() {
     let group = Group::open(2).await;
     for participant in [0, 1] {
         let (path, index) = (group.path(participant), ParticipantIndex(participant));
@@ -154,6 +154,6 @@ async fn an_identity_is_read_beside_its_node() {
     let missing = group.path(7);
     assert!(read_identity(&missing, ParticipantIndex(7), Arc::clone(&group.kek)).await.is_err());
     assert!(!missing.exists());
-    // Another node's row does not open as one's own.
+    // The identity of another node does not open.
     assert!(read_identity(&group.path(0), ParticipantIndex(1), Arc::clone(&group.kek)).await.is_err());
 }

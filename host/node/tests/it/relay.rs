@@ -1,4 +1,4 @@
-//! What a relay can see and do: nothing that helps it, and nothing that goes unnoticed.
+//! A malicious relay learns nothing from messages, and every change it makes is noticed.
 
 use crate::support::{Group, KEY, code, mail};
 use gateway_domain::operation::EffectStep;
@@ -6,7 +6,7 @@ use gateway_node::testing::{Case, SUITES};
 use gateway_node::{CeremonyAnswer, Code, Envelope};
 use serde_json::Value;
 
-/// A ceremony after its first word, and what was said.
+/// A ceremony after its first messages, and the messages.
 async fn begun() -> (Group, Case, Vec<Envelope>) {
     let group = Group::open(3).await;
     let case = Case::key_create(1, KEY, 3, 2, SUITES[0]);
@@ -21,7 +21,7 @@ async fn deliver(group: &Group, case: &Case, to: u16, sent: &[Envelope]) -> Resu
     answer.map_err(|error| code::<()>(Err(error)))
 }
 
-/// The next messages of all.
+/// Delivers the messages to all nodes. Returns their next messages.
 async fn turn(group: &Group, case: &Case, sent: &[Envelope]) -> Vec<Envelope> {
     let mut next = vec![];
     for to in 0..3 {
@@ -40,12 +40,12 @@ fn changed(envelope: &Envelope, change: impl FnOnce(&mut Value)) -> Envelope {
 }
 
 #[tokio::test]
-async fn what_is_for_one_node_is_sealed_to_it() {
+async fn private_message_opens_only_for_its_recipient() {
     let (group, case, sent) = begun().await;
-    assert!(sent.iter().all(|envelope| envelope.header().to.is_none()), "commitments are for everybody");
+    assert!(sent.iter().all(|envelope| envelope.header().to.is_none()), "commitments are broadcast");
     let points = turn(&group, &case, &sent).await;
     assert_eq!(points.len(), 6);
-    // Only the one it is for can open it: each other refuses it as not its own, and ends its part.
+    // Another node refuses the message and ends its part in the ceremony.
     let mut nodes_left = std::collections::BTreeSet::from([0, 1, 2]);
     for point in &points {
         let to = point.header().to.unwrap();
@@ -62,7 +62,7 @@ async fn what_is_for_one_node_is_sealed_to_it() {
 }
 
 #[tokio::test]
-async fn a_changed_message_ends_the_ceremony_and_blames_no_participant() {
+async fn altered_message_ends_the_ceremony_and_blames_no_participant() {
     type Change = fn(&mut Value);
     let changes: [(&str, Change); 3] = [
         ("body", |value| flip(&mut value["body"])),
@@ -73,14 +73,14 @@ async fn a_changed_message_ends_the_ceremony_and_blames_no_participant() {
         let (group, case, mut sent) = begun().await;
         sent[1] = changed(&sent[1], change);
         assert_eq!(deliver(&group, &case, 0, &sent).await.unwrap_err(), Code::RelayMisbehaviour, "{what}");
-        // It is over for this attempt; another one succeeds.
+        // The attempt is over; another one succeeds.
         let next = group.run_keygen(&case, 2).await;
         assert_eq!(next.verifying_shares().len(), 3);
     }
 }
 
 #[tokio::test]
-async fn messages_of_another_attempt_or_another_sender_are_no_messages() {
+async fn messages_of_another_attempt_or_sender_are_refused() {
     let (group, case, old) = begun().await;
     let new = group.start(&case, 2).await;
     let call = case.call(0, EffectStep::Execute, 2, 2);

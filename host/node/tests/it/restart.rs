@@ -1,19 +1,11 @@
-//! What a restart forgets, and what it must not.
+//! A restart drops nonces, and keeps released shares.
 
-use crate::support::{Group, assert_lost, code};
-use gateway_node::testing::{Case, SUITES, asset_action};
+use crate::support::{admitted, assert_lost, code};
 use gateway_node::{Code, RoundOne};
 use std::collections::BTreeMap;
 
-async fn admitted() -> (Group, Case) {
-    let group = Group::with_key(3, 2, SUITES[1]).await;
-    let case = group.case(1, asset_action(&[0, 1, 2], 7));
-    group.admit(&case).await;
-    (group, case)
-}
-
 #[tokio::test]
-async fn nonces_are_gone_after_a_restart_and_the_next_attempt_signs() {
+async fn restart_drops_nonces_and_the_next_attempt_signs() {
     let (mut group, case) = admitted().await;
     let package = group.package(&case, &[0, 1], 1).await;
     group.restart(0).await;
@@ -32,7 +24,7 @@ async fn fresh_nonces_of_a_repeated_attempt_do_not_sign_the_old_package() {
 }
 
 #[tokio::test]
-async fn a_share_that_left_is_the_same_after_a_restart() {
+async fn released_share_is_the_same_after_a_restart() {
     let (mut group, case) = admitted().await;
     let package = group.package(&case, &[0, 1], 1).await;
     let mut other = package.clone();

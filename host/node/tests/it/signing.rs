@@ -1,6 +1,6 @@
-//! The nonce rule: for every pair of nonces at most one share leaves the node (threshold.md 7).
+//! The nonce rule: for every pair of nonces at most one share leaves the node.
 
-use crate::support::{Group, NOW, assert_lost, code};
+use crate::support::{Group, NOW, admitted, assert_lost, code};
 use gateway_domain::operation::EffectStep;
 use gateway_node::limits::NONCES_TTL_MS;
 use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, payment};
@@ -10,14 +10,7 @@ use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 
-async fn admitted() -> (Group, Case) {
-    let group = Group::with_key(3, 2, SUITES[1]).await;
-    let case = group.case(1, asset_action(&[0, 1, 2], 7));
-    group.admit(&case).await;
-    (group, case)
-}
-
-/// The same request with other commitments of somebody else: what a coordinator would need to steal a share.
+/// The same package with another co-signer. Two shares for the same nonces would give the long-lived share away.
 async fn other_package(group: &Group, case: &Case, package: &SigningPackage) -> SigningPackage {
     let RoundOne::Committed(third) = group.round_one(case, 2, 1).await.unwrap() else { panic!() };
     let mut other = package.clone();
@@ -27,7 +20,7 @@ async fn other_package(group: &Group, case: &Case, package: &SigningPackage) -> 
 }
 
 #[tokio::test]
-async fn one_package_one_share_however_often() {
+async fn repeated_package_gets_the_same_share_and_another_package_is_refused() {
     let (group, case) = admitted().await;
     let package = group.package(&case, &[0, 1], 1).await;
     let other = other_package(&group, &case, &package).await;
@@ -41,7 +34,7 @@ async fn one_package_one_share_however_often() {
 }
 
 #[tokio::test]
-async fn commitments_stay_the_same_while_they_are_open() {
+async fn open_commitments_are_repeated() {
     let (group, case) = admitted().await;
     let first = group.round_one(&case, 0, 1).await.unwrap();
     assert_eq!(group.round_one(&case, 0, 1).await.unwrap(), first);
@@ -49,7 +42,7 @@ async fn commitments_stay_the_same_while_they_are_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_packages_at_once_get_one_share() {
+async fn twenty_concurrent_packages_get_one_share() {
     let (group, case) = admitted().await;
     let package = group.package(&case, &[0, 1], 1).await;
     let other = other_package(&group, &case, &package).await;
@@ -71,7 +64,7 @@ async fn twenty_packages_at_once_get_one_share() {
 }
 
 #[tokio::test]
-async fn a_package_asks_for_what_was_admitted_and_a_wrong_one_burns_the_nonces() {
+async fn wrong_package_is_refused_and_destroys_the_nonces() {
     type Spoil = fn(&mut SigningPackage);
     let spoils: [(Spoil, Code); 7] = [
         (|package| package.message = vec![8; 32], Code::PackageRefused),
@@ -107,7 +100,7 @@ async fn a_package_asks_for_what_was_admitted_and_a_wrong_one_burns_the_nonces()
 }
 
 #[tokio::test]
-async fn a_holder_that_was_not_admitted_is_no_signer() {
+async fn package_with_a_signer_that_was_not_admitted_is_refused() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let (all, two) = (group.case(1, asset_action(&[0, 1, 2], 7)), group.case(2, asset_action(&[0, 1], 7)));
     group.admit(&all).await;
@@ -121,7 +114,7 @@ async fn a_holder_that_was_not_admitted_is_no_signer() {
 }
 
 #[tokio::test]
-async fn a_raised_threshold_is_kept() {
+async fn raised_threshold_is_enforced() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let mut case = group.case(1, payment(&[0, 1, 2], None));
     case.decision.threshold = gateway_domain::roster::Threshold(3);
@@ -133,22 +126,22 @@ async fn a_raised_threshold_is_kept() {
 }
 
 #[tokio::test]
-async fn attempts_only_go_up() {
+async fn earlier_attempt_is_superseded() {
     let (group, case) = admitted().await;
     let first = group.package(&case, &[0, 1], 1).await;
     let third = group.package(&case, &[0, 1], 3).await;
     assert_eq!(code(group.round_one(&case, 0, 2).await), Code::AttemptSuperseded);
     assert_eq!(code(group.round_two(&case, 0, 1, &first).await), Code::AttemptSuperseded);
     group.round_two(&case, 0, 3, &third).await.unwrap();
-    assert_eq!(code(group.round_one(&case, 0, 2).await), Code::AttemptSuperseded, "also once it is on disk");
+    assert_eq!(code(group.round_one(&case, 0, 2).await), Code::AttemptSuperseded, "also from the database");
     assert_lost(group.round_two(&case, 0, 1, &first).await);
-    // Another attempt has other nonces, so it can sign another package.
+    // Another attempt has fresh nonces, so it can sign another package.
     let fourth = group.package(&case, &[0, 1], 4).await;
     group.round_two(&case, 0, 4, &fourth).await.unwrap();
 }
 
 #[tokio::test]
-async fn nonces_do_not_wait_for_ever() {
+async fn nonces_expire() {
     let (group, case) = admitted().await;
     let package = group.package(&case, &[0, 1], 1).await;
     group.set_time(NOW + NONCES_TTL_MS);
@@ -160,18 +153,18 @@ async fn nonces_do_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn a_decision_that_expires_between_the_rounds_signs_nothing() {
+async fn decision_that_expires_between_the_rounds_signs_nothing() {
     let (group, case) = admitted().await;
     group.set_time(NOT_AFTER.0 - 1);
     let package = group.package(&case, &[0, 1], 1).await;
     let share = group.round_two(&case, 1, 1, &package).await.unwrap();
     group.set_time(NOT_AFTER.0);
     assert_eq!(code(group.round_two(&case, 0, 1, &package).await), Code::AdmissionExpired);
-    assert_eq!(group.round_two(&case, 1, 1, &package).await.unwrap(), share, "what was signed was in time");
+    assert_eq!(group.round_two(&case, 1, 1, &package).await.unwrap(), share, "it was signed in time");
 }
 
 #[tokio::test]
-async fn a_node_without_a_store_gives_no_share() {
+async fn node_without_a_store_releases_no_share() {
     let (group, case) = admitted().await;
     let package = group.package(&case, &[0, 1], 1).await;
     group.nodes[0].close().await;

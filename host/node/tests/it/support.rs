@@ -1,17 +1,17 @@
-//! Nodes in a folder, a clock they share, and a coordinator that does as it is told.
+//! Nodes in a folder with a shared clock, and a coordinator that the tests control.
 
 use gateway_domain::approval::SigningRule;
-use gateway_domain::ids::{Hex32, KeyId};
+use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{Epoch, PublicKey, epoch_root};
 use gateway_domain::operation::{EffectStep, SignatureResult, Staged};
 use gateway_domain::receipt::{NodeReceipt, ReceiptKind};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_domain::time::EpochMs;
-use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned, roster};
+use gateway_node::testing::{Case, NOT_AFTER, SUITES, asset_action, authority, hex32, kek, pinned, roster};
 use gateway_node::{
-    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError, Peers,
-    Publication, Published, RoundOne, SignedShare,
+    CeremonyAnswer, CeremonyStart, Code, CommitEpoch, Envelope, Header, Node, NodeConfig, NodeError,
+    NodeSettings, Peers, Publication, Published, RoundOne, SignedShare,
 };
 use gateway_seal::at_rest::{Kek, Place, open_share};
 use gateway_seal::node_key::{Identities, NodeSecret};
@@ -27,11 +27,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use zeroize::Zeroizing;
 
-/// Of the key `treasury` of tenant `default`.
-pub(crate) const KEY: KeyId = KeyId(Hex32::new([
-    76, 113, 56, 128, 101, 160, 255, 209, 246, 1, 15, 185, 147, 146, 226, 254, 183, 75, 243, 210, 110, 238,
-    68, 5, 10, 36, 57, 103, 205, 247, 10, 18,
-]));
+pub(crate) use gateway_node::testing::KEY;
+
 pub(crate) const NOW: u64 = 1_000;
 /// No other value of a test is made of this byte.
 pub(crate) const KEK_BYTE: u8 = 0xa7;
@@ -67,7 +64,7 @@ impl Group {
         group
     }
 
-    /// Nodes `0..n` with a key in force.
+    /// Nodes `0..n` that hold an active key.
     pub(crate) async fn with_key(n: u16, threshold: u16, suite: &str) -> Self {
         let mut group = Self::open(n).await;
         let case = Case::key_create(100, KEY, n, threshold, suite);
@@ -82,17 +79,20 @@ impl Group {
 
     pub(crate) fn config(&self, participant: u16) -> NodeConfig {
         let now = Arc::clone(&self.now);
-        NodeConfig {
-            participant: ParticipantIndex(participant),
-            database: self.path(participant),
+        let settings = NodeSettings {
             kek: Arc::clone(&self.kek),
-            peers: Arc::clone(&self.peers),
             authorities: pinned(&authority(1)),
             required_approvals: 2,
             decision_ttl_max_ms: NOT_AFTER.0,
             signed_approvals: self.signed_approvals.clone(),
             keys_without_approvals: false,
             clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
+        };
+        NodeConfig {
+            participant: ParticipantIndex(participant),
+            database: self.path(participant),
+            peers: Arc::clone(&self.peers),
+            settings,
         }
     }
 
@@ -108,7 +108,7 @@ impl Group {
         self.now.store(now_ms, Ordering::Relaxed);
     }
 
-    /// What a participant would sign with, were it to lie: read out of its database with the group's key.
+    /// The identity secret of a participant, read from its database with the group's key.
     pub(crate) async fn secret_of(&self, participant: u16) -> NodeSecret {
         let options = SqliteConnectOptions::new().filename(self.path(participant)).read_only(true);
         let mut conn = options.connect().await.unwrap();
@@ -120,8 +120,8 @@ impl Group {
         NodeSecret::from_seed(participant, &Zeroizing::new(seed.as_slice().try_into().unwrap()))
     }
 
-    /// This envelope of a liar with another body.
-    pub(crate) async fn lie(&self, envelope: &Envelope, change: impl FnOnce(&mut Vec<u8>)) -> Envelope {
+    /// The same envelope with another body, signed by its sender.
+    pub(crate) async fn forge(&self, envelope: &Envelope, change: impl FnOnce(&mut Vec<u8>)) -> Envelope {
         let header = *envelope.header();
         let secrets = [self.secret_of(0).await, self.secret_of(1).await, self.secret_of(2).await];
         let all = Identities::new(secrets.iter().map(|secret| secret.identity().clone())).unwrap();
@@ -132,14 +132,14 @@ impl Group {
         relay::seal(&secrets[usize::from(header.from)], &all, header, &body).unwrap()
     }
 
-    /// Somebody else writes to the participant's database.
+    /// Writes to the participant's database from outside.
     pub(crate) async fn change(&self, participant: u16, sql: &'static str) {
         let options = SqliteConnectOptions::new().filename(self.path(participant));
         let mut conn = options.connect().await.unwrap();
         sqlx::query(sql).execute(&mut conn).await.unwrap();
     }
 
-    /// The nodes start again with another rule on approvers' signatures.
+    /// Restarts the nodes with another rule on approvers' signatures.
     pub(crate) async fn set_signed_approvals(&mut self, rule: SigningRule) {
         self.signed_approvals = rule;
         for participant in 0..u16::try_from(self.nodes.len()).unwrap() {
@@ -147,7 +147,7 @@ impl Group {
         }
     }
 
-    /// The node's process ends and starts again.
+    /// Restarts the node.
     pub(crate) async fn restart(&mut self, participant: u16) {
         let index = usize::from(participant);
         self.nodes[index].close().await;
@@ -164,7 +164,7 @@ impl Group {
         Epoch { name, root }
     }
 
-    /// A signature to be admitted under the group's key.
+    /// A signature under the group's key.
     pub(crate) fn case(&self, id: u8, intent: Intent) -> Case {
         Case::new(id, KEY, self.epoch(), self.keys().threshold(), intent)
     }
@@ -243,7 +243,7 @@ impl Group {
         self.nodes[usize::from(participant)].signing_share(&call, package).await
     }
 
-    /// Commitments of these signers in one package over what was admitted.
+    /// A package over the admitted digest, with the commitments of these signers.
     pub(crate) async fn package(&self, case: &Case, signers: &[u16], attempt: u32) -> SigningPackage {
         let mut commitments = BTreeMap::new();
         for signer in signers {
@@ -288,17 +288,17 @@ impl Group {
         Publication { attempt: 1, result: Published::Generation(Box::new(staged)) }
     }
 
-    /// The receipt is this node's word for this deed, under the identity it has.
+    /// Checks that the receipt is this node's, for this step.
     #[track_caller]
     pub(crate) fn check_receipt(
         &self,
         case: &Case,
         participant: u16,
-        deed: ReceiptKind,
+        kind: ReceiptKind,
         receipt: &NodeReceipt,
     ) {
         let key = self.nodes[usize::from(participant)].identity().signing_key();
-        let statement = case.chain(participant).statement(&deed).unwrap();
+        let statement = case.chain(participant).statement(&kind).unwrap();
         receipt.verify(&statement, &key).unwrap();
     }
 
@@ -317,7 +317,15 @@ impl Group {
     }
 }
 
-/// What is for this participant.
+/// Three nodes that have admitted a signature.
+pub(crate) async fn admitted() -> (Group, Case) {
+    let group = Group::with_key(3, 2, SUITES[1]).await;
+    let case = group.case(1, asset_action(&[0, 1, 2], 7));
+    group.admit(&case).await;
+    (group, case)
+}
+
+/// The messages for this participant.
 pub(crate) fn mail(sent: &[Envelope], participant: u16) -> Vec<Envelope> {
     let is_mine = |envelope: &&Envelope| {
         let Header { from, to, .. } = *envelope.header();
@@ -326,7 +334,7 @@ pub(crate) fn mail(sent: &[Envelope], participant: u16) -> Vec<Envelope> {
     sent.iter().filter(is_mine).cloned().collect()
 }
 
-/// The code of a refusal for good.
+/// The code of a permanent refusal.
 #[track_caller]
 pub(crate) fn code<T: std::fmt::Debug>(answer: Result<T, NodeError>) -> Code {
     match answer {

@@ -1,7 +1,6 @@
-//! What a crash costs: nothing before a share left or after all did, one attempt in between.
+//! A crash costs one attempt if only some nodes released their share, and nothing otherwise.
 
-use crate::support::{World, effect, operation};
-use crate::verify::check;
+use crate::support::{World, check_signature, effect, operation};
 use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
 use gateway_domain::receipt::Chain;
 use gateway_domain::roster::ParticipantIndex;
@@ -17,7 +16,7 @@ fn call(operation: &Operation, participant: u16) -> Call {
     Call { effect: effect(operation).id, admission_hash, previous: chain.after_receipt().unwrap() }
 }
 
-/// Round one by hand.
+/// Runs round one on these signers.
 async fn package(world: &World, operation: &Operation, signers: &[u16]) -> SigningPackage {
     let mut commitments = BTreeMap::new();
     for signer in signers {
@@ -33,26 +32,26 @@ async fn package(world: &World, operation: &Operation, signers: &[u16]) -> Signi
 }
 
 #[tokio::test]
-async fn a_crash_after_all_signed_gives_the_very_same_signature() {
+async fn crash_after_all_signed_gives_the_same_signature() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
         let first = world.owed(&signing).await.unwrap();
         let Outcome::Signed { signature, .. } = &first else { panic!("{first:?}") };
-        check(signature);
+        check_signature(signature);
         for _ in 0..3 {
             world.restart().await;
             assert_eq!(world.owed(&signing).await.unwrap(), first);
         }
-        // Also long after the decision ceased to be in force.
+        // Also after the decision expired.
         world.set_time(gateway_node::testing::NOT_AFTER.0);
         assert_eq!(world.owed(&signing).await.unwrap(), first);
-        assert_eq!(world.live(signing).await.phase, Phase::Published);
+        assert_eq!(world.complete(signing).await.phase, Phase::Published);
     }
 }
 
 #[tokio::test]
-async fn a_crash_between_the_rounds_costs_nothing_or_an_attempt() {
+async fn operation_signs_after_a_crash_between_the_rounds() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     let stale = package(&world, &signing, &[0, 1]).await;
@@ -61,12 +60,12 @@ async fn a_crash_between_the_rounds_costs_nothing_or_an_attempt() {
         let node = world.node(signer).await;
         assert!(node.signing_share(&call(&signing, signer), &stale).await.is_err());
     }
-    let signed = world.live(signing).await;
-    check(signed.signature.as_ref().unwrap());
+    let signed = world.complete(signing).await;
+    check_signature(signed.signature.as_ref().unwrap());
 }
 
 #[tokio::test]
-async fn a_crash_in_the_middle_costs_one_attempt() {
+async fn crash_after_some_signed_costs_one_attempt() {
     for suite in SUITES {
         let mut world = World::with_key(5, 3, suite).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
@@ -80,26 +79,26 @@ async fn a_crash_in_the_middle_costs_one_attempt() {
         assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
         let next = world.settle(signing, lost);
         assert_eq!(next.phase, Phase::Executing { attempt: 2 });
-        let signed = world.live(next).await;
+        let signed = world.complete(next).await;
         assert_eq!(signed.phase, Phase::Published);
-        check(signed.signature.as_ref().unwrap());
+        check_signature(signed.signature.as_ref().unwrap());
     }
 }
 
 #[tokio::test]
-async fn a_coordinator_that_comes_back_alone_completes_what_it_began() {
+async fn restarted_coordinator_completes_its_package() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     let package = package(&world, &signing, &[0, 2]).await;
     let first = world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap();
-    // Nodes 0 and 2 still run; whoever asked them does not.
+    // Nodes 0 and 2 still run; their coordinator does not.
     let Outcome::Signed { signature, .. } = world.owed(&signing).await.unwrap() else { panic!() };
-    check(&signature);
+    check_signature(&signature);
     assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));
     assert_eq!(world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap(), first);
 }
 
-/// One life of each kind, on one key, in an order that its states allow.
+/// One operation of each kind, on one key, in an order that its states allow.
 pub(crate) fn all_kinds() -> Vec<Operation> {
     vec![
         operation(100, key_create(&[0, 1, 2], 2, SUITES[1])),
@@ -115,7 +114,7 @@ pub(crate) fn all_kinds() -> Vec<Operation> {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_effect_is_no_crash_to_the_core() {
+async fn effect_has_the_same_outcome_after_a_crash() {
     let mut world = World::new();
     for begun in all_kinds() {
         let mut operation = begun;
@@ -128,19 +127,19 @@ async fn a_crash_at_any_effect_is_no_crash_to_the_core() {
             if operation.phase == Phase::Published {
                 break;
             }
-            // Performed, and the process dies before it could say so.
-            let unheard = world.owed(&operation).await.unwrap();
+            // Performed, and the process crashes before it records the outcome.
+            let lost = world.owed(&operation).await.unwrap();
             world.restart().await;
-            let heard = world.owed(&operation).await.unwrap();
-            assert_eq!(heard, unheard, "{:?}", effect(&operation));
+            let outcome = world.owed(&operation).await.unwrap();
+            assert_eq!(outcome, lost, "{:?}", effect(&operation));
             world.restart().await;
-            operation = world.settle(operation, heard);
+            operation = world.settle(operation, outcome);
         }
     }
 }
 
 #[tokio::test]
-async fn a_key_lost_in_the_middle_is_made_by_the_next_attempt() {
+async fn key_creation_lost_in_a_crash_succeeds_in_the_next_attempt() {
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     for participant in [0, 1, 2] {
@@ -150,8 +149,8 @@ async fn a_key_lost_in_the_middle_is_made_by_the_next_attempt() {
     world.restart().await;
     let lost = world.owed(&creating).await.unwrap();
     assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
-    let created = world.live(creating).await;
+    let created = world.complete(creating).await;
     assert_eq!(created.phase, Phase::Published);
-    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    check(signed.signature.as_ref().unwrap());
+    let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    check_signature(signed.signature.as_ref().unwrap());
 }

@@ -1,7 +1,6 @@
-//! SIGKILL at the moment that matters, in a process of its own. Needs `--features failpoints`.
+//! SIGKILL at failpoints, in a child process. Needs `--features failpoints`.
 
-use crate::support::{KEY, SUCCESSOR, World, operation};
-use crate::verify::check;
+use crate::support::{KEY, SUCCESSOR, World, check_signature, operation};
 use gateway_domain::ids::KeyRef;
 use gateway_domain::intent::Intent;
 use gateway_domain::key::CustodyKey;
@@ -15,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 /// Set in the child: the folder to work in.
 const CHILD: &str = "GATEWAY_RUNTIME_TEST_CHILD";
 
-/// Hands the world to a process that stops at this point, and gives it back after SIGKILL.
+/// Performs the operation's effect in a child process that stops at this failpoint and is killed.
 async fn killed_at(world: &mut World, operation: &Operation, point: &str) {
     world.fleet.close().await;
     let key = world.keys.get(&operation.key.key_id);
@@ -36,17 +35,17 @@ async fn killed_at(world: &mut World, operation: &Operation, point: &str) {
 
 fn wait_for(child: &mut Child, line: &str) {
     let mut seen = Vec::new();
-    for said in BufReader::new(child.stderr.take().unwrap()).lines() {
-        let said = said.unwrap();
-        if said == line {
+    for read in BufReader::new(child.stderr.take().unwrap()).lines() {
+        let read = read.unwrap();
+        if read == line {
             return;
         }
-        seen.push(said);
+        seen.push(read);
     }
     panic!("the child ended before `{line}`: {seen:#?}");
 }
 
-/// Not a test by itself: the process that is killed.
+/// The child process, not a test by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_performs_until_killed() {
     let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
@@ -64,19 +63,19 @@ fn lent(folder: &Path) -> (Operation, World) {
 }
 
 #[tokio::test]
-async fn killed_after_one_share_left_the_next_attempt_signs() {
+async fn next_attempt_signs_after_a_kill_between_two_shares() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     killed_at(&mut world, &signing, "mid-execute").await;
     let lost = world.owed(&signing).await.unwrap();
     assert!(matches!(lost, Outcome::AttemptLost(_)), "{lost:?}");
-    let signed = world.live(signing).await;
+    let signed = world.complete(signing).await;
     assert_eq!(signed.phase, Phase::Published);
-    check(signed.signature.as_ref().unwrap());
+    check_signature(signed.signature.as_ref().unwrap());
 }
 
 #[tokio::test]
-async fn killed_at_any_step_between_two_nodes_the_operation_goes_on() {
+async fn operation_completes_after_a_kill_between_two_nodes_at_any_step() {
     let steps = [
         ("mid-admission", Phase::Admitting),
         ("mid-policy-receipt", Phase::IssuingReceipt),
@@ -88,14 +87,14 @@ async fn killed_at_any_step_between_two_nodes_the_operation_goes_on() {
         let begun = operation(id, asset_action(&[0, 1, 2], 7));
         let there = world.drive(begun, |operation| operation.phase == phase).await.unwrap();
         killed_at(&mut world, &there, point).await;
-        let signed = world.live(there).await;
+        let signed = world.complete(there).await;
         assert_eq!(signed.phase, Phase::Published, "{point}");
-        check(signed.signature.as_ref().unwrap());
+        check_signature(signed.signature.as_ref().unwrap());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_while_shares_are_made_they_are_made_whole() {
+async fn key_change_completes_after_a_kill_at_any_point() {
     let changes = [
         (key_create(&[0, 1, 2], 2, SUITES[0]), KEY, [0, 1]),
         (refresh("2"), KEY, [0, 2]),
@@ -120,7 +119,7 @@ async fn killed_while_shares_are_made_they_are_made_whole() {
                 .await
                 .unwrap();
             killed_at(&mut world, &there, point).await;
-            let made = world.live(there).await;
+            let made = world.complete(there).await;
             assert_eq!(made.phase, Phase::Published, "{point} of {change:?}: {:?}", made.failure);
             if let (Some(before), KEY) = (before, makes) {
                 assert_eq!(world.keys[&KEY].public.clone().unwrap().public_key_hex, before.public_key_hex);
@@ -129,9 +128,9 @@ async fn killed_while_shares_are_made_they_are_made_whole() {
             if makes == SUCCESSOR {
                 signing.key = KeySlot { key_ref: KeyRef("successor".into()), key_id: SUCCESSOR };
             }
-            let signed = world.live(signing).await;
+            let signed = world.complete(signing).await;
             assert_eq!(signed.phase, Phase::Published, "{point} of {change:?}: {:?}", signed.failure);
-            check(signed.signature.as_ref().unwrap());
+            check_signature(signed.signature.as_ref().unwrap());
         }
     }
 }

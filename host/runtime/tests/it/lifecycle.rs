@@ -1,7 +1,6 @@
-//! Changes of a key: refreshed, reshared, rotated and recovered by real nodes, and what each leaves behind.
+//! Refresh, reshare, rotation and recovery of a key by real nodes, and the shares that each leaves.
 
-use crate::support::{KEY, SUCCESSOR, World, operation};
-use crate::verify::check;
+use crate::support::{KEY, SUCCESSOR, World, check_signature, operation};
 use gateway_domain::intent::Intent;
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Operation, Phase, SignatureResult};
@@ -14,22 +13,22 @@ impl World {
     }
 
     async fn made(&mut self, id: u8, intent: Intent) -> Operation {
-        let changed = self.live(operation(id, intent)).await;
+        let changed = self.complete(operation(id, intent)).await;
         assert_eq!(changed.phase, Phase::Published, "{:?}", changed.failure);
         changed
     }
 
     async fn signature(&mut self, id: u8, participants: &[u16]) -> SignatureResult {
-        let signed = self.live(operation(id, asset_action(participants, id))).await;
+        let signed = self.complete(operation(id, asset_action(participants, id))).await;
         assert_eq!(signed.phase, Phase::Published, "{:?}", signed.failure);
         let signature = *signed.signature.unwrap();
-        check(&signature);
+        check_signature(&signature);
         signature
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refreshed_key_is_the_same_key_with_other_shares() {
+async fn refreshed_key_keeps_its_public_key() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let before = world.key();
@@ -50,7 +49,7 @@ async fn a_refreshed_key_is_the_same_key_with_other_shares() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reshared_key_is_signed_with_by_its_new_roster_alone() {
+async fn reshared_key_is_held_only_by_its_new_roster() {
     for suite in SUITES {
         let mut world = World::with_key(3, 2, suite).await;
         let before = world.key();
@@ -61,30 +60,30 @@ async fn a_reshared_key_is_signed_with_by_its_new_roster_alone() {
         let joined = world.signature(2, &[3, 4, 5]).await;
         assert!(before.public_key_artifact_ref().ends_with(&joined.public_key_hex));
         world.signature(3, &[1, 2, 3]).await;
-        // Participant 0 has left: its share is out of force and gone.
+        // Participant 0 has left: its share is erased.
         assert_eq!(shares(&world, 0).await, [("1", "erased")].map(own));
         assert_eq!(shares(&world, 1).await, [("1", "erased"), ("2", "active")].map(own));
-        // To yet another roster, without anybody of the first.
+        // To a third roster, without a member of the first.
         world.made(4, reshare("3", &[6, 7], 2)).await;
         world.signature(5, &[6, 7]).await;
     }
 }
 
 #[tokio::test]
-async fn a_child_key_survives_a_refresh() {
+async fn child_key_survives_a_refresh() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let child = |signed: Operation| {
-        check(signed.signature.as_ref().unwrap());
+        check_signature(signed.signature.as_ref().unwrap());
         signed.signature.unwrap().public_key_hex
     };
-    let before = child(world.live(operation(1, payment(&[0, 1, 2], Some("0/17")))).await);
+    let before = child(world.complete(operation(1, payment(&[0, 1, 2], Some("0/17")))).await);
     world.made(2, refresh("2")).await;
-    let after = child(world.live(operation(3, payment(&[0, 1, 2], Some("0/17")))).await);
+    let after = child(world.complete(operation(3, payment(&[0, 1, 2], Some("0/17")))).await);
     assert_eq!(after, before);
 }
 
 #[tokio::test]
-async fn a_rotation_makes_a_new_key_and_the_old_one_signs_no_more() {
+async fn rotated_key_no_longer_signs_and_its_successor_does() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(9, asset_action(&[0, 1, 2], 7))).await;
     world.made(1, rotate("r1", &[1, 2, 3], 2)).await;
@@ -92,16 +91,16 @@ async fn a_rotation_makes_a_new_key_and_the_old_one_signs_no_more() {
     assert_eq!((old.state, new.state), (KeyState::Rotated, KeyState::Active));
     assert_ne!(old.public_key_artifact_ref(), new.public_key_artifact_ref());
     assert_eq!((new.epoch.name.0.as_str(), new.participants.clone()), ("r1", roster(&[1, 2, 3])));
-    // What was admitted before is refused by the nodes themselves.
-    let late = world.live(signing).await;
+    // The nodes themselves refuse an operation that was admitted before.
+    let late = world.complete(signing).await;
     assert_eq!(late.phase, Phase::Failed);
-    // The old shares are out of force, and not gone: the old address may have to be swept.
+    // The old shares are retired and not erased: the old address may have to be swept.
     assert_eq!(shares(&world, 0).await, [("1", "retired")].map(own));
     assert_eq!(shares(&world, 3).await, [("r1", "active")].map(own));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_share_is_recovered_from_the_others() {
+async fn lost_share_is_recovered_from_the_others() {
     for suite in SUITES {
         let mut world = World::with_key(5, 3, suite).await;
         let before = world.key();
@@ -117,34 +116,34 @@ async fn a_lost_share_is_recovered_from_the_others() {
     }
 }
 
-/// A reshare that is published late, to a node that left and came back in the meantime.
+/// A reshare is published late, when a node that left has come back.
 #[tokio::test]
-async fn a_late_publication_touches_only_the_generation_it_ended() {
+async fn late_publication_erases_only_the_generation_it_replaced() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let executed = |operation: &Operation| operation.phase == Phase::Publishing;
     let late = world.drive(operation(1, reshare("2", &[0, 1, 3], 2)), executed).await.unwrap();
     let back = world.drive(operation(2, reshare("3", &[0, 1, 2], 3)), executed).await.unwrap();
-    assert_eq!(world.live(late).await.phase, Phase::Published);
-    assert_eq!(world.live(back).await.phase, Phase::Published);
+    assert_eq!(world.complete(late).await.phase, Phase::Published);
+    assert_eq!(world.complete(back).await.phase, Phase::Published);
     assert_eq!(shares(&world, 2).await, [("1", "erased"), ("3", "active")].map(own));
     world.signature(3, &[0, 1, 2]).await;
 }
 
-/// Until its successor is in force everywhere, a key that is rotated signs.
+/// A rotated key signs until its successor is active on every node.
 #[tokio::test]
-async fn a_rotation_that_waits_for_a_node_does_not_stop_the_old_key() {
+async fn key_signs_while_its_rotation_waits_for_a_node() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let committing = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
     let rotating = world.drive(operation(1, rotate("r1", &[0, 1, 3], 2)), committing).await.unwrap();
     let outcome = world.owed(&rotating).await.unwrap();
     world.signature(2, &[0, 1, 2]).await;
     let rotating = world.settle(rotating, outcome);
-    assert_eq!(world.live(rotating).await.phase, Phase::Published);
+    assert_eq!(world.complete(rotating).await.phase, Phase::Published);
     assert_eq!(shares(&world, 2).await, [("1", "retired")].map(own));
 }
 
 #[tokio::test]
-async fn a_share_that_no_longer_opens_is_recovered() {
+async fn share_that_does_not_open_is_recovered() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.fleet.close().await;
     world.change(2, "UPDATE share SET secret = zeroblob(200)").await;
@@ -154,7 +153,7 @@ async fn a_share_that_no_longer_opens_is_recovered() {
 }
 
 #[tokio::test]
-async fn holders_that_leave_may_be_away() {
+async fn reshare_does_not_need_leaving_holders() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.break_disk(&[0]).await;
     world.made(1, reshare("2", &[1, 2, 3], 2)).await;
@@ -162,7 +161,7 @@ async fn holders_that_leave_may_be_away() {
 }
 
 #[tokio::test]
-async fn fewer_than_the_threshold_wait_and_the_key_signs_on() {
+async fn key_signs_while_its_refresh_waits_for_a_node() {
     let mut world = World::with_key(5, 3, SUITES[0]).await;
     let refreshing = world.until_ceremony(operation(1, refresh("2"))).await;
     world.break_disk(&[3]).await;
@@ -176,7 +175,7 @@ fn own((epoch, state): (&str, &str)) -> (String, String) {
     (epoch.to_owned(), state.to_owned())
 }
 
-/// Epoch and state of every share a node has, by epoch.
+/// The epoch and state of every share of a node, by epoch.
 async fn shares(world: &World, participant: u16) -> Vec<(String, String)> {
     use sqlx::{ConnectOptions, Connection};
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(world.path(participant)).read_only(true);

@@ -1,13 +1,12 @@
-//! The fleet over real nodes with real databases: whole lives, absences, crashes, and the same signature again.
+//! The fleet over real nodes with real databases: whole operations, unavailable nodes, crashes and repeats.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
-mod absent;
 mod crash;
+mod end_to_end;
 #[cfg(feature = "failpoints")]
 mod kill;
 mod lifecycle;
-mod lives;
 mod receipts;
 mod refused;
 mod support;
-mod verify;
+mod unavailable;

@@ -1,8 +1,6 @@
-//! Nodes sign what they did; one that signs anything else acknowledges nothing and is named, and the word of the others
-//! counts.
+//! A node whose receipt is false acknowledges nothing and is named; the receipts of the others count.
 
-use crate::support::{World, operation};
-use crate::verify::check;
+use crate::support::{World, check_signature, operation};
 use gateway_domain::operation::signed_receipts;
 use gateway_domain::operation::{EffectStep, Failure, Operation, Outcome, Phase, State};
 use gateway_domain::receipt::{Chain, NodeReceipt, ReceiptKind, ReceiptStatement, Signature};
@@ -12,12 +10,12 @@ use gateway_node::testing::{SUITES, asset_action, hex32, kek, key_create, roster
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const LIAR: u16 = 1;
+const FALSE_NODE: u16 = 1;
 
-/// What a liar says instead of the truth, with the help of another node's key.
-type Lie = fn(&Node, &Node, &ReceiptStatement) -> NodeReceipt;
+/// The receipt that the node gives instead of a true one, made with its own key or another node's.
+type FalseReceipt = fn(&Node, &Node, &ReceiptStatement) -> NodeReceipt;
 
-const LIES: [(&str, Lie); 8] = [
+const FALSE_RECEIPTS: [(&str, FalseReceipt); 8] = [
     ("another step", |me, _, truth| over(me, truth, |it| it.step = EffectStep::Decision)),
     ("another attempt", |me, _, truth| over(me, truth, |it| it.attempt += 1)),
     ("another decision", |me, _, truth| over(me, truth, |it| it.admission_hash = hex32(1))),
@@ -43,25 +41,25 @@ const LIES: [(&str, Lie); 8] = [
     }),
 ];
 
-/// A receipt that looks like the true one, signed over something else.
+/// The true receipt with a signature over an altered statement.
 fn over(me: &Node, truth: &ReceiptStatement, change: impl FnOnce(&mut ReceiptStatement)) -> NodeReceipt {
     let mut altered = truth.clone();
     change(&mut altered);
     NodeReceipt { transition_hash: truth.transition_hash, ..me.sign_anything(&altered) }
 }
 
-/// From now on the liar lies about this step.
-async fn begin_to_lie(world: &World, step: EffectStep, lie: Lie) {
-    let (me, other) = (world.node(LIAR).await, world.node(0).await);
-    let teller = Arc::clone(&me);
-    me.lie(move |truth| (truth.step == step).then(|| lie(&teller, &other, truth)));
+/// From now on the node gives false receipts for this step.
+async fn begin_false_receipts(world: &World, step: EffectStep, replace: FalseReceipt) {
+    let (me, other) = (world.node(FALSE_NODE).await, world.node(0).await);
+    let signer = Arc::clone(&me);
+    me.replace_receipts(move |truth| (truth.step == step).then(|| replace(&signer, &other, truth)));
 }
 
-async fn be_honest(world: &World) {
-    world.node(LIAR).await.lie(|_| None);
+async fn end_false_receipts(world: &World) {
+    world.node(FALSE_NODE).await.replace_receipts(|_| None);
 }
 
-/// Who acknowledged the step that is owed.
+/// The participants that acknowledge the owed step.
 async fn acknowledged(world: &World, operation: &Operation) -> Vec<u16> {
     match world.owed(operation).await.unwrap() {
         Outcome::Acked(receipts) => receipts.iter().map(|receipt| receipt.participant.0).collect(),
@@ -74,7 +72,7 @@ async fn until(world: &mut World, operation: Operation, phase: &Phase) -> Operat
 }
 
 #[tokio::test]
-async fn a_lie_acknowledges_nothing_and_the_others_go_on() {
+async fn false_receipt_acknowledges_nothing_and_the_others_count() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let mut signing = operation(1, asset_action(&[0, 1, 2], 7));
     let steps = [
@@ -84,25 +82,25 @@ async fn a_lie_acknowledges_nothing_and_the_others_go_on() {
     ];
     for (phase, step) in steps {
         signing = until(&mut world, signing, &phase).await;
-        for (name, lie) in LIES {
-            begin_to_lie(&world, step, lie).await;
+        for (name, replace) in FALSE_RECEIPTS {
+            begin_false_receipts(&world, step, replace).await;
             assert_eq!(acknowledged(&world, &signing).await, [0, 2], "{name} about {step:?}");
         }
-        be_honest(&world).await;
+        end_false_receipts(&world).await;
         assert_eq!(acknowledged(&world, &signing).await, [0, 1, 2], "{step:?}");
     }
-    let published = world.live(signing).await;
+    let published = world.complete(signing).await;
     assert_eq!(published.phase, Phase::Published);
-    // Whoever lied before the ceremony was asked last in it.
+    // A node that gave a false receipt before the ceremony is chosen last in it.
     assert_eq!(published.signature.unwrap().signers, roster(&[0, 2]));
 }
 
-/// Every bit of it true, and nothing that the liar did.
+/// The receipt is valid, but another node's.
 #[tokio::test]
-async fn the_true_word_of_another_acknowledges_nothing() {
+async fn valid_receipt_of_another_node_acknowledges_nothing() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let applying = until(&mut world, operation(1, asset_action(&[0, 1, 2], 7)), &Phase::Admitting).await;
-    begin_to_lie(&world, EffectStep::Admission, |_, other, truth| {
+    begin_false_receipts(&world, EffectStep::Admission, |_, other, truth| {
         let (admission_hash, operation_id) = (truth.admission_hash, truth.operation_id);
         let chain = Chain { admission_hash, operation_id, participant: other.participant() };
         other.sign_anything(&chain.statement(&ReceiptKind::Admitted).unwrap())
@@ -112,45 +110,45 @@ async fn the_true_word_of_another_acknowledges_nothing() {
 }
 
 #[tokio::test]
-async fn a_share_without_its_signers_word_is_none() {
-    for (name, lie) in LIES {
+async fn share_without_a_valid_receipt_does_not_count() {
+    for (name, replace) in FALSE_RECEIPTS {
         let mut world = World::with_key(3, 2, SUITES[0]).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-        begin_to_lie(&world, EffectStep::Execute, lie).await;
+        begin_false_receipts(&world, EffectStep::Execute, replace).await;
         let lost = world.owed(&signing).await.unwrap();
         let Outcome::AttemptLost(why) = &lost else { panic!("{name}: {lost:?}") };
         assert!(why.starts_with("participant 1: receipt_refused: the receipt "), "{name}: {why}");
-        let signed = world.live(signing).await;
+        let signed = world.complete(signing).await;
         let signature = signed.signature.unwrap();
-        check(&signature);
+        check_signature(&signature);
         assert_eq!(signature.signers, roster(&[0, 2]), "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_lie_about_what_was_signed_before_a_restart_costs_an_attempt_too() {
+async fn false_receipt_for_an_earlier_share_costs_an_attempt() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     let Outcome::Signed { signature, .. } = world.owed(&signing).await.unwrap() else { panic!() };
     assert_eq!(signature.signers, roster(&[0, 1]));
     world.restart().await;
-    begin_to_lie(&world, EffectStep::Execute, LIES[3].1).await;
+    begin_false_receipts(&world, EffectStep::Execute, FALSE_RECEIPTS[3].1).await;
     assert!(matches!(world.owed(&signing).await.unwrap(), Outcome::AttemptLost(_)));
-    assert_eq!(world.live(signing).await.signature.unwrap().signers, roster(&[0, 2]));
+    assert_eq!(world.complete(signing).await.signature.unwrap().signers, roster(&[0, 2]));
 }
 
 #[tokio::test]
-async fn where_the_liar_is_needed_it_is_named() {
+async fn node_with_a_false_receipt_is_named_when_it_is_needed() {
     let mut world = World::with_key(3, 3, SUITES[0]).await;
     for (id, phase, step) in [
         (1, Phase::Admitting, EffectStep::Admission),
         (2, Phase::Executing { attempt: 1 }, EffectStep::Execute),
     ] {
-        be_honest(&world).await;
+        end_false_receipts(&world).await;
         let signing = until(&mut world, operation(id, asset_action(&[0, 1, 2], id)), &phase).await;
-        begin_to_lie(&world, step, LIES[3].1).await;
+        begin_false_receipts(&world, step, FALSE_RECEIPTS[3].1).await;
         let ended = if step == EffectStep::Admission {
-            let failed = world.live(signing).await;
+            let failed = world.complete(signing).await;
             assert_eq!(failed.phase, Phase::Failed);
             failed
         } else {
@@ -164,7 +162,7 @@ async fn where_the_liar_is_needed_it_is_named() {
         };
         let failure = ended.failure.unwrap();
         assert_eq!(failure.code, "receipt_refused");
-        assert_eq!(failure.culprits, [ParticipantIndex(LIAR)]);
+        assert_eq!(failure.culprits, [ParticipantIndex(FALSE_NODE)]);
         assert_eq!(
             failure.detail,
             "participant 1 misbehaved: the receipt is not signed by the node over this step and its subject"
@@ -173,62 +171,62 @@ async fn where_the_liar_is_needed_it_is_named() {
 }
 
 #[tokio::test]
-async fn a_generation_whose_holder_lies_about_it_is_discarded() {
+async fn generation_with_a_false_receipt_is_discarded() {
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
-    begin_to_lie(&world, EffectStep::Execute, LIES[3].1).await;
+    begin_false_receipts(&world, EffectStep::Execute, FALSE_RECEIPTS[3].1).await;
     let refused = world.owed(&creating).await.unwrap();
     let discarding = world.settle(creating, refused);
     assert_eq!(discarding.phase, Phase::Discarding);
-    begin_to_lie(&world, EffectStep::Discard, LIES[0].1).await;
+    begin_false_receipts(&world, EffectStep::Discard, FALSE_RECEIPTS[0].1).await;
     assert_eq!(acknowledged(&world, &discarding).await, [0, 2]);
-    be_honest(&world).await;
-    let failed = world.live(discarding).await;
+    end_false_receipts(&world).await;
+    let failed = world.complete(discarding).await;
     assert_eq!(failed.phase, Phase::Failed);
-    assert_eq!(failed.failure.unwrap().culprits, [ParticipantIndex(LIAR)]);
+    assert_eq!(failed.failure.unwrap().culprits, [ParticipantIndex(FALSE_NODE)]);
 }
 
 #[tokio::test]
-async fn a_promotion_waits_for_a_true_word() {
+async fn promotion_waits_for_a_valid_receipt() {
     let mut world = World::new();
     let creating = operation(100, key_create(&[0, 1, 2], 2, SUITES[0]));
     let is_committing = |operation: &Operation| matches!(operation.phase, Phase::CommittingEpoch { .. });
     let committing = world.drive(creating, is_committing).await.unwrap();
-    begin_to_lie(&world, EffectStep::CommitEpoch, LIES[3].1).await;
+    begin_false_receipts(&world, EffectStep::CommitEpoch, FALSE_RECEIPTS[3].1).await;
     let acked = world.owed(&committing).await.unwrap();
     let waiting = world.settle(committing, acked);
     assert_eq!(
         waiting.phase,
-        Phase::CommittingEpoch { attempt: 2, unacked: BTreeSet::from([ParticipantIndex(LIAR)]) }
+        Phase::CommittingEpoch { attempt: 2, unacked: BTreeSet::from([ParticipantIndex(FALSE_NODE)]) }
     );
     let why = world.owed(&waiting).await.unwrap_err();
     assert!(why.detail.starts_with("participant 1: receipt_refused: "), "{why}");
-    be_honest(&world).await;
-    assert_eq!(world.live(waiting).await.phase, Phase::Published);
+    end_false_receipts(&world).await;
+    assert_eq!(world.complete(waiting).await.phase, Phase::Published);
 }
 
-/// Checks every receipt on record with nothing but the events, and keys that are read from the nodes' files beside the
-/// fleet. The steps that left any.
+/// Verifies every recorded receipt with the events and the identities from the nodes' files alone. Returns the steps that have
+/// receipts.
 async fn steps_on_record(world: &World) -> BTreeSet<EffectStep> {
     let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
     let mut steps = BTreeSet::new();
     for (before, event) in &world.events {
-        let Some((deed, receipts)) = signed_receipts(before, event) else { continue };
+        let Some((kind, receipts)) = signed_receipts(before, event) else { continue };
         for receipt in receipts {
-            let statement = before.receipt_chain(receipt.participant).unwrap().statement(&deed).unwrap();
+            let statement = before.receipt_chain(receipt.participant).unwrap().statement(&kind).unwrap();
             receipt.verify(&statement, &pinned[&receipt.participant].signing_key()).unwrap();
         }
-        steps.insert(deed.step());
+        steps.insert(kind.step());
     }
     steps
 }
 
 #[tokio::test]
-async fn every_receipt_on_record_can_be_checked_by_anybody() {
+async fn every_recorded_receipt_verifies_from_the_events_alone() {
     use EffectStep::{Admission, CommitEpoch, Discard, Execute, PolicyReceipt, Publish};
     let mut world = World::new();
     for begun in crate::crash::all_kinds() {
-        assert_eq!(world.live(begun).await.phase, Phase::Published);
+        assert_eq!(world.complete(begun).await.phase, Phase::Published);
     }
     let all = [Admission, PolicyReceipt, Execute, CommitEpoch, Publish];
     assert_eq!(steps_on_record(&world).await, BTreeSet::from(all));
@@ -237,12 +235,12 @@ async fn every_receipt_on_record_can_be_checked_by_anybody() {
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     let failure = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
     let discarding = world.settle(creating, Outcome::Rejected { failure, policy: None });
-    assert_eq!(world.live(discarding).await.phase, Phase::Failed);
+    assert_eq!(world.complete(discarding).await.phase, Phase::Failed);
     assert_eq!(steps_on_record(&world).await, BTreeSet::from([Admission, PolicyReceipt, Discard]));
 }
 
 #[tokio::test]
-async fn identities_are_read_under_the_nodes_key_and_no_other() {
+async fn identities_are_read_only_under_the_nodes_key() {
     let world = World::with_key(3, 2, SUITES[0]).await;
     let pinned = gateway_runtime::identities(&world.folder, &Arc::new(kek(1))).await.unwrap();
     for (participant, identity) in &pinned {

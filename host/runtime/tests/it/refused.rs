@@ -17,13 +17,13 @@ async fn applying(world: &mut World, begun: Operation) -> Operation {
 }
 
 #[tokio::test]
-async fn an_expired_admission_ends_the_operation() {
+async fn expired_admission_ends_the_operation() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let deciding = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
     let signing = world.until_ceremony(operation(2, asset_action(&[0, 1, 2], 8))).await;
     world.set_time(NOT_AFTER.0);
     for late in [deciding, signing] {
-        let failed = world.live(late).await;
+        let failed = world.complete(late).await;
         assert_eq!(failed.phase, Phase::Failed);
         assert_eq!(failed.failure.unwrap().code, "admission_expired");
     }
@@ -43,7 +43,7 @@ async fn another_epoch_ends_the_operation() {
 }
 
 #[tokio::test]
-async fn an_admission_that_nodes_do_not_believe_ends_the_operation() {
+async fn admission_that_nodes_refuse_ends_the_operation() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let mut deciding = applying(&mut world, operation(1, asset_action(&[0, 1, 2], 7))).await;
     deciding.approvals.truncate(1);
@@ -53,7 +53,7 @@ async fn an_admission_that_nodes_do_not_believe_ends_the_operation() {
 }
 
 #[tokio::test]
-async fn two_of_three_that_refuse_are_enough_to_end_it_and_one_is_not() {
+async fn operation_ends_when_too_few_nodes_can_still_make_the_step() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     for (id, refusing) in [(1, vec![1]), (2, vec![1, 2])] {
         let deciding = applying(&mut world, operation(id, asset_action(&[0, 1, 2], 7))).await;
@@ -72,14 +72,14 @@ async fn two_of_three_that_refuse_are_enough_to_end_it_and_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_key_is_not_made_twice() {
+async fn existing_key_is_not_created_again() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let again = applying(&mut world, operation(2, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     assert_eq!(failure(world.owed(&again).await.unwrap()).code, "epoch_conflict");
 }
 
 #[tokio::test]
-async fn an_abandoned_key_is_discarded_everywhere_and_can_be_made_again() {
+async fn discarded_key_can_be_created_again() {
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     let staged = world.owed(&creating).await.unwrap();
@@ -87,10 +87,10 @@ async fn an_abandoned_key_is_discarded_everywhere_and_can_be_made_again() {
     let refusal = Failure { code: "drill".into(), detail: "given up".into(), culprits: vec![] };
     let discarding = world.settle(creating, Outcome::Rejected { failure: refusal, policy: None });
     assert_eq!(discarding.phase, Phase::Discarding);
-    let failed = world.live(discarding).await;
+    let failed = world.complete(discarding).await;
     assert_eq!(failed.phase, Phase::Failed);
     world.keys.clear();
-    let made = world.live(operation(101, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
+    let made = world.complete(operation(101, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     assert_eq!(made.phase, Phase::Published, "{:?}", made.failure);
 }
 
@@ -110,7 +110,7 @@ async fn signing_operation_fails_when_too_few_nodes_are_left_to_sign() {
     assert_eq!(discarding.phase, Phase::Discarding);
     let Outcome::Acked(receipts) = world.owed(&discarding).await.unwrap() else { panic!() };
     assert_eq!(receipts.iter().map(|receipt| receipt.participant.0).collect::<Vec<_>>(), [1, 2]);
-    let failed = world.live(discarding).await;
+    let failed = world.complete(discarding).await;
     assert_eq!(failed.phase, Phase::Failed);
     assert!(failed.signature.is_none() && failed.failure.unwrap().code == "admission_expired");
 }

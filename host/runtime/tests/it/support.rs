@@ -1,4 +1,4 @@
-//! A deployment in a folder: a fleet, a clock, the gateway's copy of its keys, and operations driven by the core.
+//! A deployment in a folder: a fleet, a clock, the gateway's copy of its keys, and operations that the core drives.
 
 use gateway_domain::approval::Approval;
 use gateway_domain::approval::SigningRule;
@@ -8,8 +8,8 @@ use gateway_domain::intent::Intent;
 use gateway_domain::key::transitions::{Keys, after};
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{
-    Action, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, Step, Submission,
-    decide, evolve, next, open, replay, target,
+    Action, Change, Command, Effect, EffectStep, Event, KeySlot, Operation, Outcome, Phase, SignatureResult,
+    Step, Submission, decide, evolve, next, open, replay, target,
 };
 use gateway_domain::policy::{self, Decision, Quorum};
 use gateway_domain::roster::{ParticipantIndex, Threshold};
@@ -18,7 +18,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::DriveNodes;
 use gateway_node::Node;
 use gateway_node::testing::{Case, NOT_AFTER, authority, hex32, kek, pinned};
-use gateway_runtime::{EmbeddedFleet, FleetConfig};
+use gateway_runtime::{EmbeddedFleet, FleetConfig, NodeSettings};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use std::collections::BTreeMap;
@@ -27,27 +27,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
-/// Of the key `treasury` of tenant `default`.
-pub(crate) const KEY: KeyId = KeyId(Hex32::new([
-    76, 113, 56, 128, 101, 160, 255, 209, 246, 1, 15, 185, 147, 146, 226, 254, 183, 75, 243, 210, 110, 238,
-    68, 5, 10, 36, 57, 103, 205, 247, 10, 18,
-]));
-
-/// What a rotation makes.
-pub(crate) const SUCCESSOR: KeyId = KeyId(Hex32::new([
-    77, 30, 122, 121, 130, 24, 51, 27, 208, 59, 71, 91, 88, 254, 198, 47, 248, 190, 162, 149, 225, 134, 247,
-    32, 225, 125, 255, 5, 213, 219, 101, 0,
-]));
+pub(crate) use gateway_node::testing::{KEY, SUCCESSOR};
 
 pub(crate) struct World {
-    /// Goes away with the world, unless another process lent the folder.
+    /// Removed with the world, unless the folder belongs to another process.
     _owned: Option<TempDir>,
     pub(crate) folder: PathBuf,
     pub(crate) fleet: EmbeddedFleet,
     pub(crate) keys: BTreeMap<KeyId, CustodyKey>,
-    /// What happened, and to what.
+    /// All events, each with the operation before it.
     pub(crate) events: Vec<(Operation, Event)>,
     now: Arc<AtomicU64>,
+    /// The engine performs one effect of an operation at a time, and so do the tests.
+    turn: tokio::sync::Mutex<()>,
 }
 
 pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
@@ -56,8 +48,7 @@ pub(crate) fn fleet(folder: &Path, now: &Arc<AtomicU64>) -> EmbeddedFleet {
 
 fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
     let now = Arc::clone(now);
-    EmbeddedFleet::new(FleetConfig {
-        folder: folder.to_owned(),
+    let nodes = NodeSettings {
         kek: Arc::new(kek(key)),
         authorities: pinned(&authority(1)),
         required_approvals: 2,
@@ -65,7 +56,8 @@ fn sealed(folder: &Path, now: &Arc<AtomicU64>, key: u8) -> EmbeddedFleet {
         signed_approvals: SigningRule::Off,
         keys_without_approvals: false,
         clock: Arc::new(move || EpochMs(now.load(Ordering::Relaxed))),
-    })
+    };
+    EmbeddedFleet::new(FleetConfig { folder: folder.to_owned(), nodes })
 }
 
 impl World {
@@ -75,7 +67,7 @@ impl World {
         Self::in_folder(&folder, Some(owned))
     }
 
-    /// In a folder that has nodes already.
+    /// In an existing folder of nodes.
     #[cfg(feature = "failpoints")]
     pub(crate) fn lent(folder: &Path) -> Self {
         Self::in_folder(folder, None)
@@ -84,15 +76,23 @@ impl World {
     fn in_folder(folder: &Path, owned: Option<TempDir>) -> Self {
         let now = Arc::new(AtomicU64::new(1_000));
         let fleet = fleet(folder, &now);
-        Self { fleet, folder: folder.to_owned(), _owned: owned, keys: BTreeMap::new(), events: vec![], now }
+        Self {
+            _owned: owned,
+            folder: folder.to_owned(),
+            fleet,
+            keys: BTreeMap::new(),
+            events: vec![],
+            now,
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
-    /// With one key of participants `0..n`.
+    /// With one key, held by participants `0..n`.
     pub(crate) async fn with_key(n: u16, threshold: u16, suite: &str) -> Self {
         let mut world = Self::new();
         let participants: Vec<u16> = (0..n).collect();
         let create = gateway_node::testing::key_create(&participants, threshold, suite);
-        let created = world.live(operation(100, create)).await;
+        let created = world.complete(operation(100, create)).await;
         assert_eq!(created.phase, Phase::Published, "{:?}", created.failure);
         world
     }
@@ -109,18 +109,18 @@ impl World {
         self.fleet.node(ParticipantIndex(participant)).await.unwrap()
     }
 
-    /// The same nodes, told another key.
+    /// The same nodes under another key-encryption key.
     pub(crate) fn fleet_under(&self, key: u8) -> EmbeddedFleet {
         sealed(&self.folder, &self.now, key)
     }
 
-    /// Every process of the deployment ends and starts again: what was only in memory is gone.
+    /// Restarts the deployment: everything that was only in memory is gone.
     pub(crate) async fn restart(&mut self) {
         self.fleet.close().await;
         self.fleet = fleet(&self.folder, &self.now);
     }
 
-    /// Makes the participants' databases unusable, as a lost disk does.
+    /// Removes the participants' databases, as a lost disk does.
     pub(crate) async fn lose(&mut self, participants: &[u16]) {
         self.fleet.close().await;
         for participant in participants {
@@ -132,7 +132,7 @@ impl World {
         self.restart().await;
     }
 
-    /// As [`Self::lose`], and nothing new can be put in their place.
+    /// [`Self::lose`], and new databases cannot be created in their place.
     pub(crate) async fn break_disk(&mut self, participants: &[u16]) {
         self.lose(participants).await;
         for participant in participants {
@@ -140,13 +140,13 @@ impl World {
         }
     }
 
-    /// The participant can still be read and no longer marks nonces as used.
+    /// The participant's database can still be read, but nonces can no longer be marked as used.
     pub(crate) async fn fail_marks(&self, participant: u16) {
         let sql = "CREATE TRIGGER full BEFORE INSERT ON consumed BEGIN SELECT RAISE(ABORT, 'disk full'); END";
         self.change(participant, sql).await;
     }
 
-    /// Somebody else writes to the participant's database.
+    /// Writes to the participant's database from outside.
     pub(crate) async fn change(&self, participant: u16, sql: &'static str) {
         let options = SqliteConnectOptions::new().filename(self.path(participant));
         let mut conn = options.connect().await.unwrap();
@@ -163,10 +163,11 @@ impl World {
             return Ok(self.decision(operation));
         }
         let key = self.keys.get(&operation.key.key_id);
+        let _turn = self.turn.lock().await;
         self.fleet.perform(effect, operation, key).await
     }
 
-    /// What the operation owes, performed but not settled.
+    /// Performs the owed effect without settling it.
     pub(crate) async fn owed(&self, operation: &Operation) -> Result<Outcome, Unavailable> {
         self.perform(operation, &effect(operation)).await
     }
@@ -206,7 +207,7 @@ impl World {
         case
     }
 
-    /// Gives the core an answer to what is owed.
+    /// Settles the owed effect with this outcome.
     pub(crate) fn settle(&mut self, operation: Operation, outcome: Outcome) -> Operation {
         let result_root = outcome.result_root().unwrap();
         let ask = Action::Settle { effect: effect(&operation).id, outcome, result_root };
@@ -236,7 +237,7 @@ impl World {
         self.keys.extend([keys.subject, keys.successor].into_iter().flatten().map(|key| (key.key_id, key)));
     }
 
-    /// Drives until the operation is `there`, or rests for good, or a step can not be done.
+    /// Drives the operation until it is `there`, or finished, or a step fails.
     pub(crate) async fn drive(
         &mut self,
         mut operation: Operation,
@@ -277,12 +278,12 @@ impl World {
         Ok(operation)
     }
 
-    /// A whole life.
-    pub(crate) async fn live(&mut self, operation: Operation) -> Operation {
+    /// Drives the operation to its end.
+    pub(crate) async fn complete(&mut self, operation: Operation) -> Operation {
         self.drive(operation, |_| false).await.unwrap()
     }
 
-    /// Until the operation owes this attempt at its ceremony.
+    /// Drives the operation to its ceremony.
     pub(crate) async fn until_ceremony(&mut self, operation: Operation) -> Operation {
         self.drive(operation, |operation| matches!(operation.phase, Phase::Executing { .. })).await.unwrap()
     }
@@ -295,7 +296,7 @@ pub(crate) fn effect(operation: &Operation) -> Effect {
     }
 }
 
-/// An operation with its quorum reached.
+/// An operation that has reached its quorum.
 pub(crate) fn operation(id: u8, intent: Intent) -> Operation {
     let mut operation = replay(&open(submission(id, intent), EpochMs(1))).unwrap();
     assert_eq!(operation.phase, Phase::Deciding);
@@ -344,5 +345,24 @@ fn allowed() -> policy::Outcome {
         output_hash: hex32(5),
         fuel_used: 1,
         fault: None,
+    }
+}
+
+/// Checks a signature with a library that shares no protocol code with FROST.
+pub(crate) fn check_signature(result: &SignatureResult) {
+    let public_key: [u8; 32] = hex::decode(&result.public_key_hex).unwrap().try_into().unwrap();
+    let signature: [u8; 64] = hex::decode(&result.signature_hex).unwrap().try_into().unwrap();
+    let message = result.signed_digest.as_bytes();
+    match result.signature_profile.as_str() {
+        "frost-ed25519-sha512" => {
+            let key = ed25519_dalek::VerifyingKey::from_bytes(&public_key).unwrap();
+            key.verify_strict(message, &ed25519_dalek::Signature::from_bytes(&signature)).unwrap();
+        }
+        "frost-secp256k1-sha256-tr" => {
+            let key = k256::schnorr::VerifyingKey::from_bytes(&public_key).unwrap();
+            key.verify_raw(message, &k256::schnorr::Signature::try_from(signature.as_slice()).unwrap())
+                .unwrap();
+        }
+        other => panic!("no library for {other}"),
     }
 }

@@ -1,4 +1,4 @@
-//! A participant that lies in a change of a key is named, nothing of the attempt is kept, and the key signs on.
+//! A participant that misbehaves in a change of a key is named, the attempt leaves nothing behind, and the key still signs.
 
 use crate::support::{Group, KEY, code, mail};
 use gateway_domain::admission::Target;
@@ -23,7 +23,7 @@ fn start(group: &Group, dealers: &[u16]) -> CeremonyStart {
     }
 }
 
-/// The first word of every participant.
+/// Begins the attempt on every node. Returns their first messages.
 async fn begin(group: &Group, case: &Case, start: &CeremonyStart, attempt: u32) -> Vec<Envelope> {
     let mut sent = vec![];
     for (node, participant) in group.nodes.iter().zip(0..) {
@@ -36,8 +36,8 @@ async fn begin(group: &Group, case: &Case, start: &CeremonyStart, attempt: u32) 
     sent
 }
 
-/// Turns until everybody is done, or the first that refuses.
-async fn go_on(
+/// Relays messages until all nodes are done, or returns the first rejection.
+async fn relay(
     group: &Group,
     case: &Case,
     attempt: u32,
@@ -59,58 +59,60 @@ async fn go_on(
     Ok(())
 }
 
-/// The lie is found and its teller named; the key signs as before; the next attempt, without a lie, succeeds.
-async fn lie_is_named(suite: &str, intent: Intent, dealers: &[u16], liar: u16, is_private: bool) {
+/// Forges one message of a participant: the participant is named, the key still signs, and the next attempt succeeds.
+async fn check_forged_message(suite: &str, intent: Intent, dealers: &[u16], culprit: u16, is_private: bool) {
     let group = Group::with_key(3, 2, suite).await;
     let case = changing(&group, intent);
     group.admit(&case).await;
     let start = start(&group, dealers);
     let mut sent = begin(&group, &case, &start, 1).await;
-    let lie = sent
+    let forged = sent
         .iter()
-        .position(|envelope| envelope.header().from == liar && envelope.header().to.is_some() == is_private)
+        .position(|envelope| {
+            envelope.header().from == culprit && envelope.header().to.is_some() == is_private
+        })
         .unwrap();
-    // The lowest bit of a scalar, and of a point's coordinate: still well formed as often as not.
-    sent[lie] = group
-        .lie(&sent[lie], |body| {
+    // The lowest bit of a scalar or of a point's coordinate: the result is often still well formed.
+    sent[forged] = group
+        .forge(&sent[forged], |body| {
             let last = body.len() - 1;
             body[last] ^= 1;
         })
         .await;
-    let rejection = go_on(&group, &case, 1, sent).await.unwrap_err();
+    let rejection = relay(&group, &case, 1, sent).await.unwrap_err();
     assert_eq!(rejection.code, Code::CeremonyMisbehaviour, "{rejection}");
-    assert_eq!(rejection.culprits, [ParticipantIndex(liar)], "{rejection}");
+    assert_eq!(rejection.culprits, [ParticipantIndex(culprit)], "{rejection}");
     let signing = group.case(2, asset_action(&[0, 1, 2], 7));
     group.admit(&signing).await;
     group.sign(&signing, 1).await;
     let sent = begin(&group, &case, &start, 2).await;
-    go_on(&group, &case, 2, sent).await.unwrap();
+    relay(&group, &case, 2, sent).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_dealer_that_deals_a_wrong_point_is_named() {
+async fn dealer_of_a_wrong_point_is_named() {
     for suite in SUITES {
-        lie_is_named(suite, refresh("2"), &[0, 1], 1, true).await;
+        check_forged_message(suite, refresh("2"), &[0, 1], 1, true).await;
     }
 }
 
 #[tokio::test]
-async fn a_dealer_that_commits_to_something_else_is_named() {
+async fn dealer_with_a_wrong_commitment_is_named() {
     for suite in SUITES {
-        lie_is_named(suite, refresh("2"), &[0, 1], 1, false).await;
+        check_forged_message(suite, refresh("2"), &[0, 1], 1, false).await;
     }
 }
 
 #[tokio::test]
-async fn a_helper_that_helps_wrongly_is_named() {
+async fn helper_with_a_wrong_contribution_is_named() {
     for suite in SUITES {
-        lie_is_named(suite, recover("2", 2, &[0, 1]), &[], 1, true).await;
-        lie_is_named(suite, recover("2", 2, &[0, 1]), &[], 1, false).await;
+        check_forged_message(suite, recover("2", 2, &[0, 1]), &[], 1, true).await;
+        check_forged_message(suite, recover("2", 2, &[0, 1]), &[], 1, false).await;
     }
 }
 
 #[tokio::test]
-async fn dealers_and_public_keys_are_what_was_admitted() {
+async fn wrong_dealers_or_public_keys_are_refused() {
     let group = Group::with_key(3, 2, SUITES[0]).await;
     let other = Group::with_key(3, 2, SUITES[0]).await;
     let case = changing(&group, refresh("2"));
@@ -125,7 +127,7 @@ async fn dealers_and_public_keys_are_what_was_admitted() {
     for dealers in [&[0][..], &[0, 3], &[]] {
         assert_eq!(refused(&start(&group, dealers)).await, Code::PackageRefused, "{dealers:?}");
     }
-    // Nothing of that used the attempt up.
+    // The refusals did not use up the attempt.
     let sent = begin(&group, &case, &sound, 1).await;
-    go_on(&group, &case, 1, sent).await.unwrap();
+    relay(&group, &case, 1, sent).await.unwrap();
 }

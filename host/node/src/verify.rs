@@ -1,10 +1,10 @@
-//! What an admission must be before this node believes it. Pure: no store, and the time is an argument.
+//! The checks of an admission. Pure: no store, and the time is an argument.
 
 use crate::approvals::check_approvals;
 use crate::call::{AdmitRequest, Owner};
 use crate::error::{Code, NodeError, Rejection};
 use crate::node::NodeConfig;
-use gateway_domain::admission::{Admission, AdmissionDecision, DecisionError, Derivation, Target, verify};
+use gateway_domain::admission::{self, Admission, AdmissionDecision, DecisionError, Derivation, Target};
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{
@@ -17,19 +17,21 @@ use gateway_domain::time::EpochMs;
 use gateway_threshold::derive::derive;
 use gateway_threshold::{PublicKeys, SignatureProfile};
 
-/// Everything that can be said of an admission without looking at this node's keys.
-pub(crate) fn judge(
+/// All checks of an admission that do not need this node's keys.
+pub(crate) fn verify(
     config: &NodeConfig,
     request: &AdmitRequest,
     now: EpochMs,
 ) -> Result<Admission, NodeError> {
-    let admission = verify(&request.envelope, &config.authorities, now).map_err(|error| match error {
-        DecisionError::Expired { .. } => Rejection::new(Code::AdmissionExpired, error.to_string()),
-        DecisionError::Envelope(_) | DecisionError::NotCanonical => refused(error.to_string()),
-    })?;
+    let admission = admission::verify(&request.envelope, &config.settings.authorities, now).map_err(
+        |error| match error {
+            DecisionError::Expired { .. } => Rejection::new(Code::AdmissionExpired, error.to_string()),
+            DecisionError::Envelope(_) | DecisionError::NotCanonical => refused(error.to_string()),
+        },
+    )?;
     let decision = &admission.decision;
-    if decision.not_after_ms > now.plus_ms(config.decision_ttl_max_ms).plus_ms(CLOCK_SKEW_MS) {
-        return Err(refused("the decision holds longer than this node lets any").into());
+    if decision.not_after_ms > now.plus_ms(config.settings.decision_ttl_max_ms).plus_ms(CLOCK_SKEW_MS) {
+        return Err(refused("the decision is valid for longer than this node allows").into());
     }
     if request.effect.operation != decision.operation_id || request.effect.step != EffectStep::Admission {
         return Err(refused("the decision is for another operation").into());
@@ -39,7 +41,7 @@ pub(crate) fn judge(
     }
     check_intent(&request.intent, decision)?;
     check_key(&request.owner, &request.intent, decision)?;
-    check_approvals(config, request, decision, now)?;
+    check_approvals(&config.settings, request, decision, now)?;
     check_terms(&request.intent, decision)?;
     Ok(admission)
 }
@@ -52,7 +54,7 @@ fn check_intent(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Nod
     if fits { Ok(()) } else { Err(refused("the decision is for another intent").into()) }
 }
 
-/// The keys of the decision are those that the intent names for this tenant, and serve what it is.
+/// The keys of the decision are those that the intent names for this tenant, and serve the intent's family.
 fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Result<(), NodeError> {
     if intent.key_ref().is_some_and(|named| *named != owner.key_ref) {
         return Err(refused("the intent names another key").into());
@@ -68,7 +70,7 @@ fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Re
     let serves = match intent {
         Intent::Payment(_) | Intent::AssetAction(_) => intent.key_use(),
         Intent::KeyCreate(create) => create.serves,
-        // Only a node that holds the key can know: `Keep` compares.
+        // Only a node that holds the key knows: `Keep` compares.
         Intent::Refresh(_) | Intent::Reshare(_) | Intent::Rotate(_) | Intent::Recover(_) => decision.serves,
     };
     if serves == decision.serves {
@@ -78,7 +80,7 @@ fn check_key(owner: &Owner, intent: &Intent, decision: &AdmissionDecision) -> Re
     }
 }
 
-/// Who acts on what is what the intent asked for.
+/// The participants and the threshold of the decision are those of the intent.
 fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Rejection> {
     match intent {
         Intent::Payment(payment) => check_signing(&payment.terms, decision),
@@ -91,8 +93,8 @@ fn check_terms(intent: &Intent, decision: &AdmissionDecision) -> Result<(), Reje
     }
 }
 
-/// What the key becomes is what the intent asked for. Who holds it now is checked against its public keys when the
-/// ceremony starts: a node that joins does not have them yet.
+/// The new generation is the one that the intent asks for. The present holders are checked against the public keys when the
+/// ceremony starts: a node that joins does not have the keys yet.
 fn check_change(intent: &Intent, change: &Lifecycle, decision: &AdmissionDecision) -> Result<(), Rejection> {
     let other = || refused("the decision makes other shares than the intent");
     let (target, holders) = decision.target.as_ref().zip(decision.holders.as_ref()).ok_or_else(other)?;
@@ -115,7 +117,7 @@ fn check_change(intent: &Intent, change: &Lifecycle, decision: &AdmissionDecisio
     if as_asked && concerns && is_named && decision.derivation.is_none() { Ok(()) } else { Err(other()) }
 }
 
-/// Enough others help one of the holders.
+/// The helpers are holders, enough of them, and the recovering participant is another holder.
 fn can_help(recover: &Recover, holders: &Roster, threshold: Threshold) -> bool {
     let helpers = &recover.helper_participants;
     holders.contains_all(helpers)
@@ -145,7 +147,7 @@ fn check_creation(create: &KeyCreate, decision: &AdmissionDecision) -> Result<()
     if as_asked { Ok(()) } else { Err(refused("the decision makes another key than the intent")) }
 }
 
-/// What is to be made is this key, as the intent asks for it.
+/// The new key is the one that the intent asks for.
 fn is_made(create: &KeyCreate, decision: &AdmissionDecision, target: &Target) -> bool {
     target.key_id == decision.key_id
         && target.epoch.0 == FIRST_EPOCH
@@ -153,8 +155,8 @@ fn is_made(create: &KeyCreate, decision: &AdmissionDecision, target: &Target) ->
         && target.threshold == create.threshold
 }
 
-/// A signature is admitted for what the generation it names can do, and for the child key this node derives itself.
-/// Checked once, at admission: later steps only ask whether the generation is still that one.
+/// The signers hold shares of the generation, the threshold is not lowered, and the child key is the one that this node
+/// derives. Checked once, at admission: later steps only check that the generation is still the same.
 pub(crate) fn check_generation(
     intent: &Intent,
     decision: &AdmissionDecision,
@@ -173,7 +175,7 @@ pub(crate) fn check_generation(
     Ok(())
 }
 
-/// The child key the intent asks for, computed from this node's own copy of the public keys.
+/// The child key that the intent asks for, derived from this node's own copy of the public keys.
 fn derivation(intent: &Intent, keys: &PublicKeys) -> Result<Option<Derivation>, Rejection> {
     let Intent::Payment(payment) = intent else { return Ok(None) };
     let Some(bip32) = &payment.bip32 else { return Ok(None) };

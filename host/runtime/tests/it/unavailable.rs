@@ -1,37 +1,31 @@
-//! Nodes that are away, broken or lost: the others go on while they are enough, and nobody says more than was said.
+//! Nodes that are down, broken or lost: the others continue while they are enough.
 
-use crate::support::{World, operation};
-use crate::verify::check;
+use crate::support::{World, check_signature, operation};
 use gateway_domain::operation::{Outcome, Phase};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_engine::Dependency;
 use gateway_node::testing::{SUITES, asset_action, key_create, roster};
-use std::future::{Future as _, poll_fn};
-use std::task::Poll;
-
-/// The limit of `gateway_engine::OperationLocks`.
-const WAITERS_MAX: usize = 1024;
 
 #[tokio::test]
-async fn the_others_sign_when_a_node_lost_its_database() {
+async fn other_nodes_sign_when_one_lost_its_database() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.lose(&[0]).await;
-    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
     assert_eq!(signed.phase, Phase::Published);
     let signature = signed.signature.unwrap();
-    check(&signature);
+    check_signature(&signature);
     assert_eq!(signature.signers, roster(&[1, 2]));
 }
 
 #[tokio::test]
-async fn the_others_sign_when_a_nodes_share_was_altered() {
+async fn other_nodes_sign_when_a_share_was_altered() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let sql = "UPDATE share SET secret = CAST(secret || x'00' AS BLOB)";
     world.change(0, sql).await;
-    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
     assert_eq!(signed.phase, Phase::Published);
     let signature = signed.signature.unwrap();
-    check(&signature);
+    check_signature(&signature);
     assert_eq!(signature.signers, roster(&[1, 2]));
     world.change(1, sql).await;
     let signing = world.until_ceremony(operation(2, asset_action(&[0, 1, 2], 8))).await;
@@ -45,31 +39,31 @@ async fn the_others_sign_when_a_nodes_share_was_altered() {
 }
 
 #[tokio::test]
-async fn a_fleet_does_not_start_under_another_key() {
+async fn fleet_does_not_start_under_another_key() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     world.fleet.close().await;
     let other = world.fleet_under(2);
     assert!(other.open_existing().await.unwrap_err().is_sealed_otherwise());
     other.close().await;
-    // A node whose disk is broken is for later: the others have the key and are enough.
+    // A node with a broken disk does not stop the start: the others have the key and are enough.
     world.break_disk(&[0]).await;
     world.fleet.open_existing().await.unwrap();
-    let signed = world.live(operation(1, asset_action(&[0, 1, 2], 7))).await;
+    let signed = world.complete(operation(1, asset_action(&[0, 1, 2], 7))).await;
     assert_eq!(signed.phase, Phase::Published);
 }
 
 #[tokio::test]
-async fn a_node_lost_after_admission_is_no_harm_either() {
+async fn other_nodes_sign_when_one_is_lost_after_admission() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     world.break_disk(&[1]).await;
-    let signed = world.live(signing).await;
+    let signed = world.complete(signing).await;
     assert_eq!(signed.phase, Phase::Published);
-    check(signed.signature.as_ref().unwrap());
+    check_signature(signed.signature.as_ref().unwrap());
 }
 
 #[tokio::test]
-async fn too_few_nodes_are_named_and_nothing_else_is() {
+async fn error_for_too_few_nodes_names_participants_and_no_paths() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     world.break_disk(&[0, 2]).await;
@@ -77,13 +71,13 @@ async fn too_few_nodes_are_named_and_nothing_else_is() {
     assert_eq!(why.dependency, Dependency::Runtime);
     assert_eq!(
         why.detail,
-        "1 of 2 signers are there; participant 0: the node's store can not be opened; \
-         participant 2: the node's store can not be opened"
+        "1 of 2 signers are there; participant 0: the node's store cannot be opened; \
+         participant 2: the node's store cannot be opened"
     );
     let fresh = operation(2, asset_action(&[0, 1, 2], 8));
     let deciding = world.drive(fresh, |operation| operation.phase == Phase::Admitting).await.unwrap();
     let Outcome::Acked(receipts) = world.owed(&deciding).await.unwrap() else { panic!() };
-    assert_eq!(receipts.len(), 1, "the core judges whether that is enough");
+    assert_eq!(receipts.len(), 1, "the core decides whether that is enough");
     world.break_disk(&[1]).await;
     let why = world.owed(&deciding).await.unwrap_err();
     assert!(why.detail.contains("participant 1: "), "{why}");
@@ -91,9 +85,9 @@ async fn too_few_nodes_are_named_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn a_node_that_missed_the_admission_is_brought_up_to_date() {
+async fn node_that_missed_the_admission_catches_up() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
-    // Node 2 is away until the ceremony, and then node 0 goes.
+    // Node 2 is down until the ceremony, and then node 0 goes down.
     let path = world.path(2);
     world.fleet.close().await;
     let away = path.with_extension("away");
@@ -104,15 +98,15 @@ async fn a_node_that_missed_the_admission_is_brought_up_to_date() {
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&away, &path).unwrap();
     world.break_disk(&[0]).await;
-    let signed = world.live(signing).await;
+    let signed = world.complete(signing).await;
     assert_eq!(signed.phase, Phase::Published);
     let signature = signed.signature.unwrap();
-    check(&signature);
+    check_signature(&signature);
     assert_eq!(signature.signers, roster(&[1, 2]));
 }
 
 #[tokio::test]
-async fn a_key_needs_everybody_and_waits_without_using_up_attempts() {
+async fn key_creation_waits_for_every_node_without_using_up_attempts() {
     let mut world = World::new();
     let creating = world.until_ceremony(operation(100, key_create(&[0, 1, 2], 2, SUITES[0]))).await;
     let path = world.path(2);
@@ -122,43 +116,28 @@ async fn a_key_needs_everybody_and_waits_without_using_up_attempts() {
     std::fs::create_dir(&path).unwrap();
     for _ in 0..3 {
         let why = world.owed(&creating).await.unwrap_err();
-        assert!(why.detail.contains("participant 2: the node's store can not be opened"), "{why}");
+        assert!(why.detail.contains("participant 2: the node's store cannot be opened"), "{why}");
     }
     std::fs::remove_dir(&path).unwrap();
     std::fs::rename(&away, &path).unwrap();
-    // The others had begun the attempt, so it is lost; the next one works.
+    // The others had begun the attempt, so it is lost. The next one succeeds.
     assert!(matches!(world.owed(&creating).await.unwrap(), Outcome::AttemptLost(_)));
-    let created = world.live(creating).await;
+    let created = world.complete(creating).await;
     assert_eq!(created.phase, Phase::Published);
     assert_eq!(created.staged.unwrap().participants, roster(&[0, 1, 2]));
 }
 
 #[tokio::test]
-async fn a_signer_that_fails_in_round_two_is_asked_last_the_next_time() {
+async fn signer_that_fails_in_round_two_is_chosen_last_in_the_next_attempt() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    // Node 0 can be read and not written: it commits and can not sign.
+    // Node 0 can be read but not written: it commits but cannot sign.
     world.fail_marks(0).await;
     let lost = world.owed(&signing).await.unwrap();
     let Outcome::AttemptLost(why) = &lost else { panic!("{lost:?}") };
     assert!(why.contains("participant 0: the node's store failed"), "{why}");
-    let signed = world.live(signing).await;
+    let signed = world.complete(signing).await;
     let signature = signed.signature.unwrap();
-    check(&signature);
+    check_signature(&signature);
     assert!(!signature.signers.as_set().contains(&ParticipantIndex(0)));
-}
-
-#[tokio::test]
-async fn an_effect_that_cannot_wait_for_its_turn_is_not_performed() {
-    let mut world = World::with_key(3, 2, SUITES[0]).await;
-    let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    let mut performed: Vec<_> = (0..=WAITERS_MAX).map(|_| Box::pin(world.owed(&signing))).collect();
-    // Each is polled once, in order: the first has the turn, the others wait, and there is no room for the last.
-    let polled: Vec<_> =
-        poll_fn(|cx| Poll::Ready(performed.iter_mut().map(|one| one.as_mut().poll(cx)).collect())).await;
-    let (last, waiting) = polled.split_last().unwrap();
-    assert!(waiting.iter().all(Poll::is_pending), "the first has the turn and the others wait");
-    let Poll::Ready(Err(refused)) = last else { panic!("performed without its turn: {last:?}") };
-    assert_eq!(refused.dependency, Dependency::Runtime);
-    assert_eq!(refused.detail, "too many requests wait for the same operation or account");
 }

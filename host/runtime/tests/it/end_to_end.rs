@@ -1,7 +1,6 @@
-//! Whole lives: a key is made and signs, in every suite and size.
+//! Whole operations: keys are created and sign, in every suite and size.
 
-use crate::support::{World, effect, operation};
-use crate::verify::check;
+use crate::support::{World, check_signature, effect, operation};
 use gateway_domain::intent::Intent;
 use gateway_domain::operation::{Outcome, Phase};
 use gateway_domain::roster::Threshold;
@@ -11,15 +10,15 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_made_and_sign() {
+async fn created_keys_sign() {
     for suite in SUITES {
         for (n, threshold) in [(3, 2), (5, 3)] {
             let mut world = World::with_key(n, threshold, suite).await;
             let participants: Vec<u16> = (0..n).collect();
-            let signed = world.live(operation(1, asset_action(&participants, 7))).await;
+            let signed = world.complete(operation(1, asset_action(&participants, 7))).await;
             assert_eq!(signed.phase, Phase::Published, "{:?}", signed.failure);
             let signature = signed.signature.unwrap();
-            check(&signature);
+            check_signature(&signature);
             assert_eq!(signature.signed_digest, gateway_node::testing::hex32(7));
             assert_eq!(signature.signers.n_participants(), usize::from(threshold));
             let key = world.keys.values().next().unwrap();
@@ -29,26 +28,26 @@ async fn keys_are_made_and_sign() {
 }
 
 #[tokio::test]
-async fn a_subset_signs_and_a_threshold_can_be_raised() {
+async fn subset_signs_and_a_threshold_can_be_raised() {
     let mut world = World::with_key(5, 3, SUITES[0]).await;
-    let subset = world.live(operation(1, asset_action(&[1, 3, 4], 7))).await.signature.unwrap();
-    check(&subset);
+    let subset = world.complete(operation(1, asset_action(&[1, 3, 4], 7))).await.signature.unwrap();
+    check_signature(&subset);
     assert_eq!(subset.signers, gateway_node::testing::roster(&[1, 3, 4]));
     let mut raised = asset_action(&[0, 1, 2, 3, 4], 8);
     if let Intent::AssetAction(action) = &mut raised {
         action.terms.threshold = Some(Threshold(4));
     }
-    let raised = world.live(operation(2, raised)).await.signature.unwrap();
-    check(&raised);
+    let raised = world.complete(operation(2, raised)).await.signature.unwrap();
+    check_signature(&raised);
     assert_eq!(raised.signers.n_participants(), 4);
 }
 
 #[tokio::test]
-async fn a_child_key_signs() {
+async fn child_key_signs() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
-    let signed = world.live(operation(1, payment(&[0, 1, 2], Some("0/17")))).await;
+    let signed = world.complete(operation(1, payment(&[0, 1, 2], Some("0/17")))).await;
     let signature = signed.signature.unwrap();
-    check(&signature);
+    check_signature(&signature);
     let key = world.keys.values().next().unwrap().public.clone().unwrap();
     assert_ne!(signature.public_key_hex, key.public_key_hex);
     let admitted = signed.admission.unwrap().decision.derivation.unwrap();
@@ -56,7 +55,7 @@ async fn a_child_key_signs() {
 }
 
 #[tokio::test]
-async fn a_path_that_no_key_has_is_told_to_people() {
+async fn impossible_derivation_path_is_explained() {
     let world = World::with_key(3, 2, SUITES[0]).await;
     let key = world.keys.values().next().unwrap();
     let bip32 = gateway_domain::intent::Bip32 { network: "bitcoin".into(), path: "0/1".into() };
@@ -67,7 +66,7 @@ async fn a_path_that_no_key_has_is_told_to_people() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_effect_performed_by_twenty_gives_one_signature() {
+async fn twenty_callers_of_one_effect_get_one_signature() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
     let world = Arc::new(world);
@@ -78,12 +77,12 @@ async fn one_effect_performed_by_twenty_gives_one_signature() {
     }
     let outcomes = callers.join_all().await;
     let Outcome::Signed { signature, .. } = &outcomes[0] else { panic!("{outcomes:?}") };
-    check(signature);
+    check_signature(signature);
     assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{outcomes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_creation_performed_by_twenty_gives_one_key() {
+async fn twenty_callers_of_one_key_creation_get_one_key() {
     let mut world = World::new();
     let create = gateway_node::testing::key_create(&[0, 1, 2], 2, SUITES[0]);
     let creating = world.until_ceremony(operation(100, create)).await;
@@ -99,7 +98,7 @@ async fn one_key_creation_performed_by_twenty_gives_one_key() {
 }
 
 #[tokio::test]
-async fn every_effect_repeated_is_answered_the_same() {
+async fn repeated_effect_has_the_same_outcome() {
     let mut world = World::new();
     for begun in crate::crash::all_kinds() {
         let mut operation = begun;

@@ -1,0 +1,168 @@
+//! The table `consumed`: which nonces signed, for which package, and with which share.
+
+use crate::error::{Code, NodeError, Rejection, Stop};
+use crate::gate;
+use crate::node::Transact;
+use crate::row::{self, parse};
+use crate::row_hash;
+use crate::sessions::superseded;
+use crate::verify::epoch_conflict;
+use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::operation::EffectStep;
+use gateway_domain::receipt::Chain;
+use gateway_threshold::Tweak;
+use gateway_threshold::sign::SigningPackage;
+use serde::{Deserialize, Serialize};
+use sqlx::{Row as _, SqliteConnection};
+use std::collections::BTreeMap;
+
+/// Nonces that signed.
+pub(crate) struct Used {
+    pub(crate) package_hash: Hex32,
+    /// Read with [`decode_package`].
+    pub(crate) package: String,
+    pub(crate) share: Vec<u8>,
+}
+
+/// The used nonces of one operation.
+pub(crate) struct UsedNonces {
+    /// Those of the attempt that was asked for.
+    pub(crate) of_attempt: Option<Used>,
+    /// The highest attempt that signed, or 0.
+    pub(crate) latest_attempt: u32,
+}
+
+impl UsedNonces {
+    pub(crate) async fn load(
+        conn: &mut SqliteConnection,
+        id: OperationId,
+        attempt: u32,
+    ) -> Result<Self, Stop> {
+        let sql = "SELECT (SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1) AS latest, \
+                   c.package_hash, c.package, c.share \
+                   FROM (SELECT 1) LEFT JOIN consumed c ON c.operation_id = ?1 AND c.attempt = ?2";
+        let row = sqlx::query(sql).bind(id.to_string()).bind(attempt).fetch_one(conn).await?;
+        let latest_attempt = row.try_get("latest")?;
+        let Some(package_hash) = row.try_get::<Option<&str>, _>("package_hash")? else {
+            return Ok(Self { of_attempt: None, latest_attempt });
+        };
+        let (package, share) = (row.try_get("package")?, row.try_get("share")?);
+        Ok(Self {
+            of_attempt: Some(Used { package_hash: parse(package_hash)?, package, share }),
+            latest_attempt,
+        })
+    }
+}
+
+/// Marks nonces as used and stores what they signed. Its output is the only way to a share.
+pub(crate) struct Consume {
+    pub(crate) chain: Chain,
+    pub(crate) key_id: KeyId,
+    pub(crate) epoch_root: Hex32,
+    pub(crate) attempt: u32,
+    pub(crate) commitment_hash: Hex32,
+    pub(crate) package_hash: Hex32,
+    pub(crate) package: String,
+    pub(crate) share: Vec<u8>,
+}
+
+impl Transact for Consume {
+    type Output = Vec<u8>;
+
+    async fn run(&self, conn: &mut SqliteConnection) -> Result<Vec<u8>, Stop> {
+        self.check(conn).await?;
+        let sql = "INSERT INTO consumed \
+                   (operation_id, attempt, commitment_hash, package_hash, package, share, row_hash) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?9);\n\
+                   UPDATE operation SET stage = ?7, head = ?8 WHERE operation_id = ?1";
+        let operation_id = self.chain.operation_id.to_string();
+        let (commitment_hash, package_hash) =
+            (self.commitment_hash.to_string(), self.package_hash.to_string());
+        let row = row_hash::Consumed {
+            operation_id: &operation_id,
+            attempt: self.attempt,
+            commitment_hash: &commitment_hash,
+            package_hash: &package_hash,
+            package: &self.package,
+            share: &hex::encode(&self.share),
+        };
+        let row_hash = row.hash()?.to_string();
+        sqlx::query(sql)
+            .bind(&operation_id)
+            .bind(self.attempt)
+            .bind(&commitment_hash)
+            .bind(&package_hash)
+            .bind(&self.package)
+            .bind(self.share.as_slice())
+            .bind(row::stage(EffectStep::Execute))
+            .bind(self.chain.after_execute(self.attempt)?.to_string())
+            .bind(row_hash)
+            .execute(conn)
+            .await?;
+        Ok(self.share.clone())
+    }
+}
+
+impl Consume {
+    /// Nothing has changed since round one, and neither the nonces nor the attempt were ever used.
+    async fn check(&self, conn: &mut SqliteConnection) -> Result<(), Stop> {
+        let sql = "SELECT (SELECT stage FROM operation WHERE operation_id = ?1), \
+                   (SELECT epoch_root FROM share WHERE key_id = ?2 AND state = 'active'), \
+                   (SELECT coalesce(max(attempt), 0) FROM consumed WHERE operation_id = ?1), \
+                   EXISTS (SELECT 1 FROM consumed \
+                           WHERE commitment_hash = ?3 OR (operation_id = ?1 AND attempt = ?4))";
+        let row = sqlx::query(sql)
+            .bind(self.chain.operation_id.to_string())
+            .bind(self.key_id.to_string())
+            .bind(self.commitment_hash.to_string())
+            .bind(self.attempt)
+            .fetch_one(conn)
+            .await?;
+        let stage: Option<&str> = row.try_get(0)?;
+        if !matches!(stage.and_then(row::step), Some(EffectStep::PolicyReceipt | EffectStep::Execute)) {
+            return Err(gate::out_of_order("the operation made another step during signing").into());
+        }
+        let root: Option<&str> = row.try_get(1)?;
+        if root.is_none_or(|root| root != self.epoch_root.to_string()) {
+            return Err(epoch_conflict("the key changed its epoch between the rounds").into());
+        }
+        if row.try_get::<u32, _>(2)? > self.attempt {
+            return Err(superseded().into());
+        }
+        if row.try_get(3)? { Err(consumed().into()) } else { Ok(()) }
+    }
+}
+
+pub(crate) fn consumed() -> Rejection {
+    Rejection::new(Code::SessionConsumed, "the nonces of this attempt signed another package")
+}
+
+/// A signing package as it is stored: JSON, bytes in hexadecimal.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPackage {
+    message: String,
+    commitments: BTreeMap<u16, String>,
+    tweak: Option<Hex32>,
+}
+
+pub(crate) fn encode_package(package: &SigningPackage) -> Result<String, NodeError> {
+    let stored = StoredPackage {
+        message: hex::encode(&package.message),
+        commitments: package.commitments.iter().map(|(by, bytes)| (*by, hex::encode(bytes))).collect(),
+        tweak: package.tweak.map(|tweak| Hex32::new(*tweak.as_bytes())),
+    };
+    serde_json::to_string(&stored).map_err(NodeError::damaged)
+}
+
+pub(crate) fn decode_package(text: &str) -> Result<SigningPackage, NodeError> {
+    let stored: StoredPackage = serde_json::from_str(text).map_err(NodeError::damaged)?;
+    let bytes = |text: &str| hex::decode(text).map_err(NodeError::damaged);
+    let commitments = stored.commitments.iter().map(|(by, text)| Ok((*by, bytes(text)?)));
+    let tweak = stored.tweak.map(|tweak| Tweak::from_bytes(*tweak.as_bytes()));
+    Ok(SigningPackage {
+        message: bytes(&stored.message)?,
+        commitments: commitments.collect::<Result<_, NodeError>>()?,
+        tweak: tweak.transpose().map_err(NodeError::damaged)?,
+    })
+}
