@@ -1,15 +1,11 @@
-//! Every policy decision on record, read beside a gateway that may be running.
+//! Policy decisions on record, as the tools get them, and how far they have been read.
 //!
-//! They are in three places: the events of operations that they moved, the refusals and faults that moved nothing, and
-//! the previews. Each place only grows at its end, so a [`Cursor`] names how far all three were read.
+//! A decision is kept in one of three places: the event of the operation that it moved, the refusals and faults that moved
+//! none, and the previews. Each place only grows at its end, so one [`Cursor`] holds the position in all three.
 
-use crate::error::OpenError;
-use crate::sqlite::SqliteReader;
-use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
-use gateway_engine::ports::StoredBundle;
 use std::fmt;
 use std::str::FromStr;
 
@@ -89,85 +85,6 @@ impl FromStr for Cursor {
             text.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| InvalidCursor)?;
         let [n_events, refusal, preview] = numbers[..] else { return Err(InvalidCursor) };
         Ok(Self { n_events, refusal, preview })
-    }
-}
-
-/// The decisions of a store, for tools beside the gateway. It reads only.
-#[derive(Debug)]
-pub struct Decisions {
-    backend: SqliteReader,
-}
-
-impl Decisions {
-    /// Opens the database at `location`, as [`Store::open`](crate::Store::open) reads it. A gateway may have it open.
-    ///
-    /// # Errors
-    /// [`OpenError`]: there is none, it is another program's or release's, or it can not be read.
-    pub async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self { backend: SqliteReader::open(location).await? })
-    }
-
-    /// At most `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer only at
-    /// the end.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store does not answer, or has a record that can not be read.
-    pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        let mut found = self.backend.evaluations_after(after.n_events, n_max).await?;
-        found.extend(self.backend.refusals_after(after.refusal, n_max.saturating_sub(found.len())).await?);
-        found.extend(self.backend.previews_after(after.preview, n_max.saturating_sub(found.len())).await?);
-        Ok(found)
-    }
-
-    /// The `n_max` latest decisions by their instants, oldest first.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        let mut found = self.backend.evaluations_latest(n_max).await?;
-        found.extend(self.backend.refusals_latest(n_max).await?);
-        found.extend(self.backend.previews_latest(n_max).await?);
-        found.sort_by_key(|decision| (decision.at_ms, decision.place));
-        Ok(found.split_off(found.len().saturating_sub(n_max)))
-    }
-
-    /// The decisions in an operation's events, oldest first; none when there is no such operation.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn of_operation(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
-        self.backend.evaluations_of(id).await
-    }
-
-    /// One refusal or fault.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn refusal(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
-        let found = self.backend.refusals_after(index.saturating_sub(1), 1).await?;
-        Ok(found.into_iter().find(|decision| decision.place == Place::Refusal(index)))
-    }
-
-    /// One preview, while it is kept.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn preview(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
-        let found = self.backend.previews_after(index.saturating_sub(1), 1).await?;
-        Ok(found.into_iter().find(|decision| decision.place == Place::Preview(index)))
-    }
-
-    /// The files of a bundle that was active once. Nothing about them is believed yet.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store does not answer.
-    pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-        self.backend.bundle(hash).await
-    }
-
-    /// Closes the connection.
-    pub async fn close(&self) {
-        self.backend.close().await;
     }
 }
 

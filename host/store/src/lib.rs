@@ -7,8 +7,8 @@
 //!
 //! Start at [`Store::open`]; tools beside a gateway read what was decided with [`Decisions::open`],
 //! and check that everything agrees with [`Fsck::open`]. `encode` makes rows and `decode` reads them, the same for every backend; `ledger` is the
-//! arithmetic of the log. A backend is one module (`sqlite`), one folder of migrations, one arm of each match in
-//! `store`, and one line that runs the contract suite (`contract`).
+//! arithmetic of the log. A backend is one module (`sqlite`) that implements the engine's ports, one folder of migrations,
+//! and one line that runs the contract suite (`contract`).
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
 //! [`KeepPolicies`]: gateway_engine::ports::KeepPolicies
@@ -27,9 +27,8 @@ mod ledger;
 mod recent;
 mod row;
 mod sqlite;
-mod store;
 
-pub use decisions::{Cursor, Decisions, InvalidCursor, Place, Recorded};
+pub use decisions::{Cursor, InvalidCursor, Place, Recorded};
 pub use error::OpenError;
 pub use fsck::{Checked, Finding, Fsck, Head};
-pub use store::{Counters, Store};
+pub use sqlite::{Counters, Decisions, Store};

@@ -1,4 +1,4 @@
-//! SQLite: one file, one writer that commits whatever waits together, readers beside it.
+//! The store on SQLite: one file, one writer that commits waiting jobs together, and read-only connections beside it.
 
 mod budgets;
 mod checked;
@@ -16,20 +16,21 @@ mod spending;
 mod tests;
 
 use crate::encode;
-use crate::error::unwritten;
+use crate::error::{OpenError, unwritten};
 use crate::recent::Recent;
-use crate::store::Counters;
+use async_trait::async_trait;
 use checked::Damaged;
 use commit::{ChargedCommitJob, CommitJob};
 use decision::{ChargedDecisionJob, DecisionJob};
-pub(crate) use decisions::SqliteReader;
+pub use decisions::Decisions;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
-    Commit, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
+    Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
 };
 use gateway_engine::{Token, Unavailable};
-use gateway_sqlite::{ApplicationId, Database, Migration, OpenError, Options, WriteError};
+use gateway_sqlite::{ApplicationId, Database, Migration, Options, WriteError};
 use previews::Previews;
 use right_edge::RightEdge;
 use sqlx::SqliteConnection;
@@ -94,8 +95,10 @@ async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<
     Ok(last.unwrap_or_default().saturating_add(1))
 }
 
+/// Durable commits and reads in one SQLite file, which this process alone writes. Dropping it lets queued commits finish;
+/// [`close`](Self::close) waits for them.
 #[derive(Debug)]
-pub(crate) struct Sqlite {
+pub struct Store {
     database: Arc<Database<RightEdge>>,
     previews: Arc<Previews>,
     n_statements: Arc<AtomicU64>,
@@ -104,8 +107,26 @@ pub(crate) struct Sqlite {
     damaged: Damaged,
 }
 
-impl Sqlite {
-    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
+/// What the store has written since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Commits run in a transaction, conflicts included.
+    pub jobs: u64,
+    /// Transactions committed; several jobs may share one.
+    pub transactions: u64,
+    /// Transactions rolled back.
+    pub rollbacks: u64,
+    /// SQL statements run for jobs; BEGIN and COMMIT are not counted.
+    pub statements: u64,
+}
+
+impl Store {
+    /// Opens the database at `location` (`sqlite://path`, `sqlite:path` or a path) and brings its schema up to date.
+    /// Creates a missing file, and its folder.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
+    pub async fn open(location: &str) -> Result<Self, OpenError> {
         let options = Options::at(location, OURS, MIGRATIONS)?.create();
         Ok(Self {
             database: Arc::new(Database::open(options).await?),
@@ -117,29 +138,29 @@ impl Sqlite {
         })
     }
 
-    pub(crate) fn exists(location: &str) -> Result<bool, OpenError> {
+    /// Whether a database file exists at `location`. Creates nothing.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the location does not name a database file.
+    pub fn exists(location: &str) -> Result<bool, OpenError> {
         Ok(Options::at(location, OURS, MIGRATIONS)?.exists())
     }
 
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
-        let rows = encode::commit(&commit)?;
-        let record_root = rows.operation.record_root;
-        let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
-        match self.written(commit, record_root, self.database.write(job)).await? {
-            RateLimited::Written { written, .. } => Ok(Committed::Written(written)),
-            RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(Committed::Conflict),
+    /// What was written so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let written = self.database.counters();
+        Counters {
+            jobs: written.jobs,
+            transactions: written.commits,
+            rollbacks: written.rollbacks,
+            statements: self.n_statements.load(Ordering::Relaxed),
         }
     }
 
-    pub(crate) async fn commit_with_token(
-        &self,
-        commit: Commit,
-        charge: &Token,
-    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        let (rows, charge) = (encode::commit(&commit)?, encode::charge(charge));
-        let record_root = rows.operation.record_root;
-        let job = ChargedCommitJob { rows, charge, n_statements: Arc::clone(&self.n_statements) };
-        self.written(commit, record_root, self.database.write(job)).await
+    /// Finishes the queued commits, then releases the database to other processes. Later calls return `Unavailable`.
+    pub async fn close(&self) {
+        self.database.close().await;
     }
 
     /// Remembers what a commit came to; its job answers with the log's root.
@@ -174,46 +195,56 @@ impl Sqlite {
             }
         }
     }
+}
 
-    pub(crate) async fn decision_record(&self, record: &DecisionRecord) -> Result<(), Unavailable> {
-        let job =
-            DecisionJob { row: encode::decision(record)?, n_statements: Arc::clone(&self.n_statements) };
-        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
-        self.database.write(job).await.map_err(lost)
-    }
-
-    pub(crate) async fn decision_record_with_token(
-        &self,
-        record: &DecisionRecord,
-        charge: &Token,
-    ) -> Result<RateLimited<()>, Unavailable> {
-        let (row, n_statements) = (encode::decision(record)?, Arc::clone(&self.n_statements));
-        let decision = DecisionJob { row, n_statements };
-        let job = ChargedDecisionJob { decision, charge: encode::charge(charge) };
-        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
-        self.database.write(job).await.map_err(lost)
-    }
-
-    pub(crate) async fn preview_record(
-        &self,
-        record: &PreviewRecord,
-        n_kept: u32,
-    ) -> Result<(), Unavailable> {
-        let row = encode::preview(record)?;
-        self.previews.write(&self.database, &self.n_statements, row, n_kept).await
-    }
-
-    pub(crate) fn counters(&self) -> Counters {
-        let written = self.database.counters();
-        Counters {
-            jobs: written.jobs,
-            transactions: written.commits,
-            rollbacks: written.rollbacks,
-            statements: self.n_statements.load(Ordering::Relaxed),
+#[async_trait]
+impl CommitOperations for Store {
+    async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
+        let rows = encode::commit(&commit)?;
+        let record_root = rows.operation.record_root;
+        let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
+        match self.written(commit, record_root, self.database.write(job)).await? {
+            RateLimited::Written { written, .. } => Ok(Committed::Written(written)),
+            RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(Committed::Conflict),
         }
     }
 
-    pub(crate) async fn close(&self) {
-        self.database.close().await;
+    async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
+        let row = encode::decision(&record)?;
+        let job = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
+        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
+        self.database.write(job).await.map_err(lost)
+    }
+
+    async fn commit_with_token(
+        &self,
+        commit: Commit,
+        charge: Token,
+    ) -> Result<RateLimited<Box<Record>>, Unavailable> {
+        let (rows, charge) = (encode::commit(&commit)?, encode::charge(&charge));
+        let record_root = rows.operation.record_root;
+        let job = ChargedCommitJob { rows, charge, n_statements: Arc::clone(&self.n_statements) };
+        self.written(commit, record_root, self.database.write(job)).await
+    }
+
+    async fn decision_record_with_token(
+        &self,
+        record: DecisionRecord,
+        charge: Token,
+    ) -> Result<RateLimited<()>, Unavailable> {
+        let (row, n_statements) = (encode::decision(&record)?, Arc::clone(&self.n_statements));
+        let decision = DecisionJob { row, n_statements };
+        let job = ChargedDecisionJob { decision, charge: encode::charge(&charge) };
+        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
+        self.database.write(job).await.map_err(lost)
+    }
+
+    async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {
+        let row = encode::preview(&record)?;
+        self.previews.write(&self.database, &self.n_statements, row, n_kept).await
+    }
+
+    async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
+        policies::probe_write(&self.database, at).await
     }
 }

@@ -10,7 +10,7 @@ use crate::fsck::keys::columns as key_columns;
 use crate::fsck::operations::operation_columns;
 use crate::history::{self, History, KeyFold, Told, finding};
 use crate::row::{Cell, Row};
-use crate::sqlite::Sqlite;
+use crate::sqlite::Store;
 use crate::sqlite::snapshot::rows;
 use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
@@ -82,17 +82,13 @@ impl Damaged {
         }
     }
 
-    fn list(&self) -> Vec<Damage> {
+    pub(super) fn list(&self) -> Vec<Damage> {
         let damaged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         damaged.iter().map(|(subject, detail)| Damage { subject: *subject, detail: detail.clone() }).collect()
     }
 }
 
-impl Sqlite {
-    pub(crate) fn damage(&self) -> Vec<Damage> {
-        self.damaged.list()
-    }
-
+impl Store {
     /// The operation, if its row is what its events make it.
     pub(super) async fn operation_checked(
         &self,

@@ -1,15 +1,15 @@
 //! Decision records, read on a connection of their own.
 
 use super::{MIGRATIONS, OURS, policies, read};
-use crate::decisions::{Place, Recorded};
+use crate::decisions::{Cursor, Place, Recorded};
 use crate::decode::{self, StoredDecision};
-use crate::error::failed;
+use crate::error::{OpenError, failed};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
-use gateway_sqlite::{OpenError, Options, Reader};
+use gateway_sqlite::{Options, Reader};
 use std::collections::BTreeMap;
 
 /// Events looked at in one statement.
@@ -30,28 +30,92 @@ const PREVIEWS_AFTER: &str = "SELECT preview_index, at_ms, NULL, format, row_has
 const PREVIEWS_LATEST: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
     FROM policy_previews WHERE ?1 = 0 ORDER BY preview_index DESC LIMIT ?2";
 
-#[derive(Debug)]
-pub(crate) struct SqliteReader {
-    reader: Reader,
-}
-
 /// An event's place in the log, its operation, and its number there.
 type Placed = (i64, Vec<u8>, i64);
 
-impl SqliteReader {
-    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
+/// The decisions of a store, for tools beside the gateway. It reads only.
+#[derive(Debug)]
+pub struct Decisions {
+    reader: Reader,
+}
+
+impl Decisions {
+    /// Opens the database at `location`, as [`Store::open`](crate::Store::open) reads it. A gateway may have it open.
+    ///
+    /// # Errors
+    /// [`OpenError`]: there is none, it is another program's or release's, or it can not be read.
+    pub async fn open(location: &str) -> Result<Self, OpenError> {
         Ok(Self { reader: Reader::open(Options::at(location, OURS, MIGRATIONS)?).await? })
     }
 
-    pub(crate) async fn close(&self) {
+    /// At most `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer only at
+    /// the end.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store does not answer, or has a record that can not be read.
+    pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        let mut found = self.evaluations_after(after.n_events, n_max).await?;
+        let n_left = n_max.saturating_sub(found.len());
+        found.extend(self.decisions(REFUSALS_AFTER, after.refusal, n_left, Place::Refusal).await?);
+        let n_left = n_max.saturating_sub(found.len());
+        found.extend(self.decisions(PREVIEWS_AFTER, after.preview, n_left, Place::Preview).await?);
+        Ok(found)
+    }
+
+    /// The `n_max` latest decisions by their instants, oldest first.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        let mut found = self.evaluations_latest(n_max).await?;
+        found.extend(self.decisions(REFUSALS_LATEST, 0, n_max, Place::Refusal).await?);
+        found.extend(self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await?);
+        found.sort_by_key(|decision| (decision.at_ms, decision.place));
+        Ok(found.split_off(found.len().saturating_sub(n_max)))
+    }
+
+    /// The decisions in an operation's events, oldest first; none when there is no such operation.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn of_operation(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
+        let query = sqlx::query_as(EVENTS_OF).bind(&id.0.as_bytes()[..]).bind(i64::MAX);
+        let events = query.fetch_all(self.reader.pool()).await;
+        self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
+    }
+
+    /// One refusal or fault.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn refusal(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
+        let found = self.decisions(REFUSALS_AFTER, index.saturating_sub(1), 1, Place::Refusal).await?;
+        Ok(found.into_iter().find(|decision| decision.place == Place::Refusal(index)))
+    }
+
+    /// One preview, while it is kept.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn preview(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
+        let found = self.decisions(PREVIEWS_AFTER, index.saturating_sub(1), 1, Place::Preview).await?;
+        Ok(found.into_iter().find(|decision| decision.place == Place::Preview(index)))
+    }
+
+    /// The files of a bundle that was active once. Nothing about them is believed yet.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the store does not answer.
+    pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
+        policies::bundle(self.reader.pool(), hash).await
+    }
+
+    /// Closes the connection.
+    pub async fn close(&self) {
         self.reader.close().await;
     }
 
-    pub(crate) async fn evaluations_after(
-        &self,
-        n_events: u64,
-        n_max: usize,
-    ) -> Result<Vec<Recorded>, Unavailable> {
+    async fn evaluations_after(&self, n_events: u64, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
         let mut from = number(n_events);
         let mut found = Vec::new();
         while found.len() < n_max {
@@ -65,7 +129,7 @@ impl SqliteReader {
     }
 
     /// Newest first.
-    pub(crate) async fn evaluations_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+    async fn evaluations_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
         let mut before = i64::MAX;
         let mut found = Vec::new();
         while found.len() < n_max {
@@ -76,40 +140,6 @@ impl SqliteReader {
         }
         found.truncate(n_max);
         Ok(found)
-    }
-
-    pub(crate) async fn evaluations_of(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
-        let query = sqlx::query_as(EVENTS_OF).bind(&id.0.as_bytes()[..]).bind(i64::MAX);
-        let events = query.fetch_all(self.reader.pool()).await;
-        self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
-    }
-
-    pub(crate) async fn refusals_after(
-        &self,
-        index: u64,
-        n_max: usize,
-    ) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(REFUSALS_AFTER, index, n_max, Place::Refusal).await
-    }
-
-    pub(crate) async fn refusals_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(REFUSALS_LATEST, 0, n_max, Place::Refusal).await
-    }
-
-    pub(crate) async fn previews_after(
-        &self,
-        index: u64,
-        n_max: usize,
-    ) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(PREVIEWS_AFTER, index, n_max, Place::Preview).await
-    }
-
-    pub(crate) async fn previews_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await
-    }
-
-    pub(crate) async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-        policies::bundle(self.reader.pool(), hash).await
     }
 
     async fn events(&self, sql: &'static str, bound: i64) -> Result<Vec<Placed>, Unavailable> {

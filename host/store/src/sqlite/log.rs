@@ -6,14 +6,15 @@
 //! asked for.
 
 use crate::error::{failed, unavailable};
-use crate::sqlite::Sqlite;
+use crate::sqlite::Store;
 use crate::sqlite::right_edge::LAST;
+use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
     Place, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
 };
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
+use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, ReadLog};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,8 +28,9 @@ pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) 
     UNION ALL SELECT 0, ledger_index, row_hash FROM json_each(?2) AS leaf
     CROSS JOIN policy_activations ON ledger_index = leaf.value";
 
-impl Sqlite {
-    pub(crate) async fn log_head(&self) -> Result<LogHead, Unavailable> {
+#[async_trait]
+impl ReadLog for Store {
+    async fn log_head(&self) -> Result<LogHead, Unavailable> {
         let head = self.last_head().await?;
         if let Some(log) = Subtree::whole(head.size) {
             Nodes::read(self, log.places(), head).await?.head(head.size)?;
@@ -36,7 +38,7 @@ impl Sqlite {
         Ok(head)
     }
 
-    pub(crate) async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
+    async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
         let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
         let query = sqlx::query_scalar::<_, i64>(INDEX).bind(&id.0.as_bytes()[..]).bind(seq);
         let index = query.fetch_optional(self.database.reader()).await;
@@ -46,11 +48,7 @@ impl Sqlite {
         Ok(index.map_err(lost)?.map(i64::unsigned_abs))
     }
 
-    pub(crate) async fn log_inclusion(
-        &self,
-        index: u64,
-        size: u64,
-    ) -> Result<Option<LogInclusion>, Unavailable> {
+    async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, Unavailable> {
         let last = self.last_head().await?;
         let Some(path) = subtree::inclusion(index, size).filter(|_| size <= last.size) else {
             return Ok(None);
@@ -64,11 +62,7 @@ impl Sqlite {
         Ok(Some(LogInclusion { index, leaf_hash, head, hashes }))
     }
 
-    pub(crate) async fn log_consistency(
-        &self,
-        first: u64,
-        second: u64,
-    ) -> Result<Option<LogConsistency>, Unavailable> {
+    async fn log_consistency(&self, first: u64, second: u64) -> Result<Option<LogConsistency>, Unavailable> {
         let last = self.last_head().await?;
         let parts = subtree::consistency(first, second).filter(|_| second <= last.size);
         let Some(parts) = parts else { return Ok(None) };
@@ -81,7 +75,9 @@ impl Sqlite {
             .map_err(|error| damaged(format_args!("{} to {} events: {error}", first.size, second.size)))?;
         Ok(Some(LogConsistency { first, second, hashes }))
     }
+}
 
+impl Store {
     /// The log as it stands beside its last entry.
     async fn last_head(&self) -> Result<LogHead, Unavailable> {
         let query = sqlx::query_as::<_, (i64, Option<Vec<u8>>)>(LAST);
@@ -108,7 +104,7 @@ struct Nodes {
 impl Nodes {
     /// Those at these places, as far as they are there.
     async fn read(
-        sqlite: &Sqlite,
+        store: &Store,
         places: impl Iterator<Item = Place>,
         last: LogHead,
     ) -> Result<Self, Unavailable> {
@@ -118,7 +114,7 @@ impl Nodes {
         let leaves: Vec<u64> = leaves.into_iter().map(|at| at.index).collect();
         let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES);
         let query = query.bind(json!(inner).to_string()).bind(json!(leaves).to_string());
-        let rows = query.fetch_all(sqlite.database.reader()).await;
+        let rows = query.fetch_all(store.database.reader()).await;
         let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
         let mut hashes = BTreeMap::new();
         for (level, index, bytes) in rows {

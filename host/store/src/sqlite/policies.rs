@@ -5,13 +5,14 @@ use crate::decode::{self, StoredActivation};
 use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
 use crate::error::{failed, unavailable, unwritten};
 use crate::ledger::append;
-use crate::sqlite::Sqlite;
+use crate::sqlite::Store;
 use crate::sqlite::right_edge::RightEdge;
+use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, StoredBundle};
-use gateway_sqlite::Job;
+use gateway_engine::ports::{Activated, Activation, KeepPolicies, StoredBundle};
+use gateway_sqlite::{Database, Job};
 use sqlx::{SqliteConnection, SqlitePool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,8 +131,9 @@ impl Job for ProbeJob {
     }
 }
 
-impl Sqlite {
-    pub(crate) async fn activation_append(
+#[async_trait]
+impl KeepPolicies for Store {
+    async fn activation_append(
         &self,
         activation: Activation,
         bundle: StoredBundle,
@@ -142,7 +144,7 @@ impl Sqlite {
         self.database.write(job).await.map_err(lost)
     }
 
-    pub(crate) async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
+    async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
         let rows = sqlx::query_as::<_, StoredActivation>(ACTIVATIONS)
             .bind(n_max)
             .fetch_all(self.database.reader())
@@ -151,28 +153,25 @@ impl Sqlite {
         rows.into_iter().map(decode::activation).collect()
     }
 
-    pub(crate) async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
+    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         bundle(self.database.reader(), bundle_hash).await
     }
 
-    pub(crate) async fn bundle_file(
-        &self,
-        bundle_hash: Hex32,
-        name: &str,
-    ) -> Result<Option<Vec<u8>>, Unavailable> {
+    async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {
         let query = sqlx::query_scalar::<_, Vec<u8>>(FILE).bind(&bundle_hash.as_bytes()[..]).bind(name);
         let row = query.fetch_optional(self.database.reader()).await;
         row.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))
     }
+}
 
-    pub(crate) async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        let Err(error) = self.database.write(ProbeJob(at)).await else { return Ok(()) };
-        // Readiness is for operators, and where room is needed is all they want to know.
-        Err(match self.database.full_disk() {
-            Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
-            None => failed("the database can not be written", &error),
-        })
-    }
+/// Commits one row, to see whether the database can be written.
+pub(super) async fn probe_write(database: &Database<RightEdge>, at: EpochMs) -> Result<(), Unavailable> {
+    let Err(error) = database.write(ProbeJob(at)).await else { return Ok(()) };
+    // The operator who reads the readiness answer needs to know which disk needs room.
+    Err(match database.full_disk() {
+        Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
+        None => failed("the database can not be written", &error),
+    })
 }
 
 /// The files of a bundle that was active once, its signatures among them.

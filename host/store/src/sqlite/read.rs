@@ -6,13 +6,17 @@ use crate::encode::instant;
 use crate::error::failed;
 use crate::fsck::keys;
 use crate::row::Cell;
-use crate::sqlite::Sqlite;
+use crate::sqlite::Store;
 use crate::sqlite::snapshot::rows;
+use crate::sqlite::spending;
+use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
+use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{KeyQuorum, ReadError, Record};
+use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
 use sqlx::SqlitePool;
 
@@ -47,24 +51,7 @@ pub(super) const PENDING: &str =
     "SELECT operation_id FROM operations WHERE awaits_approvals = 1 AND created_at_ms < ?2
     ORDER BY created_at_ms LIMIT ?1";
 
-impl Sqlite {
-    pub(crate) async fn operation_find(
-        &self,
-        id: OperationId,
-        visibility: &Visibility,
-    ) -> Result<Option<Record>, ReadError> {
-        let found = match visibility {
-            Visibility::Everything => self.operation(id, None).await?,
-            Visibility::Tenant(tenant) => self.operation(id, Some(tenant)).await?,
-        };
-        // What was read lately comes from no query, and may be anybody's.
-        Ok(found.filter(|record| visibility.includes(&record.operation.tenant)))
-    }
-
-    pub(crate) async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
-        self.operation(id, None).await
-    }
-
+impl Store {
     /// What was read lately, or what the database has: of this tenant, where one is named.
     async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
         let began = match self.operations.get(id) {
@@ -77,17 +64,37 @@ impl Sqlite {
         }
         Ok(record)
     }
+}
 
-    pub(crate) async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+#[async_trait]
+impl ReadOperations for Store {
+    async fn operation_find(
+        &self,
+        id: OperationId,
+        visibility: &Visibility,
+    ) -> Result<Option<Record>, ReadError> {
+        let found = match visibility {
+            Visibility::Everything => self.operation(id, None).await?,
+            Visibility::Tenant(tenant) => self.operation(id, Some(tenant)).await?,
+        };
+        // What was read lately comes from no query, and may be anybody's.
+        Ok(found.filter(|record| visibility.includes(&record.operation.tenant)))
+    }
+
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
+        self.operation(id, None).await
+    }
+
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
         events(self.database.reader(), id).await
     }
 
-    pub(crate) async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
         let ids = sqlx::query_scalar::<_, Vec<u8>>(OWING).bind(n_max);
         operation_ids(ids.fetch_all(self.database.reader()).await)
     }
 
-    pub(crate) async fn operations_pending_since(
+    async fn operations_pending_since(
         &self,
         before: EpochMs,
         n_max: u32,
@@ -96,7 +103,7 @@ impl Sqlite {
         operation_ids(ids.fetch_all(self.database.reader()).await)
     }
 
-    pub(crate) async fn key_operations(
+    async fn key_operations(
         &self,
         id: KeyId,
         before: Option<u64>,
@@ -111,14 +118,14 @@ impl Sqlite {
         rows.map_err(lost)?.into_iter().map(placed).collect()
     }
 
-    pub(crate) async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
+    async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
         let query = sqlx::query_scalar::<_, Vec<u8>>(KEYS_NAMED).bind(key_ref.0.as_str()).bind(n_max);
         let rows = query.fetch_all(self.database.reader()).await;
         let rows = rows.map_err(|error| failed("keys could not be looked up by name", &error))?;
         rows.iter().map(|bytes| decode::key_id(bytes)).collect()
     }
 
-    pub(crate) async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         let began = match self.keys.get(id) {
             Ok(key) => return Ok(key),
             Err(began) => began,
@@ -128,13 +135,8 @@ impl Sqlite {
         Ok(key)
     }
 
-    /// As their rows have them. One that cannot be read is left out, and the next takes its place: fewer than `n_max` are all
-    /// there are.
-    pub(crate) async fn keys_after(
-        &self,
-        after: Option<KeyId>,
-        n_max: u32,
-    ) -> Result<Vec<CustodyKey>, Unavailable> {
+    /// Skips rows that cannot be read and reads on, so that fewer than `n_max` keys mean the end.
+    async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
         let lost = |error| failed("keys could not be read", &error);
         let mut conn = self.database.reader().acquire().await.map_err(lost)?;
         let mut after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
@@ -149,14 +151,22 @@ impl Sqlite {
         Ok(found)
     }
 
-    pub(crate) async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
+    async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
         let query = sqlx::query_scalar::<_, String>(KEY_QUORUMS).bind(n_max);
         let rows = query.fetch_all(self.database.reader()).await;
         let rows = rows.map_err(|error| failed("what keys need of their nodes could not be read", &error))?;
         rows.iter().map(|text| decode::key_quorum(text)).collect()
     }
 
-    pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
+    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
+        spending::spent(self.database.reader(), tenant, payment, now).await
+    }
+
+    fn damage(&self) -> Vec<Damage> {
+        self.damaged.list()
+    }
+
+    async fn ping(&self) -> Result<(), Unavailable> {
         let answer = sqlx::query("SELECT 1").execute(self.database.reader()).await;
         answer.map(|_| ()).map_err(|error| failed("the database does not answer", &error))
     }

@@ -1,6 +1,5 @@
 //! The contract on real files, and what only SQLite has.
 
-use super::Sqlite;
 use crate::contract::budgets::{charge, nth};
 use crate::contract::policies::activate;
 use crate::contract::samples::{
@@ -653,7 +652,7 @@ async fn a_key_row_that_cannot_be_read_does_not_end_a_page() {
 
 #[tokio::test]
 async fn another_database_is_refused() {
-    let refused = Sqlite::open("postgres://user:secret@host/db").await;
+    let refused = Store::open("postgres://user:secret@host/db").await;
     assert!(!refused.unwrap_err().to_string().contains("secret"));
 }
 
