@@ -2,7 +2,6 @@
 //!
 //! A backend's tests implement [`Deployment`] and run every case with `contract_cases!`.
 
-pub(crate) mod budgets;
 pub(crate) mod commits;
 pub(crate) mod decisions;
 pub(crate) mod evidence;
@@ -10,6 +9,7 @@ pub(crate) mod keys;
 pub(crate) mod log;
 pub(crate) mod policies;
 pub(crate) mod queries;
+pub(crate) mod quota;
 pub(crate) mod samples;
 pub(crate) mod spending;
 
@@ -78,11 +78,11 @@ macro_rules! contract_cases {
             spending::only_payments_spend
             spending::no_amount_makes_room_and_no_sum_wraps
             spending::a_clock_put_back_frees_nothing
-            budgets::a_charge_is_made_with_its_operation_and_kept
-            budgets::what_is_raced_costs_nothing
-            budgets::a_refusal_is_charged_with_its_record
-            budgets::of_200_concurrent_submissions_the_burst_is_written
-            budgets::every_budget_is_as_computed
+            quota::a_charge_is_made_with_its_operation_and_kept
+            quota::what_is_raced_costs_nothing
+            quota::a_refusal_is_charged_with_its_record
+            quota::of_200_concurrent_submissions_the_burst_is_written
+            quota::every_budget_is_as_computed
             policies::the_high_water_mark_only_rises
             policies::a_rollback_is_an_activation_with_a_higher_sequence
             policies::bundles_are_read_back_with_the_signatures_offered_last

@@ -97,11 +97,11 @@ pub(crate) struct DecisionRow {
     pub(crate) submitter: String,
     /// Whether the gateway asks this again and again by itself.
     pub(crate) repeats: bool,
-    pub(crate) asked: AskedRow,
+    pub(crate) evaluation: EvaluationRow,
 }
 
 /// What a submission costs its client, as columns.
-pub(crate) struct ChargeRow {
+pub(crate) struct TokenRow {
     pub(crate) tenant: String,
     pub(crate) client_id: String,
     pub(crate) now_us: i64,
@@ -112,7 +112,7 @@ pub(crate) struct ChargeRow {
 
 /// Question and answer, as every decision record has them.
 #[derive(Debug)]
-pub(crate) struct AskedRow {
+pub(crate) struct EvaluationRow {
     pub(crate) at_ms: i64,
     /// What [`row_hash`] is made of, once the row has its index.
     pub(crate) contents: Hex32,
@@ -128,10 +128,10 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     let Some(revision_before) = revision_before else {
         return Err(unavailable(format_args!("a commit of operation `{id}` does not add up")));
     };
-    let events = events(commit, number(revision_before))?;
+    let events = events(commit, integer(revision_before))?;
     let record_root = events.last().map_or(commit.previous_record_root, |last| last.hash);
     let keys = commit.keys.iter().map(key_row).collect::<Result<_, _>>()?;
-    let operation = operation_row(commit, number(revision_before), record_root)?;
+    let operation = operation_row(commit, integer(revision_before), record_root)?;
     let operation_of = if revision_before == 0 { operation_of(&commit.operation) } else { Vec::new() };
     let claim = commit.claim.as_ref().map(|claim| claim_row(commit, claim));
     let spending = spending(commit);
@@ -145,42 +145,42 @@ pub(crate) fn decision(record: &DecisionRecord) -> Result<DecisionRow, Unavailab
         operation_id: *operation_id,
         tenant: input.tenant.0.clone(),
         intent_hash: input.intent_hash,
-        submitter: serde_json::to_string(&input.submitter).map_err(|error| lost(&error))?,
+        submitter: serde_json::to_string(&input.submitter).map_err(|error| unwritable_decision(&error))?,
         repeats: input.moment == Moment::Admission,
-        asked: asked(*at_ms, Some(*operation_id), input, outcome)?,
+        evaluation: evaluation(*at_ms, Some(*operation_id), input, outcome)?,
     })
 }
 
 /// The columns of a charge.
-pub(crate) fn charge(charge: &Token) -> ChargeRow {
-    ChargeRow {
-        tenant: charge.tenant.0.clone(),
-        client_id: charge.client_id.clone(),
-        now_us: number(charge.now_us),
-        increment_us: number(charge.increment_us),
-        latest_us: number(charge.latest_us),
-        believed_us: number(charge.believed_us),
+pub(crate) fn token(token: &Token) -> TokenRow {
+    TokenRow {
+        tenant: token.tenant.0.clone(),
+        client_id: token.client_id.clone(),
+        now_us: integer(token.now_us),
+        increment_us: integer(token.increment_us),
+        latest_us: integer(token.latest_us),
+        believed_us: integer(token.believed_us),
     }
 }
 
 /// The row of a preview.
-pub(crate) fn preview(record: &PreviewRecord) -> Result<AskedRow, Unavailable> {
-    asked(record.at_ms, None, &record.input, &record.outcome)
+pub(crate) fn preview(record: &PreviewRecord) -> Result<EvaluationRow, Unavailable> {
+    evaluation(record.at_ms, None, &record.input, &record.outcome)
 }
 
-fn asked(
+fn evaluation(
     at_ms: EpochMs,
     operation_id: Option<OperationId>,
     input: &Input,
     outcome: &Outcome,
-) -> Result<AskedRow, Unavailable> {
+) -> Result<EvaluationRow, Unavailable> {
     let at_ms = instant(at_ms);
-    let input = serde_json::to_string(input).map_err(|error| lost(&error))?;
-    let outcome = serde_json::to_string(outcome).map_err(|error| lost(&error))?;
-    Ok(AskedRow { at_ms, contents: contents(at_ms, operation_id, &input, &outcome), input, outcome })
+    let input = serde_json::to_string(input).map_err(|error| unwritable_decision(&error))?;
+    let outcome = serde_json::to_string(outcome).map_err(|error| unwritable_decision(&error))?;
+    Ok(EvaluationRow { at_ms, contents: contents(at_ms, operation_id, &input, &outcome), input, outcome })
 }
 
-fn lost(error: &serde_json::Error) -> Unavailable {
+fn unwritable_decision(error: &serde_json::Error) -> Unavailable {
     failed("a policy decision can not be written as JSON", error)
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn row_hash(index: i64, contents: Hex32) -> Hex32 {
 
 /// An instant as a column: for searching only, so one beyond a database's integers may be the last of them.
 pub(crate) fn instant(at: EpochMs) -> i64 {
-    number(at.0)
+    integer(at.0)
 }
 
 fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavailable> {
@@ -210,10 +210,11 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
     let mut previous = commit.previous_record_root;
     for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
         let fresh = fresh_salt()?;
-        let lost = |error| failed(format_args!("an event of operation `{id}` can not be hashed"), &error);
-        let redacted = redact(event, &fresh).map_err(lost)?;
+        let to_unavailable =
+            |error| failed(format_args!("an event of operation `{id}` can not be hashed"), &error);
+        let redacted = redact(event, &fresh).map_err(to_unavailable)?;
         let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
-        let hash = event_hash(previous, &redacted.event).map_err(lost)?;
+        let hash = event_hash(previous, &redacted.event).map_err(to_unavailable)?;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
         rows.push(EventRow { seq, hash, salt, body });
         previous = hash;
@@ -243,7 +244,7 @@ pub(crate) fn operation_row(
         owes: next(operation) != Step::Rest,
         awaits_approvals: operation.phase == Phase::PendingApproval,
         revision_before,
-        revision: number(operation.revision),
+        revision: integer(operation.revision),
         record_root_before: commit.previous_record_root,
         record_root,
         created_at_ms: instant(operation.created_at_ms),
@@ -262,8 +263,8 @@ pub(crate) fn key_row(change: &KeyChange) -> Result<KeyRow, Unavailable> {
         key_ref: key.key_ref.0.clone(),
         state: key.state.as_str(),
         busy_with: key.busy_with,
-        revision_before: revision_before.map(number),
-        revision: number(key.revision),
+        revision_before: revision_before.map(integer),
+        revision: integer(key.revision),
         body: serde_json::to_string(key).map_err(unwritable)?,
     })
 }
@@ -312,7 +313,8 @@ pub(crate) const fn family(operation: &Operation) -> &'static str {
     }
 }
 
-fn number(number: u64) -> i64 {
+/// A column cannot hold more than `i64::MAX`; larger numbers are stored as that.
+pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

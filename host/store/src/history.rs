@@ -19,7 +19,7 @@ pub(crate) const EVENTS: &str =
     WHERE operation_id = ?1 ORDER BY seq";
 
 /// What an operation's events tell.
-pub(crate) struct Told {
+pub(crate) struct Replayed {
     /// The last event's number.
     pub(crate) seq: i64,
     /// The places of its events in the log.
@@ -53,14 +53,14 @@ pub(crate) fn finding(found: &mut Found<'_>, table: &str, row: impl Into<String>
 }
 
 /// Follows the chain of an operation, whose rows are in the order of their numbers.
-pub(crate) fn told(id: &str, rows: &[Row], found: &mut Found<'_>) -> Told {
+pub(crate) fn told(id: &str, rows: &[Row], found: &mut Found<'_>) -> Replayed {
     let mut chain = Chain { seq: 0, previous: Some(Hex32::ZERO), events: Vec::new(), is_sound: true };
     for row in rows {
         chain.link(id, row, found);
     }
     let ledger_indexes = rows.iter().filter_map(|row| row.integer("ledger_index")).collect();
     let seq = chain.seq;
-    Told { seq, ledger_indexes, history: chain.history(rows, found) }
+    Replayed { seq, ledger_indexes, history: chain.history(rows, found) }
 }
 
 /// Tells that events of an operation are not there.

@@ -15,6 +15,7 @@
 //! [`ReadLog`]: gateway_engine::ports::ReadLog
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
+mod cache;
 #[cfg(test)]
 mod contract;
 mod decisions;
@@ -23,8 +24,6 @@ mod encode;
 mod error;
 mod fsck;
 mod history;
-mod ledger;
-mod recent;
 mod row;
 mod sqlite;
 

@@ -1,28 +1,29 @@
 //! The store on SQLite: one file, one writer that commits waiting jobs together, and read-only connections beside it.
 
-mod budgets;
 mod checked;
 mod commit;
 mod decision;
 mod decisions;
+mod frontier;
 mod log;
 mod policies;
 mod previews;
+mod quota;
 mod read;
-mod right_edge;
 pub(crate) mod snapshot;
 mod spending;
 #[cfg(test)]
 mod tests;
 
+use crate::cache::LruCache;
 use crate::encode;
 use crate::error::{OpenError, unwritten};
-use crate::recent::Recent;
 use async_trait::async_trait;
 use checked::Damaged;
-use commit::{ChargedCommitJob, CommitJob};
-use decision::{ChargedDecisionJob, DecisionJob};
+use commit::CommitJob;
+use decision::{DecisionJob, DecisionWithTokenJob};
 pub use decisions::Decisions;
+use frontier::LogFrontier;
 use gateway_domain::ids::{Hex32, KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::time::EpochMs;
@@ -32,7 +33,6 @@ use gateway_engine::ports::{
 use gateway_engine::{Token, Unavailable};
 use gateway_sqlite::{ApplicationId, Database, Migration, Options, WriteError};
 use previews::Previews;
-use right_edge::RightEdge;
 use sqlx::SqliteConnection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,11 +99,11 @@ async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<
 /// [`close`](Self::close) waits for them.
 #[derive(Debug)]
 pub struct Store {
-    database: Arc<Database<RightEdge>>,
+    database: Arc<Database<LogFrontier>>,
     previews: Arc<Previews>,
     n_statements: Arc<AtomicU64>,
-    operations: Recent<OperationId, Record>,
-    keys: Recent<KeyId, Option<CustodyKey>>,
+    operations: LruCache<OperationId, Record>,
+    keys: LruCache<KeyId, Option<CustodyKey>>,
     damaged: Damaged,
 }
 
@@ -132,8 +132,8 @@ impl Store {
             database: Arc::new(Database::open(options).await?),
             previews: Arc::default(),
             n_statements: Arc::default(),
-            operations: Recent::new(),
-            keys: Recent::new(),
+            operations: LruCache::new(),
+            keys: LruCache::new(),
             damaged: Damaged::default(),
         })
     }
@@ -172,8 +172,8 @@ impl Store {
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
         let Commit { operation, keys, .. } = commit;
         let what = format!("operation `{}` could not be written", operation.id);
-        let lost = |error| unwritten(&self.database, what, &error);
-        match writing.await.map_err(lost) {
+        let to_unavailable = |error| unwritten(&self.database, what, &error);
+        match writing.await.map_err(to_unavailable) {
             Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.written(record.operation.id, record.clone());
@@ -184,9 +184,9 @@ impl Store {
             }
             // Conflict, or nobody knows: the database is asked again.
             unwritten => {
-                self.operations.doubtful(operation.id);
+                self.operations.invalidate(operation.id);
                 for KeyChange { key, .. } in keys {
-                    self.keys.doubtful(key.key_id);
+                    self.keys.invalidate(key.key_id);
                 }
                 match unwritten? {
                     RateLimited::Exhausted { full_at_us } => Ok(RateLimited::Exhausted { full_at_us }),
@@ -202,7 +202,7 @@ impl CommitOperations for Store {
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
         let rows = encode::commit(&commit)?;
         let record_root = rows.operation.record_root;
-        let job = CommitJob { rows, n_statements: Arc::clone(&self.n_statements) };
+        let job = CommitJob { rows, token: None, n_statements: Arc::clone(&self.n_statements) };
         match self.written(commit, record_root, self.database.write(job)).await? {
             RateLimited::Written { written, .. } => Ok(Committed::Written(written)),
             RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(Committed::Conflict),
@@ -212,31 +212,34 @@ impl CommitOperations for Store {
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
         let row = encode::decision(&record)?;
         let job = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
-        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
-        self.database.write(job).await.map_err(lost)
+        let to_unavailable =
+            |error| unwritten(&self.database, "a policy decision could not be written", &error);
+        self.database.write(job).await.map_err(to_unavailable)
     }
 
     async fn commit_with_token(
         &self,
         commit: Commit,
-        charge: Token,
+        token: Token,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        let (rows, charge) = (encode::commit(&commit)?, encode::charge(&charge));
+        let rows = encode::commit(&commit)?;
         let record_root = rows.operation.record_root;
-        let job = ChargedCommitJob { rows, charge, n_statements: Arc::clone(&self.n_statements) };
+        let token = Some(encode::token(&token));
+        let job = CommitJob { rows, token, n_statements: Arc::clone(&self.n_statements) };
         self.written(commit, record_root, self.database.write(job)).await
     }
 
     async fn decision_record_with_token(
         &self,
         record: DecisionRecord,
-        charge: Token,
+        token: Token,
     ) -> Result<RateLimited<()>, Unavailable> {
         let (row, n_statements) = (encode::decision(&record)?, Arc::clone(&self.n_statements));
         let decision = DecisionJob { row, n_statements };
-        let job = ChargedDecisionJob { decision, charge: encode::charge(&charge) };
-        let lost = |error| unwritten(&self.database, "a policy decision could not be written", &error);
-        self.database.write(job).await.map_err(lost)
+        let job = DecisionWithTokenJob { decision, token: encode::token(&token) };
+        let to_unavailable =
+            |error| unwritten(&self.database, "a policy decision could not be written", &error);
+        self.database.write(job).await.map_err(to_unavailable)
     }
 
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {

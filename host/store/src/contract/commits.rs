@@ -2,7 +2,7 @@
 
 use super::Deployment;
 use super::samples::{
-    assert_raced, following, hex32, id, key_create, note, on_key, opening, opening_payment,
+    assert_conflict, following, hex32, id, key_create, note, on_key, opening, opening_payment,
 };
 use super::samples::{payment, submission, written};
 use gateway_domain::ids::{KeyId, KeyRef, Tenant};
@@ -41,7 +41,7 @@ pub(crate) async fn a_replayed_claim_is_raced(deployment: &impl Deployment) {
     let mut second = opening_payment(2);
     second.claim.clone_from(&first.claim);
     written(&*store, first).await;
-    assert_raced(&*store, second).await;
+    assert_conflict(&*store, second).await;
 }
 
 pub(crate) async fn claims_of_other_scopes_are_other_claims(deployment: &impl Deployment) {
@@ -60,19 +60,19 @@ pub(crate) async fn claims_of_other_scopes_are_other_claims(deployment: &impl De
     written(&*store, claim(3, "a", "treasury", true)).await;
     written(&*store, claim(4, "a", "payroll", true)).await;
     // A product claim spans keys; a custody claim does not.
-    assert_raced(&*store, claim(5, "a", "payroll", false)).await;
-    assert_raced(&*store, claim(6, "a", "payroll", true)).await;
+    assert_conflict(&*store, claim(5, "a", "payroll", false)).await;
+    assert_conflict(&*store, claim(6, "a", "payroll", true)).await;
 }
 
 pub(crate) async fn a_stale_revision_is_raced_and_writes_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let record = written(&*store, opening_payment(1)).await;
     let next = written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
-    assert_raced(&*store, following(&record, EpochMs(3), vec![note(2)])).await;
-    assert_raced(&*store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
+    assert_conflict(&*store, following(&record, EpochMs(3), vec![note(2)])).await;
+    assert_conflict(&*store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
     let mut ahead = following(&next, EpochMs(4), vec![note(5)]);
     ahead.operation.revision += 1;
-    assert_raced(&*store, ahead).await;
+    assert_conflict(&*store, ahead).await;
     // Whoever raced leaves no trace in the log either: the next root follows from the events that were written.
     let last = written(&*store, following(&next, EpochMs(5), vec![note(6)])).await;
     super::evidence::assert_ledger(&*store, &[id(1)], last.ledger_root).await;
@@ -83,10 +83,10 @@ pub(crate) async fn an_operation_is_not_made_twice(deployment: &impl Deployment)
     written(&*store, opening_payment(1)).await;
     let mut again = opening_payment(1);
     again.claim = Some("another".into());
-    assert_raced(&*store, again).await;
+    assert_conflict(&*store, again).await;
     let mut unclaimed = opening_payment(1);
     unclaimed.claim = None;
-    assert_raced(&*store, unclaimed).await;
+    assert_conflict(&*store, unclaimed).await;
 }
 
 pub(crate) async fn an_event_hashed_onto_another_is_raced(deployment: &impl Deployment) {
@@ -94,7 +94,7 @@ pub(crate) async fn an_event_hashed_onto_another_is_raced(deployment: &impl Depl
     let record = written(&*store, opening_payment(1)).await;
     let mut commit = following(&record, EpochMs(2), vec![note(1)]);
     commit.previous_record_root = hex32(9);
-    assert_raced(&*store, commit).await;
+    assert_conflict(&*store, commit).await;
 }
 
 pub(crate) async fn of_32_concurrent_commits_one_wins_each_revision(deployment: &impl Deployment) {

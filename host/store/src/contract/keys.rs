@@ -1,7 +1,7 @@
 //! A key changes with the operation that changes it, and from the revision that was read.
 
 use super::samples::{
-    assert_raced, following, hex32, key_create, on_key, on_keys, opening, refresh, rotate, submission,
+    assert_conflict, following, hex32, key_create, on_key, on_keys, opening, refresh, rotate, submission,
     written,
 };
 use super::{Deployment, Ports};
@@ -68,11 +68,11 @@ pub(crate) async fn a_stale_key_is_raced_and_moves_no_operation(deployment: &imp
     let other = written(&*store, opening(submission(3, refresh()), EpochMs(2))).await;
     let stale = on_key(following(&other, EpochMs(3), vec![requested()]), Some(&key));
     written(&*store, on_key(following(&record, EpochMs(4), executed("1")), Some(&key))).await;
-    assert_raced(&*store, stale).await;
+    assert_conflict(&*store, stale).await;
     let missing = opening(submission(4, refresh()), EpochMs(2));
     let mut missing = on_key(missing_key(missing), None);
     missing.keys[0].revision_before = Some(0);
-    assert_raced(&*store, missing).await;
+    assert_conflict(&*store, missing).await;
 }
 
 /// The commit about a key of another name, as if it created it.
@@ -87,7 +87,7 @@ pub(crate) async fn a_key_is_not_made_twice(deployment: &impl Deployment) {
     let store = deployment.open().await;
     created(&*store).await;
     let twin = on_key(opening(submission(3, key_create()), EpochMs(2)), None);
-    assert_raced(&*store, twin).await;
+    assert_conflict(&*store, twin).await;
 }
 
 /// A rotation takes the name of the new key and, when it executes, both keys: all of it or nothing.
@@ -98,14 +98,14 @@ pub(crate) async fn one_commit_moves_both_keys_of_a_rotation(deployment: &impl D
     let before = keys(&*store).await;
     let twin = on_keys(opening(submission(4, rotate()), EpochMs(3)), before.clone());
     let opened = written(&*store, on_keys(opening(submission(3, rotate()), EpochMs(3)), before)).await;
-    assert_raced(&*store, twin).await;
+    assert_conflict(&*store, twin).await;
     let reserved = keys(&*store).await;
     let commit = on_keys(following(&opened, EpochMs(4), vec![requested()]), reserved.clone());
     assert_eq!(commit.keys.len(), 2);
     for stale in 0..2 {
         let mut stale_commit = commit.clone();
         stale_commit.keys[stale].revision_before = Some(77);
-        assert_raced(&*store, stale_commit).await;
+        assert_conflict(&*store, stale_commit).await;
         assert_eq!(keys(&*store).await, reserved, "both keys are left alone");
     }
     let both = commit.keys.iter().map(|change| Some(change.key.clone())).collect::<Vec<_>>();

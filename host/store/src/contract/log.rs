@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// The log as the commits told it.
 #[derive(Default)]
-struct Told {
+struct Replayed {
     /// Of each event, in the order of the log.
     hashes: Vec<Hex32>,
     /// Sizes and roots after each commit.
     heads: Vec<LogHead>,
 }
 
-impl Told {
+impl Replayed {
     /// Two operations in turns, by one to three events each time.
     async fn grow(store: &impl Ports, n: u8) -> Self {
         let mut told = Self::default();
@@ -44,7 +44,7 @@ impl Told {
 pub(crate) async fn every_event_of_every_log_is_proved(deployment: &impl Deployment) {
     let store = deployment.open().await;
     assert_eq!(store.log_head().await.unwrap(), LogHead { size: 0, root: empty_root() });
-    let told = Told::grow(&*store, 24).await;
+    let told = Replayed::grow(&*store, 24).await;
     assert_eq!(store.log_head().await.unwrap(), *told.heads.last().unwrap());
     for head in &told.heads {
         for (index, hash) in (0..head.size).zip(&told.hashes) {
@@ -64,7 +64,7 @@ pub(crate) async fn every_event_of_every_log_is_proved(deployment: &impl Deploym
 
 pub(crate) async fn a_log_begins_with_every_log_before(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let told = Told::grow(&*store, 20).await;
+    let told = Replayed::grow(&*store, 20).await;
     let roots: std::collections::BTreeMap<u64, Hex32> =
         told.heads.iter().map(|head| (head.size, head.root)).collect();
     for second in 1..=told.hashes.len() as u64 {
@@ -86,7 +86,7 @@ pub(crate) async fn what_was_never_there_has_no_proof(deployment: &impl Deployme
         assert_eq!(store.log_inclusion(a, b).await.unwrap(), None);
         assert_eq!(store.log_consistency(a, b).await.unwrap(), None);
     }
-    let told = Told::grow(&*store, 5).await;
+    let told = Replayed::grow(&*store, 5).await;
     let size = told.hashes.len() as u64;
     for (index, size) in [(0, 0), (size, size), (0, size + 1), (u64::MAX, u64::MAX), (0, u64::MAX), (3, 2)] {
         assert_eq!(store.log_inclusion(index, size).await.unwrap(), None, "{index} of {size}");
@@ -104,7 +104,7 @@ pub(crate) async fn proofs_while_the_log_grows_are_of_one_log(deployment: &impl 
     let store = deployment.open().await;
     let writer = tokio::spawn({
         let store = Arc::clone(&store);
-        async move { Told::grow(&*store, 60).await }
+        async move { Replayed::grow(&*store, 60).await }
     });
     let mut seen = Vec::new();
     while !writer.is_finished() {

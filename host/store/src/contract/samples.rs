@@ -221,7 +221,7 @@ pub(crate) async fn written(store: &impl Ports, commit: Commit) -> Record {
     }
 }
 
-pub(crate) async fn assert_raced(store: &impl Ports, commit: Commit) {
+pub(crate) async fn assert_conflict(store: &impl Ports, commit: Commit) {
     let id = commit.operation.id;
     let before = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
     let key_before = store.key_load(commit.operation.key.key_id).await.unwrap();

@@ -46,7 +46,7 @@ pub(crate) struct FileRow {
 
 /// The row of an activation.
 pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unavailable> {
-    let lost = |error| failed("an activation's signers can not be written as JSON", &error);
+    let to_unavailable = |error| failed("an activation's signers can not be written as JSON", &error);
     // A sequence that the column cannot hold could not be compared either.
     let sequence = i64::try_from(activation.sequence)
         .map_err(|_| unavailable("an activation's sequence is beyond the store's integers"))?;
@@ -55,7 +55,7 @@ pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unava
         at_ms: instant(activation.at_ms),
         bundle_hash: activation.bundle_hash,
         kind: activation.kind.as_str(),
-        signers: serde_json::to_string(&activation.signers).map_err(lost)?,
+        signers: serde_json::to_string(&activation.signers).map_err(to_unavailable)?,
         reason: activation.reason.clone(),
     })
 }
@@ -63,15 +63,15 @@ pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unava
 /// The rows of a bundle.
 pub(crate) fn bundle(bundle: StoredBundle) -> Result<BundleRows, Unavailable> {
     let StoredBundle { bundle_hash, bundle_id, files } = bundle;
-    let lost = |error| failed(format_args!("bundle `{bundle_hash}` can not be hashed"), &error);
+    let to_unavailable = |error| failed(format_args!("bundle `{bundle_hash}` can not be hashed"), &error);
     let row = |(name, bytes): (String, Vec<u8>)| {
         let row_hash = file_hash(bundle_hash, &name, &bytes)?;
         Ok(FileRow { name, bytes, row_hash })
     };
-    let mut files: Vec<_> = files.into_iter().map(row).collect::<Result<_, _>>().map_err(lost)?;
+    let mut files: Vec<_> = files.into_iter().map(row).collect::<Result<_, _>>().map_err(to_unavailable)?;
     files.sort_by(|one, other| one.name.cmp(&other.name));
     let listed: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.row_hash)).collect();
-    let row_hash = rows_hash(bundle_hash, &bundle_id, &listed).map_err(lost)?;
+    let row_hash = rows_hash(bundle_hash, &bundle_id, &listed).map_err(to_unavailable)?;
     Ok(BundleRows { bundle_hash, bundle_id, row_hash, files })
 }
 

@@ -1,7 +1,7 @@
 //! Policy decisions that follow from no event: each row has a hash of itself, and `sqlite_sequence` counts them.
 
 use super::{Cell, Check, Row, Stop};
-use crate::encode::{AskedRow, FORMAT, decision, preview, row_hash};
+use crate::encode::{EvaluationRow, FORMAT, decision, preview, row_hash};
 use crate::row::{Columns, is};
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
@@ -120,7 +120,7 @@ fn decision_columns(row: &Row) -> Option<Columns> {
     let (at_ms, input, outcome) = asked(row)?;
     let operation_id = OperationId(row.hash("operation_id")?);
     let expected = decision(&DecisionRecord { at_ms, operation_id, input, outcome }).ok()?;
-    let mut columns = asked_columns("decision_index", row, &expected.asked)?;
+    let mut columns = asked_columns("decision_index", row, &expected.evaluation)?;
     columns.extend([
         ("tenant", is(expected.tenant.as_str())),
         ("operation_id", is(expected.operation_id.0)),
@@ -135,7 +135,7 @@ fn preview_columns(row: &Row) -> Option<Columns> {
     asked_columns("preview_index", row, &preview(&PreviewRecord { at_ms, input, outcome }).ok()?)
 }
 
-fn asked_columns(index: &'static str, row: &Row, asked: &AskedRow) -> Option<Columns> {
+fn asked_columns(index: &'static str, row: &Row, asked: &EvaluationRow) -> Option<Columns> {
     let number = row.integer(index)?;
     Some(vec![
         (index, is(number)),

@@ -2,7 +2,7 @@
 
 use super::{Check, Stop};
 use crate::encode::{FORMAT, OperationRow, Spending, SpendingRow, operation_of, operation_row, spending};
-use crate::history::{self, EVENTS, History, Told};
+use crate::history::{self, EVENTS, History, Replayed};
 use crate::row::{Cell, Expected, Row, is};
 use gateway_domain::ids::KeyId;
 use gateway_domain::intent::OperationType;
@@ -73,7 +73,7 @@ impl Check<'_> {
         self.listed(id, history, told.ledger_indexes.first().copied()).await
     }
 
-    fn compare_operation(&mut self, id: &Cell, stored: &Row, told: &Told) {
+    fn compare_operation(&mut self, id: &Cell, stored: &Row, told: &Replayed) {
         let revision = stored.integer("revision").unwrap_or_default();
         if revision > told.seq {
             history::missing(self.found, &id.to_string(), told.seq.saturating_add(1), revision);

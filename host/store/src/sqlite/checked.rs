@@ -1,6 +1,6 @@
 //! Operations and keys read back from disk: each is what its events make it, or it is not handed out.
 //!
-//! What this process wrote itself since its start comes from memory ([`crate::recent`]). Everything else may have been changed
+//! What this process wrote itself since its start comes from memory ([`crate::cache`]). Everything else may have been changed
 //! by another program while the gateway was stopped, and an operation acts on the world.
 
 use crate::encode::{key_row, operation_row};
@@ -8,7 +8,7 @@ use crate::error::failed;
 use crate::fsck::Finding;
 use crate::fsck::keys::columns as key_columns;
 use crate::fsck::operations::operation_columns;
-use crate::history::{self, History, KeyFold, Told, finding};
+use crate::history::{self, History, KeyFold, Replayed, finding};
 use crate::row::{Cell, Row};
 use crate::sqlite::Store;
 use crate::sqlite::snapshot::rows;
@@ -95,7 +95,7 @@ impl Store {
         id: OperationId,
         tenant: Option<&Tenant>,
     ) -> Result<Option<Record>, ReadError> {
-        let lost = |error| failed(format_args!("operation `{id}` could not be read"), &error);
+        let to_unavailable = |error| failed(format_args!("operation `{id}` could not be read"), &error);
         let read = async {
             let mut tx = self.database.reader().begin().await?;
             let name = Cell::from(id.0);
@@ -112,7 +112,7 @@ impl Store {
             tx.commit().await?;
             Ok::<_, sqlx::Error>((stored, events))
         };
-        let (stored, events) = read.await.map_err(lost)?;
+        let (stored, events) = read.await.map_err(to_unavailable)?;
         let Some(stored) = stored.first() else { return Ok(None) };
         let subject = Subject::Operation(id);
         self.damaged.settle(subject, operation_as_made(id, stored, &events)).map(Some)
@@ -120,7 +120,7 @@ impl Store {
 
     /// The key, if its row is what the events of the operations that changed it make it.
     pub(super) async fn key_checked(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
-        let lost = |error| failed(format_args!("key `{id}` could not be read"), &error);
+        let to_unavailable = |error| failed(format_args!("key `{id}` could not be read"), &error);
         let read = async {
             let mut tx = self.database.reader().begin().await?;
             let stored = rows(&mut tx, KEY, &[Cell::from(id.0)]).await?;
@@ -128,7 +128,7 @@ impl Store {
             tx.commit().await?;
             Ok::<_, sqlx::Error>((stored, changes))
         };
-        let (stored, changes) = read.await.map_err(lost)?;
+        let (stored, changes) = read.await.map_err(to_unavailable)?;
         let stored = stored.first();
         if stored.is_none() && changes.is_empty() {
             return Ok(None);
@@ -150,7 +150,7 @@ fn operation_as_made(id: OperationId, stored: &Row, events: &[Row]) -> Result<Re
     }
 }
 
-fn as_made(stored: &Row, told: &Told, found: &mut history::Found<'_>) -> Option<Record> {
+fn as_made(stored: &Row, told: &Replayed, found: &mut history::Found<'_>) -> Option<Record> {
     let History { commit, record_root } = told.history.as_ref()?;
     let expected = operation_row(commit, 0, *record_root).ok()?;
     let differing = stored.differences(&operation_columns(&expected));

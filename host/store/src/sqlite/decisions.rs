@@ -3,6 +3,7 @@
 use super::{MIGRATIONS, OURS, policies, read};
 use crate::decisions::{Cursor, Place, Recorded};
 use crate::decode::{self, StoredDecision};
+use crate::encode::integer;
 use crate::error::{OpenError, failed};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
@@ -116,7 +117,7 @@ impl Decisions {
     }
 
     async fn evaluations_after(&self, n_events: u64, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        let mut from = number(n_events);
+        let mut from = integer(n_events);
         let mut found = Vec::new();
         while found.len() < n_max {
             let events = self.events(EVENTS_AFTER, from).await?;
@@ -193,7 +194,7 @@ impl Decisions {
         place: fn(u64) -> Place,
     ) -> Result<Vec<Recorded>, Unavailable> {
         let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
-        let query = sqlx::query_as::<_, StoredDecision>(sql).bind(number(after)).bind(n_max);
+        let query = sqlx::query_as::<_, StoredDecision>(sql).bind(integer(after)).bind(n_max);
         let rows = query.fetch_all(self.reader.pool()).await;
         let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
         rows.into_iter().map(|row| decode::decision(place, row)).collect()
@@ -209,8 +210,4 @@ fn n_intact(events: &[ChainedEvent]) -> u64 {
         follows
     });
     intact.count() as u64
-}
-
-fn number(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -7,7 +7,7 @@
 
 use crate::error::{failed, unavailable};
 use crate::sqlite::Store;
-use crate::sqlite::right_edge::LAST;
+use crate::sqlite::frontier::LAST;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
@@ -42,10 +42,10 @@ impl ReadLog for Store {
         let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
         let query = sqlx::query_scalar::<_, i64>(INDEX).bind(&id.0.as_bytes()[..]).bind(seq);
         let index = query.fetch_optional(self.database.reader()).await;
-        let lost = |error| {
+        let to_unavailable = |error| {
             failed(format_args!("the place of an event of operation `{id}` could not be read"), &error)
         };
-        Ok(index.map_err(lost)?.map(i64::unsigned_abs))
+        Ok(index.map_err(to_unavailable)?.map(i64::unsigned_abs))
     }
 
     async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, Unavailable> {

@@ -2,11 +2,11 @@
 //! moves it.
 
 use crate::decode::{self, StoredActivation};
+use crate::encode::integer;
 use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
 use crate::error::{failed, unavailable, unwritten};
-use crate::ledger::append;
 use crate::sqlite::Store;
-use crate::sqlite::right_edge::RightEdge;
+use crate::sqlite::frontier::LogFrontier;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
@@ -33,13 +33,13 @@ struct ActivationJob {
 }
 
 impl Job for ActivationJob {
-    type State = RightEdge;
+    type State = LogFrontier;
     type Output = Activated;
 
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
-        edge: &mut RightEdge,
+        log: &mut LogFrontier,
     ) -> Result<Activated, sqlx::Error> {
         let mark: Option<(i64, Vec<u8>, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ impl Job for ActivationJob {
         let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
         else {
             self.keep_bundle(conn).await?;
-            self.append(conn, edge, previous).await?;
+            self.append(conn, log, previous).await?;
             return Ok(Activated::Recorded);
         };
         if hash == self.bundle.bundle_hash.as_bytes() {
@@ -84,12 +84,12 @@ impl ActivationJob {
     async fn append(
         &self,
         conn: &mut SqliteConnection,
-        edge: &mut RightEdge,
+        log: &mut LogFrontier,
         previous: Hex32,
     ) -> Result<(), sqlx::Error> {
         let row = &self.activation;
         let row_hash = row.hash(previous).map_err(|error| sqlx::Error::Encode(error.into()))?;
-        let appended = append(&edge.frontier, [row_hash].into_iter());
+        let appended = log.append([row_hash].into_iter());
         let sql = "INSERT INTO policy_activations
              (sequence, at_ms, bundle_hash, kind, signers, reason, row_hash, ledger_index, ledger_root)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -97,17 +97,17 @@ impl ActivationJob {
         let insert = insert.bind(&row.bundle_hash.as_bytes()[..]).bind(row.kind);
         let insert = insert.bind(row.signers.as_str()).bind(row.reason.as_str());
         let insert = insert.bind(&row_hash.as_bytes()[..]);
-        let insert = insert.bind(i64::try_from(edge.frontier.n_leaves()).unwrap_or(i64::MAX));
+        let insert = insert.bind(log.next_index());
         insert.bind(&appended.root.as_bytes()[..]).execute(&mut *conn).await?;
         for node in &appended.nodes {
             let sql = "INSERT INTO ledger_nodes (level, position, hash) VALUES (?1, ?2, ?3)";
             let insert = sqlx::query(sql).bind(node.level);
-            let insert = insert.bind(i64::try_from(node.index).unwrap_or(i64::MAX));
+            let insert = insert.bind(integer(node.index));
             insert.bind(&node.hash.as_bytes()[..]).execute(&mut *conn).await?;
         }
         let n_statements = u64::try_from(appended.nodes.len()).unwrap_or(u64::MAX).saturating_add(1);
         self.n_statements.fetch_add(n_statements, Ordering::Relaxed);
-        edge.frontier = appended.frontier;
+        *log = appended.frontier;
         Ok(())
     }
 }
@@ -120,10 +120,10 @@ fn hex32(row_hash: &[u8]) -> Result<Hex32, sqlx::Error> {
 struct ProbeJob(EpochMs);
 
 impl Job for ProbeJob {
-    type State = RightEdge;
+    type State = LogFrontier;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
+    async fn apply(&self, conn: &mut SqliteConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
         let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, ?1)
              ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
         sqlx::query(sql).bind(crate::encode::instant(self.0)).execute(conn).await?;
@@ -140,8 +140,9 @@ impl KeepPolicies for Store {
     ) -> Result<Activated, Unavailable> {
         let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
         let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
-        let lost = |error| unwritten(&self.database, "a policy activation could not be written", &error);
-        self.database.write(job).await.map_err(lost)
+        let to_unavailable =
+            |error| unwritten(&self.database, "a policy activation could not be written", &error);
+        self.database.write(job).await.map_err(to_unavailable)
     }
 
     async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
@@ -165,7 +166,7 @@ impl KeepPolicies for Store {
 }
 
 /// Commits one row, to see whether the database can be written.
-pub(super) async fn probe_write(database: &Database<RightEdge>, at: EpochMs) -> Result<(), Unavailable> {
+pub(super) async fn probe_write(database: &Database<LogFrontier>, at: EpochMs) -> Result<(), Unavailable> {
     let Err(error) = database.write(ProbeJob(at)).await else { return Ok(()) };
     // The operator who reads the readiness answer needs to know which disk needs room.
     Err(match database.full_disk() {

@@ -3,10 +3,10 @@
 //! One job for each would cost a way to SQLite's thread and back for each. Those that come while a job is being written
 //! wait, and go together in the next: one text of SQL for all of them.
 
-use crate::encode::{AskedRow, FORMAT, row_hash};
+use crate::encode::{EvaluationRow, FORMAT, row_hash};
 use crate::error::{unavailable, unwritten};
+use crate::sqlite::frontier::LogFrontier;
 use crate::sqlite::next_index;
-use crate::sqlite::right_edge::RightEdge;
 use gateway_engine::Unavailable;
 use gateway_sqlite::{Database, Job};
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
@@ -30,7 +30,7 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Preview {
-    row: AskedRow,
+    row: EvaluationRow,
     n_kept: u32,
     answer: Answer,
 }
@@ -41,9 +41,9 @@ impl Previews {
     /// Writes the row, and of all rows keeps the `n_kept` newest.
     pub(crate) async fn write(
         self: &Arc<Self>,
-        database: &Arc<Database<RightEdge>>,
+        database: &Arc<Database<LogFrontier>>,
         n_statements: &Arc<AtomicU64>,
-        row: AskedRow,
+        row: EvaluationRow,
         n_kept: u32,
     ) -> Result<(), Unavailable> {
         let (answer, written) = oneshot::channel();
@@ -63,10 +63,10 @@ impl Previews {
         !std::mem::replace(&mut waiting.is_writing, true)
     }
 
-    async fn write_all(&self, database: &Database<RightEdge>, n_statements: &Arc<AtomicU64>) {
+    async fn write_all(&self, database: &Database<LogFrontier>, n_statements: &Arc<AtomicU64>) {
         while let Some((job, answers)) = self.next(n_statements) {
-            let lost = |error| unwritten(database, "a preview could not be written", &error);
-            let written = database.write(job).await.map_err(lost);
+            let to_unavailable = |error| unwritten(database, "a preview could not be written", &error);
+            let written = database.write(job).await.map_err(to_unavailable);
             for answer in answers {
                 let _caller_gone = answer.send(written.clone());
             }
@@ -95,16 +95,16 @@ impl Previews {
 
 struct PreviewJob {
     // INVARIANT: never empty; `Previews::next` makes it of at least one.
-    rows: Vec<AskedRow>,
+    rows: Vec<EvaluationRow>,
     n_kept: u32,
     n_statements: Arc<AtomicU64>,
 }
 
 impl Job for PreviewJob {
-    type State = RightEdge;
+    type State = LogFrontier;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
+    async fn apply(&self, conn: &mut SqliteConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
         let first = next_index(&mut *conn, "policy_previews").await?;
         let n_rows = i64::try_from(self.rows.len()).unwrap_or(i64::MAX);
         let mut script: QueryBuilder<Sqlite> = QueryBuilder::new(

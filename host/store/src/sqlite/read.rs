@@ -112,10 +112,11 @@ impl ReadOperations for Store {
         let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         let query = sqlx::query_as::<_, (i64, Vec<u8>)>(KEY_OPERATIONS).bind(&id.0.as_bytes()[..]);
         let rows = query.bind(before).bind(n_max).fetch_all(self.database.reader()).await;
-        let lost = |error| failed(format_args!("the operations of key `{id}` could not be read"), &error);
+        let to_unavailable =
+            |error| failed(format_args!("the operations of key `{id}` could not be read"), &error);
         let placed =
             |(place, bytes): (i64, Vec<u8>)| Ok((place.unsigned_abs(), decode::operation_id(&bytes)?));
-        rows.map_err(lost)?.into_iter().map(placed).collect()
+        rows.map_err(to_unavailable)?.into_iter().map(placed).collect()
     }
 
     async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
@@ -137,13 +138,14 @@ impl ReadOperations for Store {
 
     /// Skips rows that cannot be read and reads on, so that fewer than `n_max` keys mean the end.
     async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
-        let lost = |error| failed("keys could not be read", &error);
-        let mut conn = self.database.reader().acquire().await.map_err(lost)?;
+        let to_unavailable = |error| failed("keys could not be read", &error);
+        let mut conn = self.database.reader().acquire().await.map_err(to_unavailable)?;
         let mut after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
         let (mut found, n_max) = (Vec::new(), usize::try_from(n_max).unwrap_or(usize::MAX));
         while found.len() < n_max {
             let n_wanted = i64::try_from(n_max - found.len()).unwrap_or(i64::MAX);
-            let page = rows(&mut conn, KEYS_AFTER, &[after, n_wanted.into()]).await.map_err(lost)?;
+            let page =
+                rows(&mut conn, KEYS_AFTER, &[after, n_wanted.into()]).await.map_err(to_unavailable)?;
             let Some(last) = page.last() else { break };
             after = last.cell("key_id").clone();
             found.extend(page.iter().filter_map(keys::key));
@@ -175,8 +177,9 @@ impl ReadOperations for Store {
 /// The events of an operation with each one's hash, oldest first.
 pub(super) async fn events(pool: &SqlitePool, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
     let rows = sqlx::query_as::<_, StoredEvent>(EVENTS).bind(&id.0.as_bytes()[..]).fetch_all(pool).await;
-    let lost = |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
-    rows.map_err(lost)?.into_iter().map(|row| decode::event(id, row)).collect()
+    let to_unavailable =
+        |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
+    rows.map_err(to_unavailable)?.into_iter().map(|row| decode::event(id, row)).collect()
 }
 
 fn operation_ids(rows: Result<Vec<Vec<u8>>, sqlx::Error>) -> Result<Vec<OperationId>, Unavailable> {

@@ -1,7 +1,7 @@
 //! The contract on real files, and what only SQLite has.
 
-use crate::contract::budgets::{charge, nth};
 use crate::contract::policies::activate;
+use crate::contract::quota::{nth, token};
 use crate::contract::samples::{
     decision, decision_signed, failed, following, id, key_create, note, on_key, opening, opening_payment,
     preview, submission, written,
@@ -662,8 +662,8 @@ async fn budgets_that_are_full_are_dropped_by_and_by() {
     let folder = Folder::new();
     let store = folder.open().await;
     let pay = async |n: u16, client: &str, now_us| {
-        let charged = store.commit_with_token(nth(n), charge(client, now_us)).await.unwrap();
-        assert!(matches!(charged, RateLimited::Written { .. }), "{charged:?}");
+        let answer = store.commit_with_token(nth(n), token(client, now_us)).await.unwrap();
+        assert!(matches!(answer, RateLimited::Written { .. }), "{answer:?}");
     };
     for n in 0..50 {
         pay(n, &format!("client-{n}"), 1_000_000).await;
@@ -675,9 +675,9 @@ async fn budgets_that_are_full_are_dropped_by_and_by() {
     }
     assert_eq!(folder.n_rows("admission_budgets").await, 1);
     // A refusal drops them too.
-    let charged =
-        store.decision_record_with_token(decision(1, Moment::Submit), charge("last", 200_000_000)).await;
-    assert!(matches!(charged, Ok(RateLimited::Written { .. })));
+    let answer =
+        store.decision_record_with_token(decision(1, Moment::Submit), token("last", 200_000_000)).await;
+    assert!(matches!(answer, Ok(RateLimited::Written { .. })));
     assert_eq!(folder.n_rows("admission_budgets").await, 1);
     store.close().await;
 }

@@ -33,7 +33,7 @@ impl Revised for Option<CustodyKey> {
 
 /// The latest values by key; the longest unused are forgotten.
 #[derive(Debug)]
-pub(crate) struct Recent<K, V>(Mutex<Entries<K, V>>);
+pub(crate) struct LruCache<K, V>(Mutex<Entries<K, V>>);
 
 #[derive(Debug)]
 struct Entries<K, V> {
@@ -44,15 +44,15 @@ struct Entries<K, V> {
 
 /// When a read began.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Began(u64);
+pub(crate) struct ReadStart(u64);
 
-impl<K: Ord + Copy, V: Clone + Revised> Recent<K, V> {
+impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Entries { n_writes: 0, young: BTreeMap::new(), old: BTreeMap::new() }))
     }
 
     /// The value, or the beginning of a read that will find it.
-    pub(crate) fn get(&self, key: K) -> Result<V, Began> {
+    pub(crate) fn get(&self, key: K) -> Result<V, ReadStart> {
         let mut entries = self.lock();
         if let Some(value) = entries.young.get(&key) {
             return Ok(value.clone());
@@ -62,12 +62,12 @@ impl<K: Ord + Copy, V: Clone + Revised> Recent<K, V> {
                 entries.keep(key, value.clone());
                 Ok(value)
             }
-            None => Err(Began(entries.n_writes)),
+            None => Err(ReadStart(entries.n_writes)),
         }
     }
 
     /// Keeps what a read found, unless something was written since it began.
-    pub(crate) fn found(&self, began: Began, key: K, value: V) {
+    pub(crate) fn found(&self, began: ReadStart, key: K, value: V) {
         let mut entries = self.lock();
         if entries.n_writes == began.0 {
             entries.keep(key, value);
@@ -88,7 +88,7 @@ impl<K: Ord + Copy, V: Clone + Revised> Recent<K, V> {
     }
 
     /// Forgets what may or may not have been written.
-    pub(crate) fn doubtful(&self, key: K) {
+    pub(crate) fn invalidate(&self, key: K) {
         let mut entries = self.lock();
         entries.n_writes += 1;
         entries.young.remove(&key);
@@ -123,20 +123,20 @@ mod tests {
 
     #[test]
     fn a_read_that_a_write_overtook_is_not_kept() {
-        let recent = Recent::new();
+        let recent = LruCache::new();
         let began = recent.get(1).unwrap_err();
         recent.written(1, 2_u64);
         recent.found(began, 1, 1);
         assert_eq!(recent.get(1).unwrap(), 2);
         let began = recent.get(2).unwrap_err();
-        recent.doubtful(2);
+        recent.invalidate(2);
         recent.found(began, 2, 1);
         assert!(recent.get(2).is_err());
     }
 
     #[test]
     fn an_earlier_write_that_is_told_later_changes_nothing() {
-        let recent = Recent::new();
+        let recent = LruCache::new();
         for revision in [7_u64, 6, 5] {
             recent.written(1, revision);
         }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_used_stays_and_the_rest_is_forgotten() {
-        let recent = Recent::new();
+        let recent = LruCache::new();
         recent.written(0, 0_u64);
         for key in 1..4 * ENTRIES_MAX {
             assert_eq!(recent.get(0).unwrap(), 0, "used all the time");

@@ -1,7 +1,7 @@
-//! Charges to clients' budgets: made with what they pay for, or not at all.
+//! Charges to clients' quota: made with what they pay for, or not at all.
 
 use super::Deployment;
-use super::samples::{assert_raced, decision, hex32, opening, payment, submission};
+use super::samples::{assert_conflict, decision, hex32, opening, payment, submission};
 use crate::contract::Ports;
 use crate::{Cursor, Place};
 use gateway_domain::ids::{OperationId, Tenant};
@@ -12,7 +12,7 @@ use gateway_engine::{RateLimit, Token};
 use tokio::task::JoinSet;
 
 /// One more every 100 ms, three at once. All instants are microseconds.
-pub(crate) fn charge(client: &str, now_us: u64) -> Token {
+pub(crate) fn token(client: &str, now_us: u64) -> Token {
     Token {
         tenant: Tenant("default".into()),
         client_id: client.into(),
@@ -34,10 +34,10 @@ pub(crate) fn nth(n: u16) -> Commit {
 }
 
 /// When the budget is full after it; or, if it is spent, when it is full.
-async fn pay(store: &impl Ports, n: u16, charge: Token) -> Result<u64, u64> {
+async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
     let commit = nth(n);
     let id = commit.operation.id;
-    match store.commit_with_token(commit, charge).await.unwrap() {
+    match store.commit_with_token(commit, token).await.unwrap() {
         RateLimited::Written { written, full_at_us } => {
             assert_eq!(store.operation_load(id).await.unwrap(), Some(*written));
             Ok(full_at_us)
@@ -53,52 +53,52 @@ async fn pay(store: &impl Ports, n: u16, charge: Token) -> Result<u64, u64> {
 pub(crate) async fn a_charge_is_made_with_its_operation_and_kept(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let now = 1_700_000_000_000_000;
-    assert_eq!(pay(&*store, 1, charge("a", now)).await, Ok(now + 100_000));
-    assert_eq!(pay(&*store, 2, charge("a", now)).await, Ok(now + 200_000));
+    assert_eq!(take(&*store, 1, token("a", now)).await, Ok(now + 100_000));
+    assert_eq!(take(&*store, 2, token("a", now)).await, Ok(now + 200_000));
     deployment.close(store).await;
     let store = deployment.open().await;
-    assert_eq!(pay(&*store, 3, charge("a", now)).await, Ok(now + 300_000));
-    assert_eq!(pay(&*store, 4, charge("a", now)).await, Err(now + 300_000));
-    assert_eq!(pay(&*store, 4, charge("a", now + 99_999)).await, Err(now + 300_000));
-    assert_eq!(pay(&*store, 4, charge("a", now + 100_000)).await, Ok(now + 400_000));
+    assert_eq!(take(&*store, 3, token("a", now)).await, Ok(now + 300_000));
+    assert_eq!(take(&*store, 4, token("a", now)).await, Err(now + 300_000));
+    assert_eq!(take(&*store, 4, token("a", now + 99_999)).await, Err(now + 300_000));
+    assert_eq!(take(&*store, 4, token("a", now + 100_000)).await, Ok(now + 400_000));
     // Another client, and another tenant's client of the same name.
-    assert_eq!(pay(&*store, 5, charge("b", now)).await, Ok(now + 100_000));
-    let other = Token { tenant: Tenant("other".into()), ..charge("a", now) };
-    assert_eq!(pay(&*store, 6, other).await, Ok(now + 100_000));
+    assert_eq!(take(&*store, 5, token("b", now)).await, Ok(now + 100_000));
+    let other = Token { tenant: Tenant("other".into()), ..token("a", now) };
+    assert_eq!(take(&*store, 6, other).await, Ok(now + 100_000));
 }
 
 pub(crate) async fn what_is_raced_costs_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let full = pay(&*store, 1, charge("a", 1_000_000)).await;
+    let full = take(&*store, 1, token("a", 1_000_000)).await;
     for _ in 0..5 {
-        let again = store.commit_with_token(nth(1), charge("a", 1_000_000)).await.unwrap();
+        let again = store.commit_with_token(nth(1), token("a", 1_000_000)).await.unwrap();
         assert_eq!(again, RateLimited::Conflict);
     }
     // Of the same claim, and of the same key made meanwhile: raced for another reason than being there.
     let mut claimed = nth(2);
     claimed.claim = nth(1).claim;
     assert_eq!(
-        store.commit_with_token(claimed.clone(), charge("a", 1_000_000)).await,
+        store.commit_with_token(claimed.clone(), token("a", 1_000_000)).await,
         Ok(RateLimited::Conflict)
     );
-    assert_raced(&*store, claimed).await;
-    assert_eq!(pay(&*store, 3, charge("a", 1_000_000)).await, full.map(|full| full + 100_000));
-    assert_eq!(pay(&*store, 4, charge("a", 1_000_000)).await, Ok(1_300_000));
+    assert_conflict(&*store, claimed).await;
+    assert_eq!(take(&*store, 3, token("a", 1_000_000)).await, full.map(|full| full + 100_000));
+    assert_eq!(take(&*store, 4, token("a", 1_000_000)).await, Ok(1_300_000));
     // Spent, what is there is a replay all the same.
-    assert_eq!(pay(&*store, 5, charge("a", 1_000_000)).await, Err(1_300_000));
-    assert_eq!(store.commit_with_token(nth(1), charge("a", 1_000_000)).await, Ok(RateLimited::Conflict));
+    assert_eq!(take(&*store, 5, token("a", 1_000_000)).await, Err(1_300_000));
+    assert_eq!(store.commit_with_token(nth(1), token("a", 1_000_000)).await, Ok(RateLimited::Conflict));
 }
 
 pub(crate) async fn a_refusal_is_charged_with_its_record(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let refusal = || decision(3, Moment::Submit);
     for n in 1..=3 {
-        let charged = store.decision_record_with_token(refusal(), charge("a", 1_000_000)).await;
-        assert_eq!(charged, Ok(RateLimited::Written { written: (), full_at_us: 1_000_000 + n * 100_000 }));
+        let answer = store.decision_record_with_token(refusal(), token("a", 1_000_000)).await;
+        assert_eq!(answer, Ok(RateLimited::Written { written: (), full_at_us: 1_000_000 + n * 100_000 }));
     }
-    let charged = store.decision_record_with_token(refusal(), charge("a", 1_000_000)).await;
-    assert_eq!(charged, Ok(RateLimited::Exhausted { full_at_us: 1_300_000 }));
-    assert_eq!(pay(&*store, 1, charge("a", 1_000_000)).await, Err(1_300_000));
+    let answer = store.decision_record_with_token(refusal(), token("a", 1_000_000)).await;
+    assert_eq!(answer, Ok(RateLimited::Exhausted { full_at_us: 1_300_000 }));
+    assert_eq!(take(&*store, 1, token("a", 1_000_000)).await, Err(1_300_000));
     let decisions = deployment.decisions().await;
     let found = decisions.page(Cursor::default(), 10).await.unwrap();
     let places: Vec<_> = found.iter().map(|one| one.place).collect();
@@ -112,7 +112,7 @@ pub(crate) async fn of_200_concurrent_submissions_the_burst_is_written(deploymen
     let mut clients = JoinSet::new();
     for n in 0..200 {
         let store = store.clone();
-        clients.spawn(async move { pay(&*store, n, charge("a", 1_000_000)).await });
+        clients.spawn(async move { take(&*store, n, token("a", 1_000_000)).await });
     }
     let answers = clients.join_all().await;
     let mut paid: Vec<_> = answers.iter().filter_map(|answer| answer.ok()).collect();
@@ -134,11 +134,11 @@ pub(crate) async fn every_budget_is_as_computed(deployment: &impl Deployment) {
     {
         let latest_us = now_us + increment_us * (burst - 1);
         let believed_us = latest_us + increment_us + minute;
-        let charge = Token { increment_us, latest_us, believed_us, ..charge("a", now_us) };
+        let token = Token { increment_us, latest_us, believed_us, ..token("a", now_us) };
         n += 1;
         let expected =
-            if charge.is_beyond(full_at_us) { Err(full_at_us) } else { Ok(charge.applied_to(full_at_us)) };
-        assert_eq!(pay(&*store, n, charge).await, expected, "at {now_us} after {full_at_us}");
+            if token.is_beyond(full_at_us) { Err(full_at_us) } else { Ok(token.applied_to(full_at_us)) };
+        assert_eq!(take(&*store, n, token).await, expected, "at {now_us} after {full_at_us}");
         full_at_us = expected.unwrap_or(full_at_us);
     }
 }
