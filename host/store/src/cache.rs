@@ -1,21 +1,19 @@
-//! What was read or written lately, so that the next read need not ask the database.
+//! An LRU cache of records, in two generations: a full young generation becomes the old one, and the old one is dropped.
 //!
-//! Sound for a backend that one process alone writes (SQLite: the lock beside the file sees to it). A reader that was
-//! overtaken by a write keeps its value to itself: it remembers the generation it began in, and every write begins a
-//! new one.
+//! Only one process may write the database behind it (for SQLite the lock beside the file ensures that). A read that a
+//! write overtook does not fill the cache: it remembers how many writes there were when it began.
 
 use gateway_domain::key::CustodyKey;
 use gateway_engine::ports::Record;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Entries a generation of the cache holds; two generations are kept. An operation is some kilobytes, and at most some
-/// hundred.
+/// Entries in each of the two generations. An operation takes some kilobytes, and at most some hundred.
 const ENTRIES_MAX: usize = 128;
 
 /// A value that counts its changes.
 pub(crate) trait Revised {
-    /// Of two values of one key the later has the higher; what does not exist has none.
+    /// A later value of the same key has a higher revision. None if there is no such record.
     fn revision(&self) -> Option<u64>;
 }
 
@@ -31,7 +29,7 @@ impl Revised for Option<CustodyKey> {
     }
 }
 
-/// The latest values by key; the longest unused are forgotten.
+/// The latest values by key.
 #[derive(Debug)]
 pub(crate) struct LruCache<K, V>(Mutex<Entries<K, V>>);
 
@@ -42,7 +40,7 @@ struct Entries<K, V> {
     old: BTreeMap<K, V>,
 }
 
-/// When a read began.
+/// The number of writes before a read began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadStart(u64);
 
@@ -51,7 +49,7 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
         Self(Mutex::new(Entries { n_writes: 0, young: BTreeMap::new(), old: BTreeMap::new() }))
     }
 
-    /// The value, or the beginning of a read that will find it.
+    /// The cached value; or, on a miss, what [`fill`](Self::fill) needs after reading the database.
     pub(crate) fn get(&self, key: K) -> Result<V, ReadStart> {
         let mut entries = self.lock();
         if let Some(value) = entries.young.get(&key) {
@@ -66,28 +64,28 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
         }
     }
 
-    /// Keeps what a read found, unless something was written since it began.
-    pub(crate) fn found(&self, began: ReadStart, key: K, value: V) {
+    /// Caches what a read found, unless something was written since it began.
+    pub(crate) fn fill(&self, start: ReadStart, key: K, value: V) {
         let mut entries = self.lock();
-        if entries.n_writes == began.0 {
+        if entries.n_writes == start.0 {
             entries.keep(key, value);
         }
     }
 
-    /// Keeps what was written durably, unless a later write of the same was told first: whoever committed first need
-    /// not be the first to say so.
-    pub(crate) fn written(&self, key: K, value: V) {
+    /// Caches what was written durably, unless a later revision is cached already: of two commits of one record, the second
+    /// may report first.
+    pub(crate) fn update(&self, key: K, value: V) {
         let mut entries = self.lock();
         entries.n_writes += 1;
-        let told = entries.old.remove(&key).or_else(|| entries.young.remove(&key));
-        let latest = match told {
-            Some(told) if told.revision() > value.revision() => told,
+        let cached = entries.old.remove(&key).or_else(|| entries.young.remove(&key));
+        let latest = match cached {
+            Some(cached) if cached.revision() > value.revision() => cached,
             Some(_) | None => value,
         };
         entries.keep(key, latest);
     }
 
-    /// Forgets what may or may not have been written.
+    /// Drops a value that may or may not have been overwritten.
     pub(crate) fn invalidate(&self, key: K) {
         let mut entries = self.lock();
         entries.n_writes += 1;
@@ -96,7 +94,7 @@ impl<K: Ord + Copy, V: Clone + Revised> LruCache<K, V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries<K, V>> {
-        // A panic between two of the statements above leaves entries that are true, or none.
+        // A panic while the lock was held may lose entries; the remaining ones are correct.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,44 +120,44 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_a_write_overtook_is_not_kept() {
-        let recent = LruCache::new();
-        let began = recent.get(1).unwrap_err();
-        recent.written(1, 2_u64);
-        recent.found(began, 1, 1);
-        assert_eq!(recent.get(1).unwrap(), 2);
-        let began = recent.get(2).unwrap_err();
-        recent.invalidate(2);
-        recent.found(began, 2, 1);
-        assert!(recent.get(2).is_err());
+    fn read_overtaken_by_a_write_is_not_cached() {
+        let cache = LruCache::new();
+        let start = cache.get(1).unwrap_err();
+        cache.update(1, 2_u64);
+        cache.fill(start, 1, 1);
+        assert_eq!(cache.get(1).unwrap(), 2);
+        let start = cache.get(2).unwrap_err();
+        cache.invalidate(2);
+        cache.fill(start, 2, 1);
+        assert!(cache.get(2).is_err());
     }
 
     #[test]
-    fn an_earlier_write_that_is_told_later_changes_nothing() {
-        let recent = LruCache::new();
+    fn earlier_revision_reported_late_does_not_replace_a_later_one() {
+        let cache = LruCache::new();
         for revision in [7_u64, 6, 5] {
-            recent.written(1, revision);
+            cache.update(1, revision);
         }
-        assert_eq!(recent.get(1).unwrap(), 7);
+        assert_eq!(cache.get(1).unwrap(), 7);
         for key in 2..2 + ENTRIES_MAX {
-            recent.written(key, 0);
+            cache.update(key, 0);
         }
-        recent.written(1, 6);
-        assert_eq!(recent.get(1).unwrap(), 7, "also from the older generation");
-        recent.written(1, 8);
-        assert_eq!(recent.get(1).unwrap(), 8);
+        cache.update(1, 6);
+        assert_eq!(cache.get(1).unwrap(), 7, "in the old generation too");
+        cache.update(1, 8);
+        assert_eq!(cache.get(1).unwrap(), 8);
     }
 
     #[test]
-    fn what_is_used_stays_and_the_rest_is_forgotten() {
-        let recent = LruCache::new();
-        recent.written(0, 0_u64);
+    fn lru_evicts_least_recently_used() {
+        let cache = LruCache::new();
+        cache.update(0, 0_u64);
         for key in 1..4 * ENTRIES_MAX {
-            assert_eq!(recent.get(0).unwrap(), 0, "used all the time");
-            recent.written(key, u64::try_from(key).unwrap());
+            assert_eq!(cache.get(0).unwrap(), 0, "used in every round");
+            cache.update(key, u64::try_from(key).unwrap());
         }
-        assert!(recent.get(1).is_err());
-        let entries = recent.lock();
+        assert!(cache.get(1).is_err());
+        let entries = cache.lock();
         assert!(entries.young.len() + entries.old.len() <= 2 * ENTRIES_MAX);
     }
 }

@@ -176,9 +176,9 @@ impl Store {
         match writing.await.map_err(to_unavailable) {
             Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
-                self.operations.written(record.operation.id, record.clone());
+                self.operations.update(record.operation.id, record.clone());
                 for KeyChange { key, .. } in keys {
-                    self.keys.written(key.key_id, Some(key));
+                    self.keys.update(key.key_id, Some(key));
                 }
                 Ok(RateLimited::Written { written: Box::new(record), full_at_us })
             }

@@ -54,13 +54,13 @@ pub(super) const PENDING: &str =
 impl Store {
     /// What was read lately, or what the database has: of this tenant, where one is named.
     async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
-        let began = match self.operations.get(id) {
+        let start = match self.operations.get(id) {
             Ok(record) => return Ok(Some(record)),
-            Err(began) => began,
+            Err(start) => start,
         };
         let record = self.operation_checked(id, tenant).await?;
         if let Some(record) = &record {
-            self.operations.found(began, id, record.clone());
+            self.operations.fill(start, id, record.clone());
         }
         Ok(record)
     }
@@ -127,12 +127,12 @@ impl ReadOperations for Store {
     }
 
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
-        let began = match self.keys.get(id) {
+        let start = match self.keys.get(id) {
             Ok(key) => return Ok(key),
-            Err(began) => began,
+            Err(start) => start,
         };
         let key = self.key_checked(id).await?;
-        self.keys.found(began, id, key.clone());
+        self.keys.fill(start, id, key.clone());
         Ok(key)
     }
 
