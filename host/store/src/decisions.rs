@@ -12,24 +12,24 @@ use std::str::FromStr;
 /// One decision on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Where it is kept.
+    /// Where the decision is kept.
     pub place: Place,
-    /// The operation it was about; none for a preview.
+    /// The operation that was evaluated; None for a preview.
     pub operation_id: Option<OperationId>,
-    /// When.
+    /// When the policy was evaluated.
     pub at_ms: EpochMs,
-    /// What was asked.
+    /// The input of the evaluation.
     pub input: Input,
-    /// What was answered.
+    /// The outcome of the evaluation.
     pub outcome: Outcome,
-    /// Whether the record still has the hash it was written with.
+    /// Whether the record still matches the hash it was written with.
     pub is_intact: bool,
 }
 
 /// Where a decision is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In an operation's event.
+    /// In an event of an operation.
     Event {
         /// The event's place in the log of all events, from 0.
         ledger_index: u64,
@@ -42,11 +42,11 @@ pub enum Place {
     Preview(u64),
 }
 
-/// How far the three places were read. The default is the beginning; what is read after a cursor never changes but for
-/// previews, of which the oldest are dropped.
+/// How far the three places have been read. The default is the beginning. What follows a cursor never changes, except that the
+/// oldest previews are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Events read.
+    /// The number of events read.
     pub n_events: u64,
     /// The last refusal read.
     pub refusal: u64,
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_is_printed() {
+    fn cursor_parses_from_its_printed_form() {
         let cursor = Cursor { n_events: 7, refusal: 0, preview: u64::MAX };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
         for wrong in ["", "7", "1.2", "1.2.3.4", "1.2.x", "1.2.-3", " 1.2.3"] {

@@ -88,7 +88,7 @@ const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// The index of a table's next row. Of two jobs the later sees what the earlier wrote: there is one writer.
+/// The index of a table's next row. Jobs run one after another, so each sees the rows of the ones before.
 async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<i64, sqlx::Error> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
     let last: Option<i64> = sqlx::query_scalar(sql).bind(table).fetch_optional(conn).await?;
@@ -163,7 +163,7 @@ impl Store {
         self.database.close().await;
     }
 
-    /// Remembers what a commit came to; its job answers with the log's root.
+    /// Waits for a commit, whose job returns the log's root, and updates the caches.
     async fn written(
         &self,
         commit: Commit,
@@ -182,7 +182,7 @@ impl Store {
                 }
                 Ok(RateLimited::Written { written: Box::new(record), full_at_us })
             }
-            // Conflict, or nobody knows: the database is asked again.
+            // Another commit came first, or the result is unknown: the next read must go to the database.
             unwritten => {
                 self.operations.invalidate(operation.id);
                 for KeyChange { key, .. } in keys {

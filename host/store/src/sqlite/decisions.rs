@@ -1,4 +1,4 @@
-//! Decision records, read on a connection of their own.
+//! Reads decision records on a connection of its own.
 
 use super::{MIGRATIONS, OURS, policies, read};
 use crate::decisions::{Cursor, Place, Recorded};
@@ -13,7 +13,7 @@ use gateway_engine::ports::StoredBundle;
 use gateway_sqlite::{Options, Reader};
 use std::collections::BTreeMap;
 
-/// Events looked at in one statement.
+/// Events read in one statement.
 const EVENTS_PER_PAGE: i64 = 512;
 
 const EVENTS_AFTER: &str = "SELECT ledger_index, operation_id, seq FROM events
@@ -34,26 +34,27 @@ const PREVIEWS_LATEST: &str = "SELECT preview_index, at_ms, NULL, format, row_ha
 /// An event's place in the log, its operation, and its number there.
 type Placed = (i64, Vec<u8>, i64);
 
-/// The decisions of a store, for tools beside the gateway. It reads only.
+/// A read-only view of a store's decisions, for tools that run beside the gateway.
 #[derive(Debug)]
 pub struct Decisions {
     reader: Reader,
 }
 
 impl Decisions {
-    /// Opens the database at `location`, as [`Store::open`](crate::Store::open) reads it. A gateway may have it open.
+    /// Opens the database at `location`, in the form that [`Store::open`](crate::Store::open) takes. A gateway may have it
+    /// open.
     ///
     /// # Errors
-    /// [`OpenError`]: there is none, it is another program's or release's, or it can not be read.
+    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
         Ok(Self { reader: Reader::open(Options::at(location, OURS, MIGRATIONS)?).await? })
     }
 
-    /// At most `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer only at
-    /// the end.
+    /// The next `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer at the
+    /// end.
     ///
     /// # Errors
-    /// [`Unavailable`] when the store does not answer, or has a record that can not be read.
+    /// [`Unavailable`] if the store does not answer, or a record cannot be read.
     pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
         let mut found = self.evaluations_after(after.n_events, n_max).await?;
         let n_left = n_max.saturating_sub(found.len());
@@ -63,7 +64,7 @@ impl Decisions {
         Ok(found)
     }
 
-    /// The `n_max` latest decisions by their instants, oldest first.
+    /// The `n_max` latest decisions by instant, oldest first.
     ///
     /// # Errors
     /// As [`Self::page`].
@@ -75,7 +76,7 @@ impl Decisions {
         Ok(found.split_off(found.len().saturating_sub(n_max)))
     }
 
-    /// The decisions in an operation's events, oldest first; none when there is no such operation.
+    /// The decisions in an operation's events, oldest first; empty if the operation does not exist.
     ///
     /// # Errors
     /// As [`Self::page`].
@@ -94,7 +95,7 @@ impl Decisions {
         Ok(found.into_iter().find(|decision| decision.place == Place::Refusal(index)))
     }
 
-    /// One preview, while it is kept.
+    /// One preview, if it has not been dropped.
     ///
     /// # Errors
     /// As [`Self::page`].
@@ -103,10 +104,10 @@ impl Decisions {
         Ok(found.into_iter().find(|decision| decision.place == Place::Preview(index)))
     }
 
-    /// The files of a bundle that was active once. Nothing about them is believed yet.
+    /// The files of a bundle that was active once. They are not verified.
     ///
     /// # Errors
-    /// [`Unavailable`] when the store does not answer.
+    /// [`Unavailable`] if the store does not answer.
     pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         policies::bundle(self.reader.pool(), hash).await
     }
@@ -149,7 +150,7 @@ impl Decisions {
         events.map_err(|error| failed("events could not be read", &error))
     }
 
-    /// The evaluations that these events carry, in the same order. What was asked follows from the operation's earlier
+    /// The evaluations in these events, in the same order. The input of an evaluation follows from the operation's earlier
     /// events, so each operation is read as a whole.
     async fn evaluations(&self, events: Vec<Placed>) -> Result<Vec<Recorded>, Unavailable> {
         let mut operations: BTreeMap<Vec<u8>, BTreeMap<u64, Recorded>> = BTreeMap::new();
@@ -167,7 +168,7 @@ impl Decisions {
         Ok(found)
     }
 
-    /// The evaluations of an operation by their number, with a place still to be filled in.
+    /// The evaluations of an operation by `seq`. The caller fills in the place in the log.
     async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, Recorded>, Unavailable> {
         let hashed = read::events(self.reader.pool(), id).await?;
         let n_intact = n_intact(&hashed);
@@ -201,7 +202,7 @@ impl Decisions {
     }
 }
 
-/// How many events from the first on have the hash they were written with.
+/// The number of events, from the first on, that still match their hashes.
 fn n_intact(events: &[ChainedEvent]) -> u64 {
     let mut previous = Hex32::ZERO;
     let intact = events.iter().take_while(|event| {

@@ -1,5 +1,4 @@
-//! Bundles that were active, and the activations: the comparison with the high-water mark is in the transaction that
-//! moves it.
+//! Stores bundles and activations. The transaction that moves the high-water mark also compares with it.
 
 use crate::decode::{self, StoredActivation};
 use crate::encode::integer;
@@ -59,7 +58,7 @@ impl Job for ActivationJob {
 }
 
 impl ActivationJob {
-    /// Every file but the signatures is pinned by the hash; signatures may have been added or taken away.
+    /// Replaces the bundle's files: its hash covers all but the signatures, which may have been added or removed.
     async fn keep_bundle(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let hash = &self.bundle.bundle_hash.as_bytes()[..];
         let bundle = "INSERT INTO policy_bundles (bundle_hash, bundle_id, row_hash) VALUES (?1, ?2, ?3)
@@ -171,7 +170,7 @@ pub(super) async fn probe_write(database: &Database<LogFrontier>, at: EpochMs) -
     // The operator who reads the readiness answer needs to know which disk needs room.
     Err(match database.full_disk() {
         Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
-        None => failed("the database can not be written", &error),
+        None => failed("the database cannot be written", &error),
     })
 }
 

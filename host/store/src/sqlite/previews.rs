@@ -1,7 +1,7 @@
-//! Previews: many, small, and each durable before it is answered.
+//! Writes previews: many and small, each durable before it is answered.
 //!
-//! One job for each would cost a way to SQLite's thread and back for each. Those that come while a job is being written
-//! wait, and go together in the next: one text of SQL for all of them.
+//! Previews that arrive while a job is being written wait and share the next job, which is one SQL text: one trip to SQLite's
+//! thread for all of them.
 
 use crate::encode::{EvaluationRow, FORMAT, row_hash};
 use crate::error::{unavailable, unwritten};
@@ -14,17 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Rows in one job: beyond it the way to SQLite is spread thin enough.
+/// Rows in one job. Beyond it, sharing the trip to SQLite gains little.
 const ROWS_PER_JOB_MAX: usize = 64;
 
-/// What waits to be written.
+/// Previews waiting to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Previews(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     rows: Vec<Preview>,
-    // INVARIANT: true exactly while a task runs `write_all`, which alone sets it back.
+    // INVARIANT: true exactly while a task runs `write_all`, which resets it.
     is_writing: bool,
 }
 
@@ -38,7 +38,7 @@ struct Preview {
 type Answer = oneshot::Sender<Result<(), Unavailable>>;
 
 impl Previews {
-    /// Writes the row, and of all rows keeps the `n_kept` newest.
+    /// Writes the row and deletes all but the `n_kept` newest rows.
     pub(crate) async fn write(
         self: &Arc<Self>,
         database: &Arc<Database<LogFrontier>>,
@@ -47,17 +47,17 @@ impl Previews {
         n_kept: u32,
     ) -> Result<(), Unavailable> {
         let (answer, written) = oneshot::channel();
-        if self.join(Preview { row, n_kept, answer }) {
+        if self.enqueue(Preview { row, n_kept, answer }) {
             let (waiting, database) = (Arc::clone(self), Arc::clone(database));
             let n_statements = Arc::clone(n_statements);
-            // A task of its own: a caller that goes away takes nobody else's preview with it.
+            // A separate task, so that a caller that disconnects does not cancel other callers' previews.
             tokio::spawn(async move { waiting.write_all(&database, &n_statements).await });
         }
         written.await.unwrap_or_else(|_| Err(unavailable("a preview could not be written")))
     }
 
-    /// Whether nobody is writing, so that the caller must see to it.
-    fn join(&self, preview: Preview) -> bool {
+    /// Queues a preview. True if no task is writing, so that the caller must start one.
+    fn enqueue(&self, preview: Preview) -> bool {
         let mut waiting = self.lock();
         waiting.rows.push(preview);
         !std::mem::replace(&mut waiting.is_writing, true)
@@ -73,7 +73,7 @@ impl Previews {
         }
     }
 
-    /// What is to be written next; none when nothing waits, and then nobody is writing.
+    /// The next job, with the callers to answer; None if nothing waits, which ends the writing task.
     fn next(&self, n_statements: &Arc<AtomicU64>) -> Option<(PreviewJob, Vec<Answer>)> {
         let mut waiting = self.lock();
         let n_rows = waiting.rows.len().min(ROWS_PER_JOB_MAX);
@@ -94,7 +94,7 @@ impl Previews {
 }
 
 struct PreviewJob {
-    // INVARIANT: never empty; `Previews::next` makes it of at least one.
+    // INVARIANT: never empty; `Previews::next` puts at least one row in.
     rows: Vec<EvaluationRow>,
     n_kept: u32,
     n_statements: Arc<AtomicU64>,

@@ -1,5 +1,4 @@
-//! Reads, on the readers' connections. Each is one statement, and so one consistent view; operations and keys are read and
-//! checked in `checked`.
+//! Reads on the read-only connections. Each is one statement and so sees one state. `checked` reads operations and keys.
 
 use crate::decode::{self, StoredEvent};
 use crate::encode::instant;
@@ -24,10 +23,10 @@ const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE op
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
-/// Every id is longer than none.
+/// The empty blob sorts before every id.
 const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
     WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
-/// What the index `custody_keys_quorum` is on, in the same words: spelled otherwise it would not be used.
+/// The expression of the index `custody_keys_quorum`. Spelled differently, the index would not be used.
 macro_rules! key_quorum {
     () => {
         "CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
@@ -35,7 +34,7 @@ macro_rules! key_quorum {
     };
 }
 
-/// From one to the next in the index: the keys between two are not read.
+/// Steps through the index from one distinct quorum to the next, without reading the keys in between.
 pub(super) const KEY_QUORUMS: &str = concat!(
     "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",
     key_quorum!(),
@@ -52,7 +51,7 @@ pub(super) const PENDING: &str =
     ORDER BY created_at_ms LIMIT ?1";
 
 impl Store {
-    /// What was read lately, or what the database has: of this tenant, where one is named.
+    /// The operation from the cache, or else from the database. `tenant` restricts only the database read.
     async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
         let start = match self.operations.get(id) {
             Ok(record) => return Ok(Some(record)),
@@ -77,7 +76,7 @@ impl ReadOperations for Store {
             Visibility::Everything => self.operation(id, None).await?,
             Visibility::Tenant(tenant) => self.operation(id, Some(tenant)).await?,
         };
-        // What was read lately comes from no query, and may be anybody's.
+        // A cached operation may belong to another tenant.
         Ok(found.filter(|record| visibility.includes(&record.operation.tenant)))
     }
 
@@ -156,7 +155,7 @@ impl ReadOperations for Store {
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
         let query = sqlx::query_scalar::<_, String>(KEY_QUORUMS).bind(n_max);
         let rows = query.fetch_all(self.database.reader()).await;
-        let rows = rows.map_err(|error| failed("what keys need of their nodes could not be read", &error))?;
+        let rows = rows.map_err(|error| failed("the keys' quorums could not be read", &error))?;
         rows.iter().map(|text| decode::key_quorum(text)).collect()
     }
 
