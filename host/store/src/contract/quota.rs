@@ -1,4 +1,4 @@
-//! Charges to clients' quota: made with what they pay for, or not at all.
+//! Tokens of clients' quotas: taken with the commit that needs them, or not at all.
 
 use super::Deployment;
 use super::samples::{assert_conflict, decision, hex32, opening, payment, submission};
@@ -11,7 +11,7 @@ use gateway_engine::ports::{Commit, CommitOperations, RateLimited};
 use gateway_engine::{RateLimit, Token};
 use tokio::task::JoinSet;
 
-/// One more every 100 ms, three at once. All instants are microseconds.
+/// A token of a quota with 10 per second and a burst of 3. All instants are microseconds.
 pub(crate) fn token(client: &str, now_us: u64) -> Token {
     Token {
         tenant: Tenant("default".into()),
@@ -24,7 +24,7 @@ pub(crate) fn token(client: &str, now_us: u64) -> Token {
     }
 }
 
-/// As many operations as one wants.
+/// The n-th of many operations.
 pub(crate) fn nth(n: u16) -> Commit {
     let mut id = [0; 32];
     id[..2].copy_from_slice(&n.to_be_bytes());
@@ -33,7 +33,7 @@ pub(crate) fn nth(n: u16) -> Commit {
     opening(submission, EpochMs(1_000))
 }
 
-/// When the budget is full after it; or, if it is spent, when it is full.
+/// Submits the n-th operation. When the quota is full again: Ok if a token was taken, Err if it was exhausted.
 async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
     let commit = nth(n);
     let id = commit.operation.id;
@@ -46,11 +46,11 @@ async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
             assert_eq!(store.operation_load(id).await.unwrap(), None);
             Err(full_at_us)
         }
-        RateLimited::Conflict => panic!("the commit was raced"),
+        RateLimited::Conflict => panic!("the commit met a conflict"),
     }
 }
 
-pub(crate) async fn a_charge_is_made_with_its_operation_and_kept(deployment: &impl Deployment) {
+pub(crate) async fn token_is_taken_with_its_operation_and_survives_reopening(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let now = 1_700_000_000_000_000;
     assert_eq!(take(&*store, 1, token("a", now)).await, Ok(now + 100_000));
@@ -67,14 +67,14 @@ pub(crate) async fn a_charge_is_made_with_its_operation_and_kept(deployment: &im
     assert_eq!(take(&*store, 6, other).await, Ok(now + 100_000));
 }
 
-pub(crate) async fn what_is_raced_costs_nothing(deployment: &impl Deployment) {
+pub(crate) async fn conflict_takes_no_token(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let full = take(&*store, 1, token("a", 1_000_000)).await;
     for _ in 0..5 {
         let again = store.commit_with_token(nth(1), token("a", 1_000_000)).await.unwrap();
         assert_eq!(again, RateLimited::Conflict);
     }
-    // Of the same claim, and of the same key made meanwhile: raced for another reason than being there.
+    // A conflict over a claim, where the operation itself does not exist.
     let mut claimed = nth(2);
     claimed.claim = nth(1).claim;
     assert_eq!(
@@ -84,12 +84,12 @@ pub(crate) async fn what_is_raced_costs_nothing(deployment: &impl Deployment) {
     assert_conflict(&*store, claimed).await;
     assert_eq!(take(&*store, 3, token("a", 1_000_000)).await, full.map(|full| full + 100_000));
     assert_eq!(take(&*store, 4, token("a", 1_000_000)).await, Ok(1_300_000));
-    // Spent, what is there is a replay all the same.
+    // With the quota exhausted, an operation that exists is still a conflict: the submission is a replay.
     assert_eq!(take(&*store, 5, token("a", 1_000_000)).await, Err(1_300_000));
     assert_eq!(store.commit_with_token(nth(1), token("a", 1_000_000)).await, Ok(RateLimited::Conflict));
 }
 
-pub(crate) async fn a_refusal_is_charged_with_its_record(deployment: &impl Deployment) {
+pub(crate) async fn refusal_takes_a_token_with_its_record(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let refusal = || decision(3, Moment::Submit);
     for n in 1..=3 {
@@ -107,7 +107,7 @@ pub(crate) async fn a_refusal_is_charged_with_its_record(deployment: &impl Deplo
     decisions.close().await;
 }
 
-pub(crate) async fn of_200_concurrent_submissions_the_burst_is_written(deployment: &impl Deployment) {
+pub(crate) async fn only_the_burst_of_200_concurrent_submissions_is_written(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let mut clients = JoinSet::new();
     for n in 0..200 {
@@ -115,14 +115,14 @@ pub(crate) async fn of_200_concurrent_submissions_the_burst_is_written(deploymen
         clients.spawn(async move { take(&*store, n, token("a", 1_000_000)).await });
     }
     let answers = clients.join_all().await;
-    let mut paid: Vec<_> = answers.iter().filter_map(|answer| answer.ok()).collect();
-    paid.sort_unstable();
-    assert_eq!(paid, [1_100_000, 1_200_000, 1_300_000]);
+    let mut taken: Vec<_> = answers.iter().filter_map(|answer| answer.ok()).collect();
+    taken.sort_unstable();
+    assert_eq!(taken, [1_100_000, 1_200_000, 1_300_000]);
     assert!(answers.iter().filter_map(|answer| answer.err()).all(|full_at_us| full_at_us == 1_300_000));
 }
 
-/// The store's arithmetic is the engine's: clocks that go on, back and to their ends, rates that change.
-pub(crate) async fn every_budget_is_as_computed(deployment: &impl Deployment) {
+/// Compares the SQL with the engine's arithmetic: clocks that move forward, back and to their limits, and changing rates.
+pub(crate) async fn quota_arithmetic_matches_the_engine(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let last = i64::MAX as u64 / 4;
     let (minute, hour) = (60_000_000, 3_600_000_000);
