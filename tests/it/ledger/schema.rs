@@ -1,4 +1,4 @@
-//! Tables, indexes and triggers that are not as the migrations make them.
+//! Tables, indexes and triggers that differ from those that the migrations create.
 
 use super::checked;
 use super::history::{History, open};
