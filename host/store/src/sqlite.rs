@@ -16,7 +16,7 @@ mod spending;
 mod tests;
 
 use crate::cache::LruCache;
-use crate::encode;
+use crate::encode::{self, TokenRow};
 use crate::error::{OpenError, unwritten};
 use async_trait::async_trait;
 use checked::Damaged;
@@ -24,69 +24,40 @@ use commit::CommitJob;
 use decision::{DecisionJob, DecisionWithTokenJob};
 pub use decisions::Decisions;
 use frontier::LogFrontier;
-use gateway_domain::ids::{Hex32, KeyId, OperationId};
+use gateway_domain::ids::{KeyId, OperationId};
 use gateway_domain::key::CustodyKey;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{
     Commit, CommitOperations, Committed, DecisionRecord, KeyChange, PreviewRecord, RateLimited, Record,
 };
 use gateway_engine::{Token, Unavailable};
-use gateway_sqlite::{ApplicationId, Database, Migration, Options, WriteError};
+use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
 use previews::Previews;
 use sqlx::SqliteConnection;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const OURS: ApplicationId = ApplicationId::new(*b"OpGw");
 
 const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        name: "operations",
-        sql: include_str!("../migrations/sqlite/0001_operations.sql"),
-    },
-    Migration {
-        version: 2,
-        name: "key_operations",
-        sql: include_str!("../migrations/sqlite/0002_key_operations.sql"),
-    },
-    Migration {
-        version: 3,
-        name: "policy_bundles",
-        sql: include_str!("../migrations/sqlite/0003_policy_bundles.sql"),
-    },
-    Migration { version: 4, name: "spending", sql: include_str!("../migrations/sqlite/0004_spending.sql") },
-    Migration {
-        version: 5,
-        name: "decision_inputs",
-        sql: include_str!("../migrations/sqlite/0005_decision_inputs.sql"),
-    },
-    Migration {
-        version: 6,
-        name: "event_salts",
-        sql: include_str!("../migrations/sqlite/0006_event_salts.sql"),
-    },
-    Migration {
-        version: 7,
-        name: "row_hashes",
-        sql: include_str!("../migrations/sqlite/0007_row_hashes.sql"),
-    },
-    Migration {
-        version: 8,
-        name: "key_quorums",
-        sql: include_str!("../migrations/sqlite/0008_key_quorums.sql"),
-    },
-    Migration {
-        version: 9,
-        name: "admission_budgets",
-        sql: include_str!("../migrations/sqlite/0009_admission_budgets.sql"),
-    },
-    Migration {
-        version: 10,
-        name: "logged_activations",
-        sql: include_str!("../migrations/sqlite/0010_logged_activations.sql"),
-    },
+    migration(1, "operations", include_str!("../migrations/sqlite/0001_operations.sql")),
+    migration(2, "key_operations", include_str!("../migrations/sqlite/0002_key_operations.sql")),
+    migration(3, "policy_bundles", include_str!("../migrations/sqlite/0003_policy_bundles.sql")),
+    migration(4, "spending", include_str!("../migrations/sqlite/0004_spending.sql")),
+    migration(5, "decision_inputs", include_str!("../migrations/sqlite/0005_decision_inputs.sql")),
+    migration(6, "event_salts", include_str!("../migrations/sqlite/0006_event_salts.sql")),
+    migration(7, "row_hashes", include_str!("../migrations/sqlite/0007_row_hashes.sql")),
+    migration(8, "key_quorums", include_str!("../migrations/sqlite/0008_key_quorums.sql")),
+    migration(9, "admission_budgets", include_str!("../migrations/sqlite/0009_admission_budgets.sql")),
+    migration(10, "logged_activations", include_str!("../migrations/sqlite/0010_logged_activations.sql")),
 ];
+
+const fn migration(version: u32, name: &'static str, sql: &'static str) -> Migration {
+    Migration { version, name, sql }
+}
+
+const DECISION_UNWRITTEN: &str = "a policy decision could not be written";
 
 /// The index of a table's next row. Jobs run one after another, so each sees the rows of the ones before.
 async fn next_index(conn: &mut SqliteConnection, table: &'static str) -> Result<i64, sqlx::Error> {
@@ -163,17 +134,27 @@ impl Store {
         self.database.close().await;
     }
 
-    /// Waits for a commit, whose job returns the log's root, and updates the caches.
-    async fn written(
+    /// Runs a job; `what` says what failed if it fails.
+    async fn write<J: Job<State = LogFrontier>>(
+        &self,
+        job: J,
+        what: impl Display,
+    ) -> Result<J::Output, Unavailable> {
+        self.database.write(job).await.map_err(|error| unwritten(&self.database, what, &error))
+    }
+
+    /// Writes a commit, whose job returns the log's root, and updates the caches.
+    async fn commit_and_cache(
         &self,
         commit: Commit,
-        record_root: Hex32,
-        writing: impl Future<Output = Result<RateLimited<Hex32>, WriteError>>,
+        token: Option<TokenRow>,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
+        let rows = encode::commit(&commit)?;
+        let record_root = rows.operation.record_root;
+        let job = CommitJob { rows, token, n_statements: Arc::clone(&self.n_statements) };
         let Commit { operation, keys, .. } = commit;
         let what = format!("operation `{}` could not be written", operation.id);
-        let to_unavailable = |error| unwritten(&self.database, what, &error);
-        match writing.await.map_err(to_unavailable) {
+        match self.write(job, what).await {
             Ok(RateLimited::Written { written: ledger_root, full_at_us }) => {
                 let record = Record { operation, record_root, ledger_root };
                 self.operations.update(record.operation.id, record.clone());
@@ -200,10 +181,7 @@ impl Store {
 #[async_trait]
 impl CommitOperations for Store {
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
-        let rows = encode::commit(&commit)?;
-        let record_root = rows.operation.record_root;
-        let job = CommitJob { rows, token: None, n_statements: Arc::clone(&self.n_statements) };
-        match self.written(commit, record_root, self.database.write(job)).await? {
+        match self.commit_and_cache(commit, None).await? {
             RateLimited::Written { written, .. } => Ok(Committed::Written(written)),
             RateLimited::Conflict | RateLimited::Exhausted { .. } => Ok(Committed::Conflict),
         }
@@ -212,9 +190,7 @@ impl CommitOperations for Store {
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable> {
         let row = encode::decision(&record)?;
         let job = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
-        let to_unavailable =
-            |error| unwritten(&self.database, "a policy decision could not be written", &error);
-        self.database.write(job).await.map_err(to_unavailable)
+        self.write(job, DECISION_UNWRITTEN).await
     }
 
     async fn commit_with_token(
@@ -222,11 +198,7 @@ impl CommitOperations for Store {
         commit: Commit,
         token: Token,
     ) -> Result<RateLimited<Box<Record>>, Unavailable> {
-        let rows = encode::commit(&commit)?;
-        let record_root = rows.operation.record_root;
-        let token = Some(encode::token(&token));
-        let job = CommitJob { rows, token, n_statements: Arc::clone(&self.n_statements) };
-        self.written(commit, record_root, self.database.write(job)).await
+        self.commit_and_cache(commit, Some(encode::token(&token))).await
     }
 
     async fn decision_record_with_token(
@@ -234,12 +206,10 @@ impl CommitOperations for Store {
         record: DecisionRecord,
         token: Token,
     ) -> Result<RateLimited<()>, Unavailable> {
-        let (row, n_statements) = (encode::decision(&record)?, Arc::clone(&self.n_statements));
-        let decision = DecisionJob { row, n_statements };
+        let row = encode::decision(&record)?;
+        let decision = DecisionJob { row, n_statements: Arc::clone(&self.n_statements) };
         let job = DecisionWithTokenJob { decision, token: encode::token(&token) };
-        let to_unavailable =
-            |error| unwritten(&self.database, "a policy decision could not be written", &error);
-        self.database.write(job).await.map_err(to_unavailable)
+        self.write(job, DECISION_UNWRITTEN).await
     }
 
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable> {

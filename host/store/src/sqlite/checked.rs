@@ -1,7 +1,7 @@
 //! Reads operations and keys from disk, and refuses a row that differs from the record rebuilt from its events.
 //!
 //! Records that this process wrote are cached ([`crate::cache`]). Any other row may have been changed by another program while
-//! the gateway was stopped, and the gateway would sign or pay on the strength of it.
+//! the gateway was stopped, and the gateway must not act on it.
 
 use crate::encode::{key_row, operation_row};
 use crate::error::failed;

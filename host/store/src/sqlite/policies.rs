@@ -3,7 +3,7 @@
 use crate::decode::{self, StoredActivation};
 use crate::encode::integer;
 use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
-use crate::error::{failed, unavailable, unwritten};
+use crate::error::{failed, unavailable};
 use crate::sqlite::Store;
 use crate::sqlite::frontier::LogFrontier;
 use async_trait::async_trait;
@@ -79,7 +79,7 @@ impl ActivationJob {
         Ok(())
     }
 
-    /// The activation, as the log's next entry.
+    /// Appends the activation as the log's next entry.
     async fn append(
         &self,
         conn: &mut SqliteConnection,
@@ -139,9 +139,7 @@ impl KeepPolicies for Store {
     ) -> Result<Activated, Unavailable> {
         let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
         let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
-        let to_unavailable =
-            |error| unwritten(&self.database, "a policy activation could not be written", &error);
-        self.database.write(job).await.map_err(to_unavailable)
+        self.write(job, "a policy activation could not be written").await
     }
 
     async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
