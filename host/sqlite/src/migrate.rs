@@ -1,4 +1,4 @@
-//! Whose database a file is, and bringing its schema up to date.
+//! Checks which program a database belongs to, and brings its schema up to date.
 //!
 //! sqlx's [`Migrator`] applies the migrations. It has no read-only check, so [`check_current`] compares its table.
 
@@ -11,7 +11,7 @@ use crate::connect::{Link, disconnect};
 use crate::error::OpenError;
 use crate::options::{ApplicationId, Migration};
 
-/// Whose database a file is, if it is not another program's.
+/// Which program a database belongs to. One of another program is an error instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// It has neither tables nor an application id yet.

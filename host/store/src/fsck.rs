@@ -212,7 +212,7 @@ impl Check<'_> {
         self.snapshot.rows(sql, bound).await
     }
 
-    /// The outcome of one part. Damaged pages end that part with a finding; the check goes on with the next part.
+    /// The outcome of one part. Damaged pages end that part with a finding; the check continues with the next part.
     fn ended<T>(&mut self, table: &str, outcome: Result<T, Stop>) -> Result<Option<T>, Unavailable> {
         match outcome {
             Ok(value) => Ok(Some(value)),

@@ -38,7 +38,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const OURS: ApplicationId = ApplicationId::new(*b"OpGw");
+/// Marks a database file as the gateway's.
+const APPLICATION_ID: ApplicationId = ApplicationId::new(*b"OpGw");
 
 const MIGRATIONS: &[Migration] = &[
     migration(1, "operations", include_str!("../migrations/sqlite/0001_operations.sql")),
@@ -98,7 +99,7 @@ impl Store {
     /// # Errors
     /// [`OpenError`]: the location is not a database of this program, is in use, or cannot be written durably.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
-        let options = Options::at(location, OURS, MIGRATIONS)?.create();
+        let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?.create();
         Ok(Self {
             database: Arc::new(Database::open(options).await?),
             previews: Arc::default(),
@@ -114,7 +115,7 @@ impl Store {
     /// # Errors
     /// [`OpenError`]: the location does not name a database file.
     pub fn exists(location: &str) -> Result<bool, OpenError> {
-        Ok(Options::at(location, OURS, MIGRATIONS)?.exists())
+        Ok(Options::at(location, APPLICATION_ID, MIGRATIONS)?.exists())
     }
 
     /// What was written so far.

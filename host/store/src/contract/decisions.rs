@@ -57,8 +57,8 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
     for _ in 0..2 {
         store.decision_record(refusal.clone()).await.unwrap();
     }
-    let asked = preview(EpochMs(11));
-    store.preview_record(asked.clone(), 9).await.unwrap();
+    let previewed = preview(EpochMs(11));
+    store.preview_record(previewed.clone(), 9).await.unwrap();
 
     // The gateway still has the database open.
     let decisions = deployment.decisions().await;
@@ -77,7 +77,7 @@ pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &imp
     let place = Place::Refusal(2);
     let kept = Recorded { place, operation_id: Some(operation_id), at_ms, input, outcome, is_intact: true };
     assert_eq!(decisions.refusal(2).await.unwrap().as_ref(), Some(&kept));
-    let PreviewRecord { at_ms, input, outcome } = asked;
+    let PreviewRecord { at_ms, input, outcome } = previewed;
     let place = Place::Preview(1);
     let kept = Recorded { place, operation_id: None, at_ms, input, outcome, is_intact: true };
     assert_eq!(decisions.preview(1).await.unwrap().as_ref(), Some(&kept));

@@ -1,6 +1,6 @@
 //! Reads decision records on a connection of its own.
 
-use super::{MIGRATIONS, OURS, policies, read};
+use super::{APPLICATION_ID, MIGRATIONS, policies, read};
 use crate::decisions::{Cursor, Place, Recorded};
 use crate::decode::{self, StoredDecision};
 use crate::encode::integer;
@@ -47,7 +47,7 @@ impl Decisions {
     /// # Errors
     /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self { reader: Reader::open(Options::at(location, OURS, MIGRATIONS)?).await? })
+        Ok(Self { reader: Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await? })
     }
 
     /// The next `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer at the

@@ -1,6 +1,6 @@
 //! A read transaction over the whole database, for `fsck`.
 
-use super::{MIGRATIONS, OURS};
+use super::{APPLICATION_ID, MIGRATIONS};
 use crate::error::failed;
 use crate::fsck::Stop;
 use crate::row::{Cell, Row};
@@ -24,7 +24,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Begins the transaction; it sees the state at its first read.
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
-        let options = Options::at(location, OURS, MIGRATIONS)?;
+        let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?;
         let reader = Reader::open(options).await?;
         let begun = async {
             let mut conn = reader.pool().acquire().await?;
