@@ -1,20 +1,20 @@
-//! Connections and the settings that make a commit durable.
+//! Connections, the settings that make a commit durable, and the meaning of SQLite's result codes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::statvfs;
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
-use crate::disk;
 use crate::error::OpenError;
 use crate::limits::{
     CHECKPOINT_PAGES, LOG_BYTES_KEPT_MAX, READER_WAIT_MAX, STATEMENTS_CACHED_MAX, WRITER_CACHE_KIB,
 };
 use crate::options::Options;
 
-/// How to reach one database, kept for as long as the writer may have to connect again.
+/// How to connect to one database. Kept because the writer may have to reconnect.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub(crate) path: PathBuf,
@@ -27,17 +27,17 @@ impl Link {
         Self { path, secure_delete: options.secure_delete, busy_timeout: options.busy_timeout }
     }
 
-    /// A connection that changes nothing by connecting, to look at a file that may not be ours.
+    /// A connection that changes nothing by connecting, to inspect a file that may belong to another program.
     pub(crate) async fn probe(&self) -> Result<SqliteConnection, sqlx::Error> {
         self.plain().connect().await
     }
 
-    /// The connection that writes, with every durability rule in force.
+    /// The connection that writes, with all durability settings.
     pub(crate) async fn writer(&self) -> Result<SqliteConnection, sqlx::Error> {
         self.plain()
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            // On macOS a plain fsync leaves the data in the drive's cache; elsewhere these two do nothing.
+            // On macOS fsync alone leaves data in the drive's cache; elsewhere these two do nothing.
             .pragma("fullfsync", "ON")
             .pragma("checkpoint_fullfsync", "ON")
             .pragma("secure_delete", if self.secure_delete { "ON" } else { "OFF" })
@@ -48,12 +48,12 @@ impl Link {
             .await
     }
 
-    /// A connection that can only read and has nothing in memory yet: what it reads is what the files have now.
+    /// A read-only connection with an empty page cache, so that it reads what is in the files now.
     pub(crate) async fn fresh_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
         self.plain().read_only(true).connect().await
     }
 
-    /// The pool of connections that can only read.
+    /// A pool of read-only connections.
     pub(crate) async fn readers(&self, n_readers: u32) -> Result<SqlitePool, sqlx::Error> {
         PoolOptions::new()
             .min_connections(n_readers)
@@ -61,7 +61,7 @@ impl Link {
             .acquire_timeout(READER_WAIT_MAX)
             .idle_timeout(None)
             .max_lifetime(None)
-            // A connection to a file does not go stale, and the test costs a round trip for each read.
+            // A connection to a file does not go stale, and the test would cost each read a round trip.
             .test_before_acquire(false)
             .connect_with(self.plain().read_only(true))
             .await
@@ -81,7 +81,7 @@ impl Link {
     }
 }
 
-/// Checks that SQLite took the settings: it answers a refused journal mode with the old one, not with an error.
+/// Checks that the settings are in force: SQLite does not report a refused journal mode as an error, it keeps the old one.
 pub(crate) async fn check_durable(link: &Link, conn: &mut SqliteConnection) -> Result<(), OpenError> {
     let journal: String =
         sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut *conn).await.map_err(|e| link.failed(e))?;
@@ -94,7 +94,7 @@ pub(crate) async fn check_durable(link: &Link, conn: &mut SqliteConnection) -> R
     Err(OpenError::NotDurable { path: link.path.clone(), found: journal })
 }
 
-/// Ends a connection and waits until its file handles are closed; a failure here has nothing left to harm.
+/// Closes a connection and waits until its file handles are closed. A failure is only logged.
 pub(crate) async fn disconnect(conn: SqliteConnection) {
     if let Err(error) = conn.close().await {
         tracing::warn!(
@@ -104,12 +104,12 @@ pub(crate) async fn disconnect(conn: SqliteConnection) {
     }
 }
 
-/// Primary result codes (sqlite.org/rescode.html) that an operator can act on, given their own variant.
+/// Maps the primary result codes (sqlite.org/rescode.html) that an operator can act on to their own variants.
 fn failed(path: &Path, source: sqlx::Error) -> OpenError {
     const READONLY: i32 = 8;
     const CANTOPEN: i32 = 14;
     const NOTADB: i32 = 26;
-    if disk::is_full(&source, path) {
+    if is_disk_full(&source, path) {
         return OpenError::DiskFull { path: path.to_owned() };
     }
     let path = path.to_owned();
@@ -120,7 +120,29 @@ fn failed(path: &Path, source: sqlx::Error) -> OpenError {
     }
 }
 
-pub(crate) fn primary_code(error: &sqlx::Error) -> Option<i32> {
+/// The free space, in bytes, below which a disk counts as full. SQLite's shared memory file grows by half as much, and a small
+/// commit needs some pages.
+const ROOM_BYTES_MIN: u64 = 64 * 1024;
+
+/// Whether a write failed because the disk is full. SQLite may report that as an I/O error, for a sync or for a side file that
+/// cannot grow; then the file system's free space decides.
+pub(crate) fn is_disk_full(error: &sqlx::Error, path: &Path) -> bool {
+    const IOERR: i32 = 10;
+    const FULL: i32 = 13;
+    const CANTOPEN: i32 = 14;
+    match primary_code(error) {
+        Some(FULL) => true,
+        Some(IOERR | CANTOPEN) => !has_room(path),
+        Some(_) | None => false,
+    }
+}
+
+/// True also if the file system does not report its free space.
+fn has_room(path: &Path) -> bool {
+    statvfs(path).map_or(true, |disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM_BYTES_MIN)
+}
+
+fn primary_code(error: &sqlx::Error) -> Option<i32> {
     let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(extended & 0xff)
 }

@@ -1,10 +1,9 @@
-//! What the writer has done so far.
+//! Counters of the writer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Totals since the database was opened. Syncs of the disk are not counted, because SQLite does not tell: under
-/// these settings it makes one for each commit that wrote something, one when the log starts over, and two for
-/// each checkpoint (about every 1,000 pages of log).
+/// Totals since the database was opened. Syncs of the disk are not counted, because SQLite does not report them: it
+/// makes one for each commit that wrote something, one when the log starts over, and two for each checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Jobs whose transaction committed.
@@ -15,7 +14,7 @@ pub struct Counters {
     pub rollbacks: u64,
 }
 
-/// The live counters: written by the writer alone, read by anyone.
+/// The live counters, which only the writer changes.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     jobs: AtomicU64,
@@ -34,7 +33,7 @@ impl Tally {
         self.rollbacks.fetch_add(1, Relaxed);
     }
 
-    /// How the last transaction found the disk; whether that is news.
+    /// Records whether the last transaction met a full disk. True if that changed.
     pub(crate) fn disk(&self, is_full: bool) -> bool {
         self.disk_is_full.swap(is_full, Relaxed) != is_full
     }

@@ -12,17 +12,16 @@ use crate::connect::{Link, check_durable};
 use crate::counters::{Counters, Tally};
 use crate::error::{OpenError, WriteError};
 use crate::files;
-use crate::identity::{Identity, claim, identify};
 use crate::job::{Job, State};
 use crate::limits::JOBS_QUEUED_MAX;
-use crate::migrate::migrate;
+use crate::migrate::{Identity, claim, identify, migrate};
 use crate::options::Options;
-use crate::queue::{Message, ticket};
+use crate::queue::{Message, Order, ticket};
 use crate::session::Session;
 use crate::writer::serve;
 
-/// An open database, this process its only writer. It lives on the runtime that opened it. Dropping it lets the
-/// queued jobs finish there; [`close`](Self::close) waits for them.
+/// An open database, of which this process is the only writer. Its writer is a task of the runtime that opened it.
+/// Dropping it lets the queued jobs finish; [`close`](Self::close) waits for them.
 pub struct Database<S: State> {
     readers: SqlitePool,
     queue: mpsc::Sender<Message<S>>,
@@ -35,8 +34,7 @@ impl<S: State> Database<S> {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]; the file is then as it was, but for migrations that had been committed before a later one
-    /// failed.
+    /// [`OpenError`]; the file is then unchanged, except for migrations that were committed before a later one failed.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let path = files::prepare(&options.path, options.create)?;
         let lock = files::lock(&path)?;
@@ -47,24 +45,24 @@ impl<S: State> Database<S> {
         let session = start(&link, &options, Arc::clone(&tally)).await?;
         let readers = link.readers(options.readers).await.map_err(|error| link.failed(error))?;
         let (queue, taken) = mpsc::channel(JOBS_QUEUED_MAX);
-        // A task of the caller's runtime and not a thread of its own: measured at 32 clients, a worker that looks
-        // for more work before it sleeps gets SQLite's answers sooner than a thread that parks at once.
+        // A task, not a thread: measured with 32 clients, a runtime worker, which looks for more work before it sleeps,
+        // gets SQLite's answers sooner than a thread that parks immediately.
         tokio::spawn(serve(session, taken, lock));
         Ok(Self { readers, queue, tally, link })
     }
 
-    /// The read-only connections. A read that starts after a write was answered sees that write.
+    /// The read-only connections. A read that starts after a write was acknowledged sees that write.
     pub fn reader(&self) -> &SqlitePool {
         &self.readers
     }
 
-    /// Runs `job` and returns its output once the COMMIT that holds it is durable. Jobs of one caller that
-    /// awaits each are applied in order; no order is promised among callers. Once the job is queued, which is
-    /// at the first poll unless [`JOBS_QUEUED_MAX`] jobs wait, dropping the future does not stop it.
+    /// Runs `job` and returns its output once its COMMIT is durable. A caller that awaits each job gets them applied in
+    /// order; there is no order between callers. Once the job is queued (at the first poll, unless
+    /// [`JOBS_QUEUED_MAX`] jobs wait), dropping the future does not stop it.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]; [`WriteError::wrote_nothing`] tells whether it is safe to simply try again.
+    /// [`WriteError`]; [`WriteError::wrote_nothing`] says whether a retry is safe.
     pub async fn write<J: Job<State = S>>(&self, job: J) -> Result<J::Output, WriteError> {
         let (caller, answer) = oneshot::channel();
         let message = Message::Job(ticket(job, caller));
@@ -72,25 +70,25 @@ impl<S: State> Database<S> {
         answer.await.unwrap_or(Err(WriteError::Lost))
     }
 
-    /// Commits what is queued, moves the log into the database file and cuts it to nothing, so that rows
-    /// deleted under [`Options::secure_delete`] are in neither file. The blocks the log gave back to the file
-    /// system are not overwritten. Returns false if a reader at work kept a part of the log in use.
+    /// Commits the queued jobs, moves the log into the database file and truncates it, so that rows deleted under
+    /// [`Options::secure_delete`] are in neither file. Does not overwrite the blocks that the log returns to the file
+    /// system. Returns false if a running read still needs part of the log.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Unavailable`] when SQLite fails, [`WriteError::Closed`] after [`close`](Self::close).
+    /// [`WriteError::Unavailable`] if SQLite fails, [`WriteError::Closed`] after [`close`](Self::close).
     pub async fn checkpoint(&self) -> Result<bool, WriteError> {
         let (caller, answer) = oneshot::channel();
-        self.queue.send(Message::Checkpoint(caller)).await.map_err(|_| WriteError::Closed)?;
+        self.queue.send(Message::Order(Order::Checkpoint(caller))).await.map_err(|_| WriteError::Closed)?;
         answer.await.unwrap_or(Err(WriteError::Lost))
     }
 
-    /// The database's file, when the last write failed because its disk is full: until a write succeeds.
+    /// The path of the database if the last write failed because its disk is full; None again once a write succeeds.
     pub fn full_disk(&self) -> Option<&Path> {
         self.tally.disk_is_full().then_some(self.link.path.as_path())
     }
 
-    /// Commits a change of no meaning, to see whether the database can be written.
+    /// Commits a change without meaning, to see whether the database can be written.
     ///
     /// # Errors
     ///
@@ -99,40 +97,40 @@ impl<S: State> Database<S> {
         self.write(Probe(PhantomData)).await
     }
 
-    /// A connection of its own that can only read. It has nothing in memory: what it reads is what the files have now,
-    /// where [`reader`](Self::reader) may remember what was right. It is the caller's to close.
+    /// A new read-only connection with an empty page cache: it reads what is in the files now, where a
+    /// [`reader`](Self::reader) may answer from memory. The caller closes it.
     ///
     /// # Errors
     ///
-    /// [`sqlx::Error`] when SQLite can not open the file.
+    /// [`sqlx::Error`] if SQLite cannot open the file.
     pub async fn fresh_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
         self.link.fresh_reader().await
     }
 
-    /// What the writer has done since the database was opened.
+    /// Totals of the writer since the database was opened.
     pub fn counters(&self) -> Counters {
         self.tally.read()
     }
 
-    /// Takes no more reads and writes, finishes what is queued, empties the log, closes, and lets another
-    /// process have the database. Waits for reads at work; a second call returns at once.
+    /// Refuses new reads and writes, finishes queued jobs and running reads, empties the log, and releases the database to
+    /// other processes. A second call returns immediately.
     pub async fn close(&self) {
         self.readers.close().await;
         let (caller, closed) = oneshot::channel();
-        if self.queue.send(Message::Close(caller)).await.is_ok() {
+        if self.queue.send(Message::Order(Order::Close(caller))).await.is_ok() {
             let _ = closed.await;
         }
     }
 }
 
 impl<S: State> fmt::Debug for Database<S> {
-    /// Leaves the state out: it may be what nobody should read in a log.
+    /// Leaves out the state, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database").field("counters", &self.counters()).finish_non_exhaustive()
     }
 }
 
-/// Writes the first page as it is: `user_version` is nobody's, and stays 0.
+/// Rewrites the first page unchanged: `user_version` is not used and stays 0.
 struct Probe<S>(PhantomData<fn() -> S>);
 
 impl<S: State> Job for Probe<S> {
@@ -144,7 +142,7 @@ impl<S: State> Job for Probe<S> {
     }
 }
 
-/// Everything that happens on the writer's connection before the first job.
+/// Prepares the writer's connection: identity, settings, migrations, state.
 async fn start<S: State>(link: &Link, options: &Options, tally: Arc<Tally>) -> Result<Session<S>, OpenError> {
     let identity = identify(link, options.application_id).await?;
     let mut conn = link.writer().await.map_err(|error| link.failed(error))?;

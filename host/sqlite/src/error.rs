@@ -1,33 +1,32 @@
-//! Why a database could not be opened, and why a write was not made.
+//! Errors of opening a database, and of a write.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why [`Database::open`](crate::Database::open) refused. Each displays as one line for an operator; the cause
-/// underneath is its source.
+/// Why [`Database::open`](crate::Database::open) failed. Each displays as one line for an operator, without its source.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The location does not name a file. The location itself is not repeated: it may hold a password.
+    /// The location does not name a file. The message does not quote it, because it may hold a password.
     #[error("the database is not a SQLite file: {reason}")]
     NotAFile {
         /// What is wrong with the location.
         reason: &'static str,
     },
-    /// There is no such file, and the caller did not ask to create it.
+    /// The file does not exist, and the options do not ask to create it.
     #[error("the database `{}` does not exist", path.display())]
     Missing {
-        /// The file that was looked for.
+        /// The missing file.
         path: PathBuf,
     },
-    /// The file or its folder can not be created or written.
-    #[error("the database `{}` can not be written", path.display())]
+    /// The file or its folder cannot be created or written.
+    #[error("the database `{}` cannot be written", path.display())]
     Unwritable {
-        /// The file or folder that refused.
+        /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Others than the owner may read or write a file of the database: one that was restored with other permissions.
+    /// Other users may read or write a file of the database, for example one restored with other permissions.
     #[error("the database file `{0}` has mode {mode:04o}; it must be 0600 or 0400: run `chmod 600 {0}`", path.display())]
     Exposed {
         /// The database, its log, or its lock.
@@ -35,15 +34,15 @@ pub enum OpenError {
         /// Its permission bits.
         mode: u32,
     },
-    /// Everybody may put files beside the database.
-    #[error("everybody can write the database's folder `{0}` (mode {mode:04o}): run `chmod o-w {0}`", path.display())]
+    /// Every user may create files beside the database.
+    #[error("every user can write the database's folder `{0}` (mode {mode:04o}): run `chmod o-w {0}`", path.display())]
     ExposedFolder {
         /// The folder.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// There is no room to open it: SQLite makes files beside it.
+    /// The disk is full: SQLite could not create its side files.
     #[error("the disk with the database `{}` is full", path.display())]
     DiskFull {
         /// The database.
@@ -61,25 +60,25 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The database was made by another program.
+    /// Another program created the database.
     #[error("the database `{}` belongs to another program (application id {found:#010x})", path.display())]
     ForeignApplication {
         /// The database.
         path: PathBuf,
-        /// The `application_id` found in it; 0 when it has tables but no owner.
+        /// The `application_id` found in it; 0 if it has tables but no id.
         found: i32,
     },
-    /// The database has a migration that this program does not know: a newer release wrote it.
+    /// The database has a migration that this program does not have: a newer release wrote it.
     #[error("the database `{}` has schema version {found}, newer than the {known} this program knows", path.display())]
     ForeignSchema {
         /// The database.
         path: PathBuf,
-        /// The first version found that is not known.
+        /// The first unknown version.
         found: u32,
         /// The newest version known.
         known: u32,
     },
-    /// An earlier release wrote the database, and it was opened only to be read.
+    /// An earlier release wrote the database, and it was opened read-only, without migrating.
     #[error(
         "the database `{}` has schema version {found} of {known}: start the gateway once, which brings it up to date",
         path.display()
@@ -87,12 +86,12 @@ pub enum OpenError {
     OldSchema {
         /// The database.
         path: PathBuf,
-        /// The newest version applied; 0 when there is none.
+        /// The newest version applied; 0 if there is none.
         found: u32,
         /// The newest version known.
         known: u32,
     },
-    /// A migration applied earlier has another text now.
+    /// The text of an applied migration has changed.
     #[error("migration {version} of the database `{}` was edited after it was applied", path.display())]
     EditedMigration {
         /// The database.
@@ -101,24 +100,24 @@ pub enum OpenError {
         version: u32,
     },
     /// The caller's migrations are not numbered 1, 2, 3, … in order.
-    #[error("migration {found} stands where {expected} is due")]
+    #[error("found migration {found} where {expected} was expected")]
     MisnumberedMigration {
         /// The version found.
         found: u32,
-        /// The version its position asks for.
+        /// The version expected at its position.
         expected: u32,
     },
-    /// A migration failed; it left nothing behind.
+    /// A migration failed and was rolled back.
     #[error("migration {version} of the database `{}` failed", path.display())]
     FailedMigration {
         /// The database.
         path: PathBuf,
         /// The migration that failed.
         version: u32,
-        /// What SQLite said.
+        /// The error of SQLite.
         source: sqlx::Error,
     },
-    /// The file system does not support what durable commits need (a write-ahead log in shared memory).
+    /// The file system does not support a write-ahead log (it needs shared memory), on which durable commits depend.
     #[error("the database `{}` is on a file system without durable commits (journal mode `{found}`)", path.display())]
     NotDurable {
         /// The database.
@@ -127,35 +126,35 @@ pub enum OpenError {
         found: String,
     },
     /// SQLite failed for another reason: a damaged file, no memory, no threads.
-    #[error("the database `{}` can not be opened", path.display())]
+    #[error("the database `{}` cannot be opened", path.display())]
     Failed {
         /// The database.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         source: sqlx::Error,
     },
 }
 
-/// Why [`Database::write`](crate::Database::write) has no output to give.
+/// Why [`Database::write`](crate::Database::write) failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
-    /// The job failed, alone in its transaction. Nothing of it was written.
+    /// The job failed, alone in its transaction. Nothing was written.
     #[error("the write failed")]
     Job(#[source] Arc<sqlx::Error>),
-    /// The job panicked, alone in its transaction. Nothing of it was written.
+    /// The job panicked, alone in its transaction. Nothing was written.
     #[error("the write panicked")]
     Panicked,
-    /// The writer could not begin a transaction. Nothing was written; trying again later may help.
+    /// The writer could not begin a transaction. Nothing was written; a later retry may succeed.
     #[error("the database is not available for writing")]
     Unavailable(#[source] Arc<sqlx::Error>),
-    /// The COMMIT failed. It is rolled back, but may be found in the log if the process dies before the next
-    /// commit: read before trying again.
+    /// The COMMIT failed and is rolled back. If the process dies before the next commit, the write may still be found in
+    /// the log: read before retrying.
     #[error("the commit failed")]
     Commit(#[source] Arc<sqlx::Error>),
     /// The database was closed before the job was queued. Nothing was written.
     #[error("the database is closed")]
     Closed,
-    /// The writer ended without an answer. The job may or may not be durable: read before trying again.
+    /// The writer ended without an answer. The job may or may not be durable: read before retrying.
     #[error("the writer ended before it answered")]
     Lost,
 }

@@ -1,4 +1,4 @@
-//! The files around a database: folder, file, lock. Nothing here speaks SQL.
+//! The files of a database: folder, file, lock. No SQL.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -10,12 +10,11 @@ use crate::error::OpenError;
 /// First bytes of every SQLite database that is not empty (SQLite file format, section 1.3.1).
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
-/// What stands behind a database's name: SQLite's own files beside it, and this crate's lock. What is in the database
-/// is in its log too.
+/// Suffixes of a database's files: SQLite's side files, whose log has the same content as the database, and this crate's lock.
 const SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-journal", ".lock"];
 
-/// Makes sure that the file exists and can be written, and returns its path without symbolic links: two names
-/// of one database must find the same lock.
+/// Checks that the file exists and can be written, creating it if asked. Returns its path without symbolic links, so that two
+/// names of one database find the same lock.
 pub(crate) fn prepare(path: &Path, create: bool) -> Result<PathBuf, OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let (true, Some(folder)) = (create, folder) {
@@ -34,7 +33,7 @@ pub(crate) fn prepare(path: &Path, create: bool) -> Result<PathBuf, OpenError> {
     }
 }
 
-/// The path of a file that is there, without symbolic links.
+/// The path of an existing file without symbolic links.
 pub(crate) fn existing(path: &Path) -> Result<PathBuf, OpenError> {
     fs::canonicalize(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
@@ -42,9 +41,9 @@ pub(crate) fn existing(path: &Path) -> Result<PathBuf, OpenError> {
     })
 }
 
-/// Refuses files that others than their owner can read or write, by the rule for key files: mode 0600 or 0400. Refuses
-/// a folder that everybody can write too: anybody could put another log beside the database. A group may write the
-/// folder, since volumes are mounted so. Files are not opened: closing one would give up SQLite's locks on it.
+/// Refuses files that users other than the owner can read or write, by the rule for key files: mode 0600 or 0400. Also refuses a
+/// world-writable folder, where any user could replace the log. A group may write the folder, because volumes are mounted
+/// that way. Does not open the files: closing one would release SQLite's locks on it.
 pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {
     for suffix in SUFFIXES {
         let mut name = path.as_os_str().to_owned();
@@ -71,8 +70,8 @@ fn check_folder(folder: &Path) -> Result<(), OpenError> {
     Err(OpenError::ExposedFolder { path: folder.to_owned(), mode })
 }
 
-/// Takes the lock that says "this process writes `path`", held until the file is dropped. The side file stays
-/// behind on purpose: removing it would let two processes lock two files of the same name.
+/// Takes the lock of the process that writes `path`, until the returned file is dropped. The lock file is never removed:
+/// otherwise two processes could lock two files of the same name.
 pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push(".lock");
@@ -92,8 +91,7 @@ pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Refuses a file with other bytes before SQLite, which might take them for a log to recover, touches it. An
-/// empty file is a new database.
+/// Refuses a file that is not a SQLite database, before SQLite could change it. An empty file is a new database.
 pub(crate) fn check_header(path: &Path) -> Result<(), OpenError> {
     let mut found = Vec::with_capacity(HEADER.len());
     File::open(path)
@@ -105,7 +103,7 @@ pub(crate) fn check_header(path: &Path) -> Result<(), OpenError> {
     Err(OpenError::ForeignBytes { path: path.to_owned() })
 }
 
-/// Makes `folder` and what is missing above it, each made durable in the folder that names it.
+/// Creates `folder` and its missing parents, and syncs each one's parent.
 fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());

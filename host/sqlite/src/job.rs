@@ -1,12 +1,11 @@
-//! What callers implement: the write itself and the memory that goes with it.
+//! What callers implement: a write, and the state that goes with it.
 
 use sqlx::SqliteConnection;
 
-/// Memory that must stay in step with the database, such as the peaks of a Merkle tree or the next number of a
-/// sequence. It is cloned before each transaction and put back when that rolls back, so a clone must be cheap
-/// and share nothing that changes.
+/// State in memory that must stay in step with the database, such as the peaks of a Merkle tree. It is cloned before each
+/// transaction and restored on rollback, so a clone must be cheap and share nothing mutable.
 pub trait State: Clone + Send + 'static {
-    /// Reads the memory from the database: at open, and whenever the writer had to connect anew.
+    /// Reads the state from the database: at open, and after the writer had to reconnect.
     fn load(conn: &mut SqliteConnection) -> impl Future<Output = Result<Self, sqlx::Error>> + Send;
 }
 
@@ -16,30 +15,27 @@ impl State for () {
     }
 }
 
-/// One write. Many share a transaction, and each may be run more than once before it is answered.
+/// One write. Several jobs share a transaction, and each may run more than once before it is answered.
 ///
-/// The contract, which keeps a refusal free of any rollback:
+/// The rules for a job, which make a refusal possible without a rollback:
 ///
-/// - Check first, then write. A job that refuses says so in its output, having written nothing and left the
-///   state alone.
-/// - Return every [`sqlx::Error`] but a constraint violation that is itself the answer: after a full disk or an
-///   I/O error SQLite has ended the transaction already.
-/// - Wait for nothing but `conn`: all other writes wait for this one.
+/// - Check first, then write. A job that refuses says so in its output, and changes neither rows nor state.
+/// - Return every [`sqlx::Error`], except a constraint violation that is the answer: after a full disk or an I/O
+///   error SQLite has already ended the transaction.
+/// - Await nothing but `conn`: all other writes wait for this one.
 /// - Leave BEGIN, COMMIT, ROLLBACK and SAVEPOINT to the writer.
-/// - Keep what it computes in its output: a second run starts from the state and rows that the first one saw
-///   rolled back.
+/// - Return results only in the output: a second run starts from the rows and the state before the first.
 pub trait Job: Send + Sync + 'static {
-    /// The memory of the database it is meant for.
+    /// The state of the database that the job is for.
     type State: State;
-    /// What the caller gets once it is durable.
+    /// What the caller gets once the job is durable.
     type Output: Send + 'static;
 
-    /// Does the write on `conn`, inside a transaction, and keeps `state` in step.
+    /// Writes on `conn`, inside a transaction, and updates `state` accordingly.
     ///
     /// # Errors
     ///
-    /// An error rolls the transaction back; the job is then run once more, alone, and an error there is the
-    /// caller's.
+    /// An error rolls the transaction back. The job then runs once more, alone, and the caller gets the error of that run.
     fn apply(
         &self,
         conn: &mut SqliteConnection,

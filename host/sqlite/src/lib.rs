@@ -1,12 +1,11 @@
 //! One way to open, migrate, read and group-commit a SQLite database.
 //!
-//! This crate is the only home of the durability rules: write-ahead log, `synchronous=FULL`, one writer, and an
-//! answer only after the COMMIT that holds it. It knows no table and no domain word; it is not a query builder
-//! and not a pool of writers.
+//! This crate alone holds the durability rules: write-ahead log, `synchronous=FULL`, one writer, and an answer only
+//! after the COMMIT. It knows no table and nothing of the domain. It is not a query builder and not a pool of writers.
 //!
-//! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] given to
-//! [`Database::write`]; jobs that wait at the same time share one transaction and so one sync of the disk. Another
-//! process reads the same database beside it with a [`Reader`].
+//! Start at [`Database::open`]. Reads go through [`Database::reader`]. Every write is a [`Job`] passed to
+//! [`Database::write`]; jobs that wait at the same time share one transaction and one sync of the disk. Another
+//! process reads the same database with a [`Reader`].
 //!
 //! ```
 //! use gateway_sqlite::{ApplicationId, Database, Job, Migration, Options};
@@ -45,10 +44,8 @@
 mod connect;
 mod counters;
 mod database;
-mod disk;
 mod error;
 mod files;
-mod identity;
 mod job;
 pub mod limits;
 mod migrate;

@@ -1,15 +1,61 @@
-//! Brings the schema up to the caller's list, or refuses.
+//! Checks which program a database belongs to, and brings its schema up to date.
+//!
+//! sqlx's [`Migrator`] applies the migrations. It has no read-only check, so [`check_current`] compares its table.
 
 use std::borrow::Cow;
 
 use sqlx::migrate::{MigrateError, MigrationType, Migrator};
-use sqlx::{SqlSafeStr, SqliteConnection};
+use sqlx::{AssertSqlSafe, SqlSafeStr, SqliteConnection};
 
-use crate::connect::Link;
+use crate::connect::{Link, disconnect};
 use crate::error::OpenError;
-use crate::options::Migration;
+use crate::options::{ApplicationId, Migration};
 
-/// Applies what is missing, each migration in its own transaction together with the row that records it.
+/// Which program a database belongs to. One of another program is an error instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// It has neither tables nor an application id yet.
+    Fresh,
+    /// It carries our application id.
+    Ours,
+}
+
+/// Reads the application id on a connection of its own. Changes nothing in the file.
+pub(crate) async fn identify(link: &Link, ours: ApplicationId) -> Result<Identity, OpenError> {
+    let mut conn = link.probe().await.map_err(|error| link.failed(error))?;
+    let identity = identity(link, &mut conn, ours).await;
+    disconnect(conn).await;
+    identity
+}
+
+/// Like [`identify`], on an open connection.
+pub(crate) async fn identity(
+    link: &Link,
+    conn: &mut SqliteConnection,
+    ours: ApplicationId,
+) -> Result<Identity, OpenError> {
+    let found = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *conn).await;
+    let found: i32 = found.map_err(|error| link.failed(error))?;
+    let n_tables = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(conn).await;
+    let n_tables: i64 = n_tables.map_err(|error| link.failed(error))?;
+    if found == 0 && n_tables == 0 {
+        return Ok(Identity::Fresh);
+    }
+    if found != 0 && found == ours.get() {
+        return Ok(Identity::Ours);
+    }
+    Err(OpenError::ForeignApplication { path: link.path.clone(), found })
+}
+
+/// Writes our application id into a fresh database.
+pub(crate) async fn claim(conn: &mut SqliteConnection, ours: ApplicationId) -> Result<(), sqlx::Error> {
+    // A pragma takes no bound values; the value is a number.
+    let sql = format!("PRAGMA application_id = {}", ours.get());
+    sqlx::query(AssertSqlSafe(sql)).execute(conn).await?;
+    Ok(())
+}
+
+/// Applies the missing migrations, each in a transaction with the row that records it.
 pub(crate) async fn migrate(
     link: &Link,
     conn: &mut SqliteConnection,
@@ -20,7 +66,7 @@ pub(crate) async fn migrate(
     Migrator::with_migrations(steps).run(conn).await.map_err(|error| refusal(link, known(migrations), error))
 }
 
-/// Refuses a schema that is not exactly the caller's list, changing nothing.
+/// Refuses a schema that differs from `migrations`. Changes nothing.
 pub(crate) async fn check_current(
     link: &Link,
     conn: &mut SqliteConnection,
@@ -59,7 +105,7 @@ fn known(migrations: &[Migration]) -> u32 {
     u32::try_from(migrations.len()).unwrap_or(u32::MAX)
 }
 
-/// Without gaps and in order, so that a new migration can only come after every applied one.
+/// Checks that versions are in order and without gaps, so that a new migration comes after every applied one.
 fn check_numbers(migrations: &[Migration]) -> Result<(), OpenError> {
     for (expected, step) in (1..).zip(migrations) {
         if step.version != expected {
@@ -71,7 +117,7 @@ fn check_numbers(migrations: &[Migration]) -> Result<(), OpenError> {
 
 fn refusal(link: &Link, known: u32, error: MigrateError) -> OpenError {
     let path = link.path.clone();
-    // Versions beyond u32 can only be in a table that we did not write.
+    // A version beyond u32 was written by another program.
     let number = |version: i64| u32::try_from(version).unwrap_or(u32::MAX);
     match error {
         MigrateError::VersionMissing(version) => {

@@ -1,4 +1,4 @@
-//! What to open and how.
+//! Which database to open, and how.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,35 +6,35 @@ use std::time::Duration;
 use crate::error::OpenError;
 use crate::limits::{BUSY_TIMEOUT_DEFAULT, READERS_DEFAULT};
 
-/// Four bytes in the header of the database file that say whose it is (SQLite's `application_id`).
+/// Four bytes in the header of the database file that name the program it belongs to (SQLite's `application_id`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApplicationId(i32);
 
 impl ApplicationId {
-    /// The identity spelt by four bytes, best readable ASCII. Four zeros mean "nobody's" to SQLite: a database
-    /// made under them can not be opened again.
+    /// The id made of four bytes, preferably readable ASCII. Four zeros mean "none" to SQLite: a database created with them
+    /// cannot be opened again.
     pub const fn new(tag: [u8; 4]) -> Self {
         Self(i32::from_be_bytes(tag))
     }
 
-    /// The value as `PRAGMA application_id` has it.
+    /// The value of `PRAGMA application_id`.
     pub(crate) const fn get(self) -> i32 {
         self.0
     }
 }
 
-/// One step of the schema. A released step is never edited: its text is checksummed in the database.
+/// One step of the schema. A released step is never edited: the database holds a checksum of its text.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     /// Position in the list, from 1 and without gaps.
     pub version: u32,
-    /// A few words for a person who reads the table of applied migrations.
+    /// A short description, for the table of applied migrations.
     pub name: &'static str,
     /// Statements, separated by `;`. They run in one transaction.
     pub sql: &'static str,
 }
 
-/// What [`Database::open`](crate::Database::open) needs to know.
+/// The options of [`Database::open`](crate::Database::open).
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) path: PathBuf,
@@ -48,12 +48,11 @@ pub struct Options {
 
 impl Options {
     /// The database that `location` names: `sqlite://path`, `sqlite:path` or a bare path, relative to the
-    /// working directory unless it starts with `/`. The path is taken as it stands: no `?` options, no
-    /// percent escapes.
+    /// working directory unless it starts with `/`. The path is used literally: no `?` options, no percent escapes.
     ///
     /// # Errors
     ///
-    /// [`OpenError::NotAFile`] when it names another scheme, memory, nothing, or carries options.
+    /// [`OpenError::NotAFile`] if it has another scheme, is in memory, is empty, or has options.
     pub fn at(
         location: &str,
         application_id: ApplicationId,
@@ -79,20 +78,20 @@ impl Options {
         }
     }
 
-    /// Whether there is something at the path already.
+    /// Whether a file exists at the path.
     pub fn exists(&self) -> bool {
         self.path.exists()
     }
 
-    /// Makes the folder (mode 0700) and the file (mode 0600) where they are missing. What exists keeps its mode,
-    /// and is refused if others may read or write it.
+    /// Creates a missing folder (mode 0700) and file (mode 0600). Existing ones keep their mode, and are refused if others
+    /// may read or write them.
     #[must_use]
     pub fn create(mut self) -> Self {
         self.create = true;
         self
     }
 
-    /// Overwrites deleted rows with zeros. The log keeps older pages until it is rewritten: see
+    /// Overwrites deleted rows with zeros. The log keeps old pages until it is rewritten: see
     /// [`Database::checkpoint`](crate::Database::checkpoint).
     #[must_use]
     pub fn secure_delete(mut self) -> Self {
@@ -135,7 +134,7 @@ mod tests {
     use super::path_of;
 
     #[test]
-    fn locations() {
+    fn locations_are_parsed_or_refused() {
         let cases = [
             ("sqlite://data/gateway.db", Ok("data/gateway.db")),
             ("sqlite:///var/lib/gateway.db", Ok("/var/lib/gateway.db")),

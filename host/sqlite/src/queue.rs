@@ -1,4 +1,4 @@
-//! What waits for the writer: jobs of any type behind one face.
+//! The queue before the writer: jobs of any type behind one trait.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -13,13 +13,18 @@ use tokio::sync::oneshot;
 use crate::error::WriteError;
 use crate::job::Job;
 
-/// One thing for the writer to do.
+/// What the writer receives.
 pub(crate) enum Message<S> {
-    /// Commit a job, in company.
+    /// Commit a job, in a transaction with other jobs.
     Job(Box<dyn Queued<S>>),
-    /// Move the log into the database file and say whether all of it moved.
+    /// Do something outside of transactions.
+    Order(Order),
+}
+
+pub(crate) enum Order {
+    /// Move the log into the database file, and answer whether all of it moved.
     Checkpoint(oneshot::Sender<Result<bool, WriteError>>),
-    /// Take no more, finish what is queued, close, then answer.
+    /// Refuse new messages, finish the queued ones, close, then answer.
     Close(oneshot::Sender<()>),
 }
 
@@ -41,13 +46,13 @@ impl Failure {
 
 type Applied<'a> = Pin<Box<dyn Future<Output = Result<(), sqlx::Error>> + Send + 'a>>;
 
-/// A job with its output and the way back to its caller. A caller that has gone away changes nothing.
+/// A job with its output and the channel to its caller. It runs even if the caller has disconnected.
 pub(crate) trait Queued<S>: Send {
-    /// Runs the job and keeps its output in place of any earlier one.
+    /// Runs the job and keeps its output, which replaces that of an earlier run.
     fn apply<'a>(&'a mut self, conn: &'a mut SqliteConnection, state: &'a mut S) -> Applied<'a>;
-    /// Gives the caller the output kept.
+    /// Sends the output to the caller.
     fn answer(self: Box<Self>);
-    /// Gives the caller an error instead.
+    /// Sends an error to the caller instead.
     fn fail(self: Box<Self>, error: WriteError);
 }
 
@@ -79,17 +84,20 @@ impl<J: Job> Queued<J::State> for Ticket<J> {
     }
 
     fn fail(self: Box<Self>, error: WriteError) {
-        // The caller logs its error; without a caller, nobody else would.
+        // The caller would log the error.
         if let Err(Err(error)) = self.caller.send(Err(error)) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a write failed whose caller had gone");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a write failed after its caller disconnected"
+            );
         }
     }
 }
 
-/// Waits for a job, turning its panic into a failure.
+/// Awaits a job and turns a panic into a failure.
 pub(crate) async fn caught(mut applied: Applied<'_>) -> Result<(), Failure> {
     let settled = poll_fn(|cx| {
-        // INVARIANT: what a panic leaves half done is thrown away: the writer rolls back and restores the state.
+        // INVARIANT: after a panic the writer rolls back and restores the state, so nothing half done remains.
         match catch_unwind(AssertUnwindSafe(|| applied.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(result)) => Poll::Ready(result.map_err(Failure::Error)),

@@ -1,4 +1,4 @@
-//! A database that another process may be writing, opened to be read.
+//! Read-only access to a database that another process may be writing.
 
 use std::fmt;
 
@@ -7,27 +7,25 @@ use sqlx::SqlitePool;
 use crate::connect::Link;
 use crate::error::OpenError;
 use crate::files;
-use crate::identity::{Identity, identity};
-use crate::migrate::check_current;
+use crate::migrate::{Identity, check_current, identity};
 use crate::options::Options;
 
-/// One read-only connection. It takes no lock that a writer would have to wait for: under the write-ahead log each
-/// statement sees the commit that was the last when it began. Read a page at a time: a statement that runs for long
-/// keeps the writer's log from starting over.
+/// One read-only connection. It never blocks a writer: under the write-ahead log each statement sees the last commit before
+/// it began. Read a page at a time, because a long statement keeps the writer's log from starting over.
 ///
-/// SQLite needs the log's two side files, which it makes where they are missing: the process must be allowed to write
-/// the database's folder, though it never writes the database.
+/// SQLite creates the log's two side files if they are missing, so the process must be allowed to write the database's
+/// folder, though it never writes the database.
 pub struct Reader {
     pool: SqlitePool,
 }
 
 impl Reader {
-    /// Opens a database whose schema is exactly the caller's.
+    /// Opens a database whose schema is exactly that of the caller's migrations.
     ///
     /// # Errors
     ///
     /// [`OpenError`]: `Missing`, `Exposed`, `ExposedFolder`, `ForeignBytes`, `ForeignApplication`, `OldSchema`, `ForeignSchema`,
-    /// `EditedMigration`, or that it can not be read.
+    /// `EditedMigration`, or an error of reading it.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let path = files::existing(&options.path)?;
         files::check_header(&path)?;
@@ -49,7 +47,7 @@ impl Reader {
         &self.pool
     }
 
-    /// Waits for a read at work, and closes.
+    /// Waits for a running read, then closes.
     pub async fn close(&self) {
         self.pool.close().await;
     }

@@ -1,4 +1,7 @@
-//! What a database is made of, to be compared with what its migrations make.
+//! Compares the schema of a database with the one that its migrations create.
+//!
+//! A security check: without a constraint or trigger, another program could write rows that ours never would. The migrator
+//! compares only the text of the migrations, not what is in the database.
 
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
@@ -6,24 +9,24 @@ use crate::options::Migration;
 
 const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
 
-/// A table, an index or a trigger.
+/// A table, an index, a trigger or a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// `table`, `index`, `trigger` or `view`.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Whose it is; a table's own name.
+    /// The table it belongs to; a table's own name.
     pub table: String,
-    /// The statement that made it; none for an index that a constraint made.
+    /// The statement that created it; None for an index that a constraint created.
     pub sql: Option<String>,
 }
 
-/// Everything in the schema by name, but for what SQLite and the migrator have of their own.
+/// All objects of the schema by name, except those of SQLite and the migrator.
 ///
 /// # Errors
 ///
-/// [`sqlx::Error`] when the schema can not be read.
+/// [`sqlx::Error`] if the schema cannot be read.
 pub async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::Error> {
     let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(SCHEMA).fetch_all(conn).await?;
     let is_ours = |name: &str| !name.starts_with("sqlite_") && name != "_sqlx_migrations";
@@ -31,11 +34,11 @@ pub async fn objects(conn: &mut SqliteConnection) -> Result<Vec<Object>, sqlx::E
     Ok(ours.map(|(kind, name, table, sql)| Object { kind, name, table, sql }).collect())
 }
 
-/// As [`objects`], of a database that nobody touched.
+/// The objects that the migrations create in a new database.
 ///
 /// # Errors
 ///
-/// [`sqlx::Error`] when a migration fails.
+/// [`sqlx::Error`] if a migration fails.
 pub async fn expected(migrations: &[Migration]) -> Result<Vec<Object>, sqlx::Error> {
     let mut conn = SqliteConnection::connect("sqlite::memory:").await?;
     for migration in migrations {
@@ -46,7 +49,7 @@ pub async fn expected(migrations: &[Migration]) -> Result<Vec<Object>, sqlx::Err
     made
 }
 
-/// Compares the two: what differs, by kind and name, and how.
+/// The objects that differ, by kind and name, and how they differ.
 pub fn differences(stored: Vec<Object>, expected: Vec<Object>) -> Vec<(String, &'static str)> {
     let named = |object: &Object| format!("{} {}", object.kind, object.name);
     let mut differing = Vec::new();
@@ -54,12 +57,12 @@ pub fn differences(stored: Vec<Object>, expected: Vec<Object>) -> Vec<(String, &
         match stored.iter().find(|found| found.name == object.name) {
             None => differing.push((named(object), "missing")),
             Some(found) if found != object => {
-                differing.push((named(object), "not as the migrations make it"));
+                differing.push((named(object), "not as the migrations create it"));
             }
             Some(_) => {}
         }
     }
     let strays = stored.iter().filter(|found| expected.iter().all(|object| object.name != found.name));
-    differing.extend(strays.map(|stray| (named(stray), "no migration makes it")));
+    differing.extend(strays.map(|stray| (named(stray), "no migration creates it")));
     differing
 }

@@ -1,4 +1,4 @@
-//! The writer's connection, the memory in step with it, and one transaction at a time.
+//! The writer's connection with the state kept in step with it, and one transaction at a time.
 
 use std::mem;
 use std::sync::Arc;
@@ -6,36 +6,35 @@ use std::sync::Arc;
 use sqlx::error::ErrorKind;
 use sqlx::{Row, SqliteConnection};
 
-use crate::connect::{Link, disconnect};
+use crate::connect::{Link, disconnect, is_disk_full};
 use crate::counters::Tally;
-use crate::disk;
 use crate::job::State;
 use crate::queue::{Failure, Queued, caught};
 
 /// How a transaction ended.
 pub(crate) enum Outcome {
-    /// Every job of it is durable.
+    /// All of its jobs are durable.
     Committed,
-    /// Nothing was written, because of one of its jobs.
+    /// One of its jobs failed; nothing was written.
     Poisoned(Failure),
-    /// Nothing was written, for a reason that lies outside the jobs.
+    /// Nothing was written, for a reason outside the jobs.
     Unavailable(sqlx::Error),
-    /// COMMIT failed. This process sees it rolled back; its frames may have reached the log.
+    /// COMMIT failed. It is rolled back for this process, but its frames may have reached the log.
     InDoubt(sqlx::Error),
 }
 
 pub(crate) struct Session<S> {
     link: Link,
-    // INVARIANT: Some means open and outside any transaction. `transaction` takes it out and puts it back only
-    // when that holds.
+    // INVARIANT: Some means open and outside of any transaction. `transaction` takes it out, and puts it back only
+    // if that holds.
     conn: Option<SqliteConnection>,
-    // INVARIANT: while `conn` is Some, equals what `State::load` would read on it.
+    // INVARIANT: while `conn` is Some, equals what `State::load` would read.
     state: S,
     tally: Arc<Tally>,
 }
 
 impl<S: State> Session<S> {
-    /// A session on a connection that is open and migrated.
+    /// Loads the state on a connection that is open and migrated.
     pub(crate) async fn start(
         link: Link,
         mut conn: SqliteConnection,
@@ -45,8 +44,8 @@ impl<S: State> Session<S> {
         Ok(Self { link, conn: Some(conn), state, tally })
     }
 
-    /// Runs the jobs in one transaction; `top_up` may add to them each time all have run. Unless it commits,
-    /// the state is as before.
+    /// Runs the jobs in one transaction; `top_up` may add more each time all have run. The state changes only if the
+    /// transaction commits.
     pub(crate) async fn transaction(
         &mut self,
         jobs: &mut Vec<Box<dyn Queued<S>>>,
@@ -85,8 +84,8 @@ impl<S: State> Session<S> {
         }
     }
 
-    /// Keeps whether the disk had room for the transaction, and logs it when that changes. A transaction that failed for
-    /// another reason says nothing about the disk.
+    /// Records whether the disk had room for the transaction, and logs changes. A transaction that failed for another reason
+    /// says nothing about the disk.
     pub(crate) fn note_disk(&self, outcome: &Outcome) {
         let error = match outcome {
             Outcome::Committed => None,
@@ -98,7 +97,7 @@ impl<S: State> Session<S> {
         let path = self.link.path.display();
         match error {
             None if self.tally.disk(false) => tracing::info!("the disk with `{path}` has room again"),
-            Some(error) if disk::is_full(error, &self.link.path) && self.tally.disk(true) => {
+            Some(error) if is_disk_full(error, &self.link.path) && self.tally.disk(true) => {
                 tracing::error!(
                     error = error as &dyn std::error::Error,
                     "the disk with `{path}` is full: nothing is written until it has room"
@@ -108,7 +107,7 @@ impl<S: State> Session<S> {
         }
     }
 
-    /// Moves the log into the database file and empties it. False when a reader still needs a part of it.
+    /// Moves the log into the database file and empties it. False if a running read still needs part of it.
     pub(crate) async fn checkpoint(&mut self) -> Result<bool, sqlx::Error> {
         let mut conn = self.connected().await?;
         let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut conn).await;
@@ -121,9 +120,9 @@ impl<S: State> Session<S> {
     pub(crate) async fn finish(mut self) {
         match self.checkpoint().await {
             Ok(true) => {}
-            Ok(false) => tracing::warn!("the database log stays behind: a reader was still at work"),
+            Ok(false) => tracing::warn!("the database log was not emptied: a read was still running"),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the database log stays behind");
+                tracing::warn!(error = &error as &dyn std::error::Error, "the database log was not emptied");
             }
         }
         if let Some(conn) = mem::take(&mut self.conn) {
@@ -131,7 +130,7 @@ impl<S: State> Session<S> {
         }
     }
 
-    /// Takes the connection out, in a transaction that holds the write lock.
+    /// Takes the connection out and begins a transaction that holds the write lock.
     async fn begin(&mut self) -> Result<SqliteConnection, sqlx::Error> {
         let mut conn = self.connected().await?;
         match execute(&mut conn, "BEGIN IMMEDIATE").await {
@@ -143,7 +142,7 @@ impl<S: State> Session<S> {
         }
     }
 
-    /// Takes the connection out, connecting anew if the last one was given up.
+    /// Takes the connection out, reconnecting if the last one was dropped.
     async fn connected(&mut self) -> Result<SqliteConnection, sqlx::Error> {
         if let Some(conn) = mem::take(&mut self.conn) {
             return Ok(conn);
@@ -153,7 +152,7 @@ impl<S: State> Session<S> {
         Ok(conn)
     }
 
-    /// Rolls back and puts the state back; gives the connection up if it can not be trusted any more.
+    /// Rolls back and restores the state; drops the connection if it is in an unknown state.
     async fn undo(&mut self, mut conn: SqliteConnection, saved: S) {
         self.state = saved;
         self.tally.rolled_back();
@@ -161,10 +160,10 @@ impl<S: State> Session<S> {
             self.conn = Some(conn);
             return;
         }
-        // After a full disk or an I/O error SQLite has rolled back by itself and refuses to do it again. The
-        // connection is worth keeping then: it overwrites the frames of a failed commit, where a new one might
-        // find them in the log and take them for committed.
-        match renewed(&mut conn).await {
+        // After a full disk or an I/O error SQLite has rolled back by itself, so ROLLBACK fails. Keep this connection
+        // if possible: it overwrites the frames of a failed commit, which a new one might find in the log and treat as
+        // committed.
+        match reload(&mut conn).await {
             Ok(state) => {
                 self.state = state;
                 self.conn = Some(conn);
@@ -174,8 +173,8 @@ impl<S: State> Session<S> {
     }
 }
 
-/// Loads the state from the rows, provided that no transaction is left open.
-async fn renewed<S: State>(conn: &mut SqliteConnection) -> Result<S, sqlx::Error> {
+/// Loads the state from the rows. Fails if a transaction is still open.
+async fn reload<S: State>(conn: &mut SqliteConnection) -> Result<S, sqlx::Error> {
     execute(conn, "BEGIN IMMEDIATE").await?;
     let state = S::load(conn).await?;
     execute(conn, "ROLLBACK").await?;
@@ -186,7 +185,7 @@ async fn execute(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), s
     sqlx::query(sql).execute(conn).await.map(|_| ())
 }
 
-/// A constraint checked only at COMMIT: certain refusal, caused by one of the jobs.
+/// A constraint that SQLite checks only at COMMIT: one of the jobs violated it, and nothing was written.
 fn is_deferred_constraint(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.kind() == ErrorKind::ForeignKeyViolation)
 }

@@ -1,41 +1,36 @@
-//! The one task that writes: it commits whatever waits, together.
+//! The single task that writes. It commits all waiting jobs together.
 
 use std::fs::File;
 use std::mem;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::error::WriteError;
 use crate::job::State;
 use crate::limits::JOBS_PER_COMMIT_MAX;
-use crate::queue::{Message, Queued};
+use crate::queue::{Message, Order, Queued};
 use crate::session::{Outcome, Session};
 
 type Batch<S> = Vec<Box<dyn Queued<S>>>;
 
-/// The queue as the writer sees it: jobs, and now and then an order that stands alone.
+/// Takes messages from the queue: jobs, until an order comes.
 pub(crate) struct Intake<S> {
     queue: mpsc::Receiver<Message<S>>,
-    /// Taken from the queue while jobs were collected; carried out once they are settled.
+    /// An order taken from the queue while collecting jobs. It is carried out after their commit.
     order: Option<Order>,
 }
 
-enum Order {
-    Checkpoint(oneshot::Sender<Result<bool, WriteError>>),
-    Close(oneshot::Sender<()>),
-}
-
 impl<S> Intake<S> {
-    /// Waits until there is something to do; false when there will never be anything again.
+    /// Waits for a message; false if the queue is closed and empty.
     async fn wait(&mut self, batch: &mut Batch<S>) -> bool {
         let Some(message) = self.queue.recv().await else { return false };
         self.take(message, batch);
         true
     }
 
-    /// Adds the jobs that wait now. Called again after the last job of a batch, for those that arrived while it
-    /// ran: they share its sync instead of waiting for the next one.
+    /// Adds the waiting jobs to the batch. Called again after its last job has run, so that jobs that arrived meanwhile
+    /// share its sync.
     pub(crate) fn fill(&mut self, batch: &mut Batch<S>) {
         while self.order.is_none() && batch.len() < JOBS_PER_COMMIT_MAX {
             let Ok(message) = self.queue.try_recv() else { return };
@@ -46,13 +41,12 @@ impl<S> Intake<S> {
     fn take(&mut self, message: Message<S>, batch: &mut Batch<S>) {
         match message {
             Message::Job(job) => batch.push(job),
-            Message::Checkpoint(caller) => self.order = Some(Order::Checkpoint(caller)),
-            Message::Close(caller) => self.order = Some(Order::Close(caller)),
+            Message::Order(order) => self.order = Some(order),
         }
     }
 }
 
-/// Works until the queue is closed and empty, then closes the database; `lock` is let go last.
+/// Runs until the queue is closed and empty, then closes the database. Releases `lock` last.
 pub(crate) async fn serve<S: State>(mut session: Session<S>, queue: mpsc::Receiver<Message<S>>, lock: File) {
     let mut intake = Intake { queue, order: None };
     let mut closers = Vec::new();
@@ -79,7 +73,7 @@ pub(crate) async fn serve<S: State>(mut session: Session<S>, queue: mpsc::Receiv
     }
 }
 
-/// Commits the jobs in one transaction; if one of them spoils it, each in its own.
+/// Commits the jobs in one transaction; if one of them fails, each in its own.
 async fn commit<S: State>(session: &mut Session<S>, intake: &mut Intake<S>, mut batch: Batch<S>) {
     if batch.is_empty() {
         return;
@@ -97,7 +91,7 @@ async fn commit<S: State>(session: &mut Session<S>, intake: &mut Intake<S>, mut 
     }
 }
 
-/// Tells every caller how the transaction of its job ended.
+/// Answers the callers of a transaction's jobs.
 fn settle<S>(batch: Batch<S>, outcome: Outcome) {
     let error = match outcome {
         Outcome::Committed => return batch.into_iter().for_each(|job| job.answer()),

@@ -1,39 +1,35 @@
-//! Every policy decision on record, read beside a gateway that may be running.
+//! Policy decisions on record, as the tools get them, and how far they have been read.
 //!
-//! They are in three places: the events of operations that they moved, the refusals and faults that moved nothing, and
-//! the previews. Each place only grows at its end, so a [`Cursor`] names how far all three were read.
+//! A decision is kept in one of three places: the event of the operation that it moved, the refusals and faults that moved
+//! none, and the previews. Each place only grows at its end, so one [`Cursor`] holds the position in all three.
 
-use crate::error::OpenError;
-use crate::sqlite::SqliteReader;
-use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
 use gateway_domain::time::EpochMs;
-use gateway_engine::Unavailable;
-use gateway_engine::ports::StoredBundle;
 use std::fmt;
 use std::str::FromStr;
 
 /// One decision on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Where it is kept.
+    /// Where the decision is kept.
     pub place: Place,
-    /// The operation it was about; none for a preview.
+    /// The operation that was evaluated; None for a preview.
     pub operation_id: Option<OperationId>,
-    /// When.
+    /// When the policy was evaluated.
     pub at_ms: EpochMs,
-    /// What was asked.
+    /// The input of the evaluation.
     pub input: Input,
-    /// What was answered.
+    /// The outcome of the evaluation.
     pub outcome: Outcome,
-    /// Whether the record still has the hash it was written with.
+    /// Whether the record still matches the hash it was written with.
     pub is_intact: bool,
 }
 
 /// Where a decision is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In an operation's event.
+    /// In an event of an operation.
     Event {
         /// The event's place in the log of all events, from 0.
         ledger_index: u64,
@@ -46,11 +42,11 @@ pub enum Place {
     Preview(u64),
 }
 
-/// How far the three places were read. The default is the beginning; what is read after a cursor never changes but for
-/// previews, of which the oldest are dropped.
+/// How far the three places have been read. The default is the beginning. What follows a cursor never changes, except that the
+/// oldest previews are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Events read.
+    /// The number of events read.
     pub n_events: u64,
     /// The last refusal read.
     pub refusal: u64,
@@ -92,91 +88,12 @@ impl FromStr for Cursor {
     }
 }
 
-/// The decisions of a store, for tools beside the gateway. It reads only.
-#[derive(Debug)]
-pub struct Decisions {
-    backend: SqliteReader,
-}
-
-impl Decisions {
-    /// Opens the database at `location`, as [`Store::open`](crate::Store::open) reads it. A gateway may have it open.
-    ///
-    /// # Errors
-    /// [`OpenError`]: there is none, it is another program's or release's, or it can not be read.
-    pub async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self { backend: SqliteReader::open(location).await? })
-    }
-
-    /// At most `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer only at
-    /// the end.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store does not answer, or has a record that can not be read.
-    pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        let mut found = self.backend.evaluations_after(after.n_events, n_max).await?;
-        found.extend(self.backend.refusals_after(after.refusal, n_max.saturating_sub(found.len())).await?);
-        found.extend(self.backend.previews_after(after.preview, n_max.saturating_sub(found.len())).await?);
-        Ok(found)
-    }
-
-    /// The `n_max` latest decisions by their instants, oldest first.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        let mut found = self.backend.evaluations_latest(n_max).await?;
-        found.extend(self.backend.refusals_latest(n_max).await?);
-        found.extend(self.backend.previews_latest(n_max).await?);
-        found.sort_by_key(|decision| (decision.at_ms, decision.place));
-        Ok(found.split_off(found.len().saturating_sub(n_max)))
-    }
-
-    /// The decisions in an operation's events, oldest first; none when there is no such operation.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn of_operation(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
-        self.backend.evaluations_of(id).await
-    }
-
-    /// One refusal or fault.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn refusal(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
-        let found = self.backend.refusals_after(index.saturating_sub(1), 1).await?;
-        Ok(found.into_iter().find(|decision| decision.place == Place::Refusal(index)))
-    }
-
-    /// One preview, while it is kept.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
-    pub async fn preview(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
-        let found = self.backend.previews_after(index.saturating_sub(1), 1).await?;
-        Ok(found.into_iter().find(|decision| decision.place == Place::Preview(index)))
-    }
-
-    /// The files of a bundle that was active once. Nothing about them is believed yet.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the store does not answer.
-    pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-        self.backend.bundle(hash).await
-    }
-
-    /// Closes the connection.
-    pub async fn close(&self) {
-        self.backend.close().await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_is_printed() {
+    fn cursor_parses_from_its_printed_form() {
         let cursor = Cursor { n_events: 7, refusal: 0, preview: u64::MAX };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
         for wrong in ["", "7", "1.2", "1.2.3.4", "1.2.x", "1.2.-3", " 1.2.3"] {

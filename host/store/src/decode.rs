@@ -1,4 +1,4 @@
-//! From rows back to what they hold. A row that can not be read is an answer that names it, never a guess.
+//! Turns rows back into values. A row that cannot be read is an error that names it.
 
 use crate::decisions::{Place, Recorded};
 use crate::encode::{self, FORMAT};
@@ -12,7 +12,7 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activation, ActivationKind, KeyQuorum};
 use std::fmt::Display;
 
-/// An event's row, in the order of its columns.
+/// An event's row: format, hash, salt, body.
 pub(crate) type StoredEvent = (i64, Vec<u8>, Vec<u8>, String);
 
 pub(crate) fn event(id: OperationId, row: StoredEvent) -> Result<ChainedEvent, Unavailable> {
@@ -24,7 +24,7 @@ pub(crate) fn event(id: OperationId, row: StoredEvent) -> Result<ChainedEvent, U
     Ok(ChainedEvent { event, salt: Salt::new(salt), hash: hex32(&what, &hash)? })
 }
 
-/// `<threshold> <participants as JSON>`, as the column has it.
+/// Parses `<threshold> <participants as JSON>`.
 pub(crate) fn key_quorum(text: &str) -> Result<KeyQuorum, Unavailable> {
     let unusable = || unavailable(format_args!("a key is stored with the unusable quorum `{text}`"));
     let (threshold, participants) = text.split_once(' ').ok_or_else(unusable)?;
@@ -64,12 +64,12 @@ pub(crate) fn activation(
 ) -> Result<Activation, Unavailable> {
     let kinds = [ActivationKind::Activate, ActivationKind::Rollback];
     let kind = kinds.into_iter().find(|known| known.as_str() == kind);
-    let unreadable = |error| failed("an activation's signers can not be read", &error);
+    let unreadable = |error| failed("an activation's signers cannot be read", &error);
     Ok(Activation {
         at_ms: EpochMs(at_ms.unsigned_abs()),
         sequence: sequence.unsigned_abs(),
         bundle_hash: hex32("an activation", &bundle_hash)?,
-        kind: kind.ok_or_else(|| unavailable("an activation is of a kind that is not known here"))?,
+        kind: kind.ok_or_else(|| unavailable("an activation is of an unknown kind"))?,
         signers: serde_json::from_str(&signers).map_err(unreadable)?,
         reason,
     })
@@ -90,10 +90,10 @@ fn parsed<T>(
 ) -> Result<T, Unavailable> {
     if format != FORMAT {
         return Err(unavailable(format_args!(
-            "{what} is stored in format {format}, which is not known here"
+            "{what} is stored in format {format}, which this release does not know"
         )));
     }
-    parse().map_err(|error| failed(format_args!("{what} is stored in a form that can not be read"), &error))
+    parse().map_err(|error| failed(format_args!("{what} is stored in a form that cannot be read"), &error))
 }
 
 pub(crate) fn hex32(what: impl Display, bytes: &[u8]) -> Result<Hex32, Unavailable> {

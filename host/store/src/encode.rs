@@ -1,5 +1,4 @@
-//! From a commit to rows. Everything that needs no database is done here, in the caller's task: the one writer only
-//! writes.
+//! Turns commits into rows. This runs in the caller's task, so that the single writer does nothing but write.
 
 pub(crate) mod policies;
 
@@ -15,16 +14,16 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
 use gateway_engine::{Token, Unavailable};
 
-/// The form of every body written now. Another number is another form, which [`crate::decode`] must learn to read.
+/// The format of the bodies written now. [`crate::decode`] must be able to read every format ever released.
 pub(crate) const FORMAT: i64 = 1;
 
 /// A commit as rows.
 pub(crate) struct Rows {
     pub(crate) operation: OperationRow,
-    /// Never empty; in order.
+    /// In order; never empty.
     pub(crate) events: Vec<EventRow>,
     pub(crate) keys: Vec<KeyRow>,
-    /// The keys that have a new custody operation in it.
+    /// The keys to whose lists the commit adds a custody operation.
     pub(crate) operation_of: Vec<KeyId>,
     pub(crate) claim: Option<ClaimRow>,
     pub(crate) spending: Option<Spending>,
@@ -38,7 +37,7 @@ pub(crate) struct OperationRow {
     pub(crate) state: &'static str,
     pub(crate) owes: bool,
     pub(crate) awaits_approvals: bool,
-    /// 0: there must be no such operation.
+    /// 0 if the operation must not exist yet.
     pub(crate) revision_before: i64,
     pub(crate) revision: i64,
     pub(crate) record_root_before: Hex32,
@@ -61,7 +60,7 @@ pub(crate) struct KeyRow {
     pub(crate) key_ref: String,
     pub(crate) state: &'static str,
     pub(crate) busy_with: Option<OperationId>,
-    /// None: there must be no such key.
+    /// None if the key must not exist yet.
     pub(crate) revision_before: Option<i64>,
     pub(crate) revision: i64,
     pub(crate) body: String,
@@ -73,11 +72,11 @@ pub(crate) struct ClaimRow {
     pub(crate) idempotency_key: String,
 }
 
-/// What a commit changes of what was spent.
+/// How a commit changes the amounts that count as spent.
 pub(crate) enum Spending {
-    /// The payment's admission is decided.
+    /// The payment's admission was decided: it counts from now on.
     Admitted(SpendingRow),
-    /// It was, and the payment has failed.
+    /// The payment failed after its admission was decided: it no longer counts.
     Voided,
 }
 
@@ -89,19 +88,19 @@ pub(crate) struct SpendingRow {
     pub(crate) amount_minor: i64,
 }
 
-/// A decision that moved no operation, as a row.
+/// A policy decision that moved no operation.
 pub(crate) struct DecisionRow {
     pub(crate) operation_id: OperationId,
     pub(crate) tenant: String,
     pub(crate) intent_hash: Hex32,
     pub(crate) submitter: String,
-    /// Whether the gateway asks this again and again by itself.
+    /// Whether the gateway repeats the evaluation by itself.
     pub(crate) repeats: bool,
-    pub(crate) asked: AskedRow,
+    pub(crate) evaluation: EvaluationRow,
 }
 
-/// What a submission costs its client, as columns.
-pub(crate) struct ChargeRow {
+/// The token that a submission takes from its client's quota. See `gateway_engine::Token`.
+pub(crate) struct TokenRow {
     pub(crate) tenant: String,
     pub(crate) client_id: String,
     pub(crate) now_us: i64,
@@ -110,11 +109,11 @@ pub(crate) struct ChargeRow {
     pub(crate) believed_us: i64,
 }
 
-/// Question and answer, as every decision record has them.
+/// The part that every decision record has: input and outcome of the evaluation.
 #[derive(Debug)]
-pub(crate) struct AskedRow {
+pub(crate) struct EvaluationRow {
     pub(crate) at_ms: i64,
-    /// What [`row_hash`] is made of, once the row has its index.
+    /// Digest of the contents, from which [`row_hash`] is computed once the row has its index.
     pub(crate) contents: Hex32,
     pub(crate) input: String,
     pub(crate) outcome: String,
@@ -126,12 +125,12 @@ pub(crate) fn commit(commit: &Commit) -> Result<Rows, Unavailable> {
     let n_events = u64::try_from(commit.events.len()).unwrap_or(u64::MAX);
     let revision_before = commit.operation.revision.checked_sub(n_events).filter(|_| n_events > 0);
     let Some(revision_before) = revision_before else {
-        return Err(unavailable(format_args!("a commit of operation `{id}` does not add up")));
+        return Err(unavailable(format_args!("a commit of operation `{id}` is inconsistent")));
     };
-    let events = events(commit, number(revision_before))?;
+    let events = events(commit, integer(revision_before))?;
     let record_root = events.last().map_or(commit.previous_record_root, |last| last.hash);
     let keys = commit.keys.iter().map(key_row).collect::<Result<_, _>>()?;
-    let operation = operation_row(commit, number(revision_before), record_root)?;
+    let operation = operation_row(commit, integer(revision_before), record_root)?;
     let operation_of = if revision_before == 0 { operation_of(&commit.operation) } else { Vec::new() };
     let claim = commit.claim.as_ref().map(|claim| claim_row(commit, claim));
     let spending = spending(commit);
@@ -145,46 +144,46 @@ pub(crate) fn decision(record: &DecisionRecord) -> Result<DecisionRow, Unavailab
         operation_id: *operation_id,
         tenant: input.tenant.0.clone(),
         intent_hash: input.intent_hash,
-        submitter: serde_json::to_string(&input.submitter).map_err(|error| lost(&error))?,
+        submitter: serde_json::to_string(&input.submitter).map_err(|error| unwritable_decision(&error))?,
         repeats: input.moment == Moment::Admission,
-        asked: asked(*at_ms, Some(*operation_id), input, outcome)?,
+        evaluation: evaluation(*at_ms, Some(*operation_id), input, outcome)?,
     })
 }
 
-/// The columns of a charge.
-pub(crate) fn charge(charge: &Token) -> ChargeRow {
-    ChargeRow {
-        tenant: charge.tenant.0.clone(),
-        client_id: charge.client_id.clone(),
-        now_us: number(charge.now_us),
-        increment_us: number(charge.increment_us),
-        latest_us: number(charge.latest_us),
-        believed_us: number(charge.believed_us),
+/// The columns of a token.
+pub(crate) fn token(token: &Token) -> TokenRow {
+    TokenRow {
+        tenant: token.tenant.0.clone(),
+        client_id: token.client_id.clone(),
+        now_us: integer(token.now_us),
+        increment_us: integer(token.increment_us),
+        latest_us: integer(token.latest_us),
+        believed_us: integer(token.believed_us),
     }
 }
 
 /// The row of a preview.
-pub(crate) fn preview(record: &PreviewRecord) -> Result<AskedRow, Unavailable> {
-    asked(record.at_ms, None, &record.input, &record.outcome)
+pub(crate) fn preview(record: &PreviewRecord) -> Result<EvaluationRow, Unavailable> {
+    evaluation(record.at_ms, None, &record.input, &record.outcome)
 }
 
-fn asked(
+fn evaluation(
     at_ms: EpochMs,
     operation_id: Option<OperationId>,
     input: &Input,
     outcome: &Outcome,
-) -> Result<AskedRow, Unavailable> {
+) -> Result<EvaluationRow, Unavailable> {
     let at_ms = instant(at_ms);
-    let input = serde_json::to_string(input).map_err(|error| lost(&error))?;
-    let outcome = serde_json::to_string(outcome).map_err(|error| lost(&error))?;
-    Ok(AskedRow { at_ms, contents: contents(at_ms, operation_id, &input, &outcome), input, outcome })
+    let input = serde_json::to_string(input).map_err(|error| unwritable_decision(&error))?;
+    let outcome = serde_json::to_string(outcome).map_err(|error| unwritable_decision(&error))?;
+    Ok(EvaluationRow { at_ms, contents: contents(at_ms, operation_id, &input, &outcome), input, outcome })
 }
 
-fn lost(error: &serde_json::Error) -> Unavailable {
-    failed("a policy decision can not be written as JSON", error)
+fn unwritable_decision(error: &serde_json::Error) -> Unavailable {
+    failed("a policy decision cannot be written as JSON", error)
 }
 
-/// Digest of a decision record's contents.
+/// Digest of the contents of a decision record.
 pub(crate) fn contents(at_ms: i64, operation_id: Option<OperationId>, input: &str, outcome: &str) -> Hex32 {
     let id = operation_id.map_or(Hex32::ZERO, |id| id.0);
     let (at_ms, n_bytes) = (at_ms.to_be_bytes(), (input.len() as u64).to_be_bytes());
@@ -192,16 +191,16 @@ pub(crate) fn contents(at_ms: i64, operation_id: Option<OperationId>, input: &st
     canonical::digest_bytes("svc/decision-row/v1", &parts.concat())
 }
 
-/// Tells a decision record that was damaged, copied or put elsewhere. Whoever can write the database can write this too:
-/// it proves nothing against them.
+/// Detects a decision record that was damaged, copied or moved to another index. It has no key, so it proves nothing against a
+/// program that can write the database.
 pub(crate) fn row_hash(index: i64, contents: Hex32) -> Hex32 {
     let parts = [&index.to_be_bytes()[..], &contents.as_bytes()[..]];
     canonical::digest_bytes("svc/decision-place/v1", &parts.concat())
 }
 
-/// An instant as a column: for searching only, so one beyond a database's integers may be the last of them.
+/// An instant as a column, which is only searched: the body keeps the exact value.
 pub(crate) fn instant(at: EpochMs) -> i64 {
-    number(at.0)
+    integer(at.0)
 }
 
 fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavailable> {
@@ -210,10 +209,11 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
     let mut previous = commit.previous_record_root;
     for (seq, event) in (revision_before.saturating_add(1)..).zip(&commit.events) {
         let fresh = fresh_salt()?;
-        let lost = |error| failed(format_args!("an event of operation `{id}` can not be hashed"), &error);
-        let redacted = redact(event, &fresh).map_err(lost)?;
+        let to_unavailable =
+            |error| failed(format_args!("an event of operation `{id}` cannot be hashed"), &error);
+        let redacted = redact(event, &fresh).map_err(to_unavailable)?;
         let salt = if redacted.hides_nothing() { Salt::UNUSED } else { fresh };
-        let hash = event_hash(previous, &redacted.event).map_err(lost)?;
+        let hash = event_hash(previous, &redacted.event).map_err(to_unavailable)?;
         let body = serde_json::to_string(event).map_err(|error| unwritable(id, &error))?;
         rows.push(EventRow { seq, hash, salt, body });
         previous = hash;
@@ -224,7 +224,7 @@ fn events(commit: &Commit, revision_before: i64) -> Result<Vec<EventRow>, Unavai
 fn fresh_salt() -> Result<Salt, Unavailable> {
     let mut random = [0; 32];
     getrandom::fill(&mut random)
-        .map_err(|error| failed("the operating system gave no randomness for an event", &error))?;
+        .map_err(|error| failed("the operating system provided no randomness for an event", &error))?;
     Ok(Salt::new(random))
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn operation_row(
         owes: next(operation) != Step::Rest,
         awaits_approvals: operation.phase == Phase::PendingApproval,
         revision_before,
-        revision: number(operation.revision),
+        revision: integer(operation.revision),
         record_root_before: commit.previous_record_root,
         record_root,
         created_at_ms: instant(operation.created_at_ms),
@@ -255,15 +255,15 @@ pub(crate) fn operation_row(
 pub(crate) fn key_row(change: &KeyChange) -> Result<KeyRow, Unavailable> {
     let KeyChange { key, revision_before } = change;
     let id = key.key_id;
-    let unwritable = |error| failed(format_args!("key `{id}` can not be written as JSON"), &error);
+    let unwritable = |error| failed(format_args!("key `{id}` cannot be written as JSON"), &error);
     Ok(KeyRow {
         id,
         tenant: key.tenant.0.clone(),
         key_ref: key.key_ref.0.clone(),
         state: key.state.as_str(),
         busy_with: key.busy_with,
-        revision_before: revision_before.map(number),
-        revision: number(key.revision),
+        revision_before: revision_before.map(integer),
+        revision: integer(key.revision),
         body: serde_json::to_string(key).map_err(unwritable)?,
     })
 }
@@ -276,7 +276,7 @@ pub(crate) fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
     ClaimRow { key_ref, idempotency_key: idempotency_key.to_owned() }
 }
 
-/// Only payments spend. One that is decided and fails in the same commit has spent nothing.
+/// Only payments spend. A payment that is decided and fails in the same commit spends nothing.
 pub(crate) fn spending(commit: &Commit) -> Option<Spending> {
     let Intent::Payment(payment) = &commit.operation.intent else { return None };
     let last = |is_it: fn(&Change) -> bool| commit.events.iter().rfind(|event| is_it(&event.change));
@@ -293,7 +293,7 @@ pub(crate) fn spending(commit: &Commit) -> Option<Spending> {
     }))
 }
 
-/// The keys whose list of operations an operation is in: custody keeps one, and a rotation is in two.
+/// The keys that list an operation: none for the product family, two for a rotation.
 pub(crate) fn operation_of(operation: &Operation) -> Vec<KeyId> {
     match operation.intent.family() {
         Family::Product => Vec::new(),
@@ -312,10 +312,11 @@ pub(crate) const fn family(operation: &Operation) -> &'static str {
     }
 }
 
-fn number(number: u64) -> i64 {
+/// A column cannot hold more than `i64::MAX`; larger numbers are stored as that.
+pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn unwritable(id: OperationId, error: &serde_json::Error) -> Unavailable {
-    failed(format_args!("operation `{id}` can not be written as JSON"), error)
+    failed(format_args!("operation `{id}` cannot be written as JSON"), error)
 }

@@ -1,26 +1,26 @@
-//! Why a store could not be opened, and why it did not answer.
+//! Errors of opening a store, and of a store that cannot answer.
 
 use gateway_engine::{Dependency, Unavailable};
 use gateway_sqlite::{Database, State, WriteError};
 use std::error::Error;
 use std::fmt::Display;
 
-/// Why [`Store::open`](crate::Store::open) refused.
+/// Why [`Store::open`](crate::Store::open) failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The SQLite database: its own error, one line for an operator.
+    /// The SQLite database could not be opened. Its message is one line for an operator.
     #[error(transparent)]
     Sqlite(#[from] gateway_sqlite::OpenError),
 }
 
-/// An answer that names what was wanted and nothing of how it is stored. The cause goes to the log, once.
+/// An error that says what failed and nothing about storage. Logs the cause.
 pub(crate) fn failed(what: impl Display, error: &(dyn Error + 'static)) -> Unavailable {
     let detail = what.to_string();
     tracing::error!(error, "{detail}");
     Unavailable::new(Dependency::Store, detail)
 }
 
-/// As [`failed`], of a write: a disk that is full is named, with its path in the log.
+/// Like [`failed`], for a write: says so if the disk is full, and logs its path.
 pub(crate) fn unwritten<S: State>(
     database: &Database<S>,
     what: impl Display,
@@ -36,7 +36,7 @@ pub(crate) fn unwritten<S: State>(
     }
 }
 
-/// As [`failed`], where there is no deeper cause.
+/// An error without a deeper cause.
 pub(crate) fn unavailable(detail: impl Display) -> Unavailable {
     Unavailable::new(Dependency::Store, detail.to_string())
 }

@@ -1,12 +1,12 @@
-//! `ledger fsck`: everything that the store says, compared with what it follows from.
+//! `ledger fsck`: compares every stored row with the events it follows from.
 //!
-//! Events are believed as far as their hashes hold. Everything else is made anew from them, by the functions that a commit
-//! calls, and compared with what is stored; what follows from no event has a hash of its own. One read transaction sees
-//! one state, also beside a gateway that writes. Memory does not grow with the log but for the custody keys, of which
-//! each is kept, and eight bytes for each of their events.
+//! Events are trusted as far as their hash chain holds. Everything else is rebuilt from them, by the functions that a commit
+//! calls, and compared with the stored rows; a row that follows from no event carries a hash of itself. One read transaction
+//! sees one state, even while a gateway writes. Memory holds every custody key and eight bytes for each event that may change
+//! one; nothing else grows with the log.
 //!
-//! Whoever can write the database can write all of it anew so that it agrees with itself. That shows only when the log is
-//! compared with a root that was kept elsewhere: [`Checked::head`].
+//! A program that can write the database can rewrite all of it consistently. Only a comparison of the log with a root kept
+//! elsewhere detects that: [`Checked::head`].
 
 mod claims;
 mod decisions;
@@ -18,7 +18,9 @@ mod policies;
 mod tests;
 mod tree;
 
-use crate::error::OpenError;
+use crate::error::{OpenError, unavailable};
+use crate::history;
+use crate::row::{Cell, Row};
 use crate::sqlite::snapshot::Snapshot;
 use gateway_domain::ids::{Hex32, KeyId};
 use gateway_domain::key::CustodyKey;
@@ -26,19 +28,17 @@ use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
 use std::fmt;
 
-use crate::row::{Cell, Row};
-
 /// Rows read in one statement.
 const PAGE: i64 = 256;
 
-/// Something that is not as it should be.
+/// A row, a table or the file that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// In which table; `sqlite_schema` for the schema, `database` for the file.
+    /// The table; `sqlite_schema` for the schema, `database` for the file.
     pub table: String,
-    /// Which row, by its key; empty when it is about the table.
+    /// The key of the row; empty if the finding is about the whole table.
     pub row: String,
-    /// What is wrong. Nothing of a request is repeated in it.
+    /// What is wrong. It never quotes a request.
     pub what: String,
 }
 
@@ -49,14 +49,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was looked at.
+/// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Rows of `events`.
     pub n_events: u64,
-    /// Operations that have a row or an event.
+    /// Operations with a row or an event.
     pub n_operations: u64,
-    /// Custody keys that the events make.
+    /// Custody keys rebuilt from the events.
     pub n_keys: u64,
     /// Rows of `policy_decisions`.
     pub n_decisions: u64,
@@ -64,25 +64,25 @@ pub struct Checked {
     pub n_previews: u64,
     /// Rows of `policy_activations`.
     pub n_activations: u64,
-    /// The log's head, to be compared with a checkpoint that was kept; none when leaves are missing.
+    /// The head of the log, to compare with a checkpoint kept elsewhere; None if leaves are missing.
     pub head: Option<Head>,
 }
 
 /// The head of the log of all events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// How many events it has.
+    /// The number of its entries.
     pub n_leaves: u64,
-    /// Its root, made of the leaves.
+    /// Its root, computed from the leaves.
     pub root: Hex32,
 }
 
-/// Why a check goes no further.
+/// Why a part of the check ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// SQLite cannot make sense of the file: a finding.
+    /// SQLite cannot read damaged pages of the file. This is reported as a finding.
     Damaged,
-    /// Nothing can be said.
+    /// The database could not be read for another reason.
     Failed(Unavailable),
 }
 
@@ -92,55 +92,59 @@ impl From<Unavailable> for Stop {
     }
 }
 
-/// A store that is checked. It is only read, as it was at the first read.
+/// A read-only view of a store, as of its first read, for checking it.
 #[derive(Debug)]
 pub struct Fsck {
     snapshot: Snapshot,
 }
 
 impl Fsck {
-    /// Opens the database at `location`, as [`Store::open`](crate::Store::open) reads it. A gateway may have it open.
+    /// Opens the database at `location`, in the form that [`Store::open`](crate::Store::open) takes. A gateway may have it
+    /// open.
     ///
     /// # Errors
-    /// [`OpenError`]: there is none, it is another program's or release's, or it can not be read.
+    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
     pub async fn open(location: &str) -> Result<Self, OpenError> {
         Ok(Self { snapshot: Snapshot::open(location).await? })
     }
 
-    /// Checks everything, and tells what is wrong as it is found. Nothing found: everything agrees.
+    /// Checks everything and reports each finding as it turns up. No finding means that the store is consistent.
     ///
-    /// Whether the files of a policy bundle make its hash is for those to say who know bundles: [`Self::bundle`].
+    /// Does not check that the files of a policy bundle produce its hash: the caller does, with [`Self::bundle`].
     ///
     /// # Errors
-    /// [`Unavailable`] when the database can not be read for another reason than what is in it.
-    pub async fn check(&mut self, found: &mut (dyn FnMut(Finding) + Send)) -> Result<Checked, Unavailable> {
-        let mut check = Check { snapshot: &mut self.snapshot, found, checked: Checked::default() };
+    /// [`Unavailable`] if the database cannot be read, other than because of damage to its content.
+    pub async fn check(
+        &mut self,
+        findings: &mut (dyn FnMut(Finding) + Send),
+    ) -> Result<Checked, Unavailable> {
+        let mut check = Check { snapshot: &mut self.snapshot, findings, checked: Checked::default() };
         let file = check.file().await;
-        check.went("sqlite_schema", file)?;
+        check.ended("sqlite_schema", file)?;
         let operations = check.operations().await;
-        let moves = check.went("operations", operations)?;
+        let key_events = check.ended("operations", operations)?;
         let tree = check.tree().await;
-        check.went("ledger_nodes", tree)?;
-        if let Some(moves) = moves {
-            let keys = check.keys(moves).await;
-            check.went("custody_keys", keys)?;
+        check.ended("ledger_nodes", tree)?;
+        if let Some(key_events) = key_events {
+            let keys = check.keys(&key_events).await;
+            check.ended("custody_keys", keys)?;
         }
         let claims = check.claims().await;
-        check.went("idempotency_claims", claims)?;
+        check.ended("idempotency_claims", claims)?;
         let lists = check.key_operations().await;
-        check.went("key_operations", lists)?;
+        check.ended("key_operations", lists)?;
         let decisions = check.decisions().await;
-        check.went("policy_decisions", decisions)?;
+        check.ended("policy_decisions", decisions)?;
         let previews = check.previews().await;
-        check.went("policy_previews", previews)?;
+        check.ended("policy_previews", previews)?;
         let bundles = check.bundles().await;
-        check.went("policy_bundles", bundles)?;
+        check.ended("policy_bundles", bundles)?;
         let activations = check.activations().await;
-        check.went("policy_activations", activations)?;
+        check.ended("policy_activations", activations)?;
         Ok(check.checked)
     }
 
-    /// The hashes under which bundles are kept.
+    /// The hashes of the stored bundles.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -150,16 +154,16 @@ impl Fsck {
         unless_damaged(rows.map(hashes))
     }
 
-    /// A kept bundle; what has no name that could be one is left out, and found by [`Self::check`].
+    /// A stored bundle, without files whose names are not text: [`Self::check`] reports those.
     ///
     /// # Errors
     /// As [`Self::check`].
     pub async fn bundle(&mut self, bundle_hash: Hex32) -> Result<StoredBundle, Unavailable> {
-        unless_damaged(policies::kept(&mut self.snapshot, bundle_hash).await)
+        unless_damaged(policies::stored(&mut self.snapshot, bundle_hash).await)
     }
 
-    /// Some keys by id, those after `after`, and the last of them unless it is the last of all. A row that can not be read
-    /// is left out, and found by [`Self::check`].
+    /// A page of keys by id, starting after `after`, and where the next page starts; None at the end. Skips rows that cannot
+    /// be read: [`Self::check`] reports those.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -170,7 +174,7 @@ impl Fsck {
         unless_damaged(keys::stored(&mut self.snapshot, after).await)
     }
 
-    /// A key, as [`Self::keys_after`] has it.
+    /// One key, read like [`Self::keys_after`].
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -178,42 +182,42 @@ impl Fsck {
         unless_damaged(keys::stored_one(&mut self.snapshot, id).await)
     }
 
-    /// Lets the database go.
+    /// Closes the database.
     pub async fn close(self) {
         self.snapshot.close().await;
     }
 }
 
-/// What is damaged was found by [`Fsck::check`].
+/// [`Fsck::check`] has reported the damage.
 fn unless_damaged<T>(read: Result<T, Stop>) -> Result<T, Unavailable> {
     read.map_err(|stop| match stop {
-        Stop::Damaged => crate::error::unavailable("the database is damaged"),
+        Stop::Damaged => unavailable("the database is damaged"),
         Stop::Failed(error) => error,
     })
 }
 
-/// A check on its way.
+/// A check in progress.
 pub(crate) struct Check<'a> {
     snapshot: &'a mut Snapshot,
-    found: &'a mut (dyn FnMut(Finding) + Send),
+    findings: &'a mut (dyn FnMut(Finding) + Send),
     checked: Checked,
 }
 
 impl Check<'_> {
     fn finding(&mut self, table: &str, row: impl Into<String>, what: impl Into<String>) {
-        crate::history::finding(self.found, table, row, what);
+        history::report(self.findings, table, row, what);
     }
 
     async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Stop> {
         self.snapshot.rows(sql, bound).await
     }
 
-    /// What came of a part; a part that met damaged pages ends with a finding, and the next goes on.
-    fn went<T>(&mut self, table: &str, outcome: Result<T, Stop>) -> Result<Option<T>, Unavailable> {
+    /// The outcome of one part. Damaged pages end that part with a finding; the check continues with the next part.
+    fn ended<T>(&mut self, table: &str, outcome: Result<T, Stop>) -> Result<Option<T>, Unavailable> {
         match outcome {
             Ok(value) => Ok(Some(value)),
             Err(Stop::Damaged) => {
-                self.finding(table, "", "can not be read to its end: the file is damaged");
+                self.finding(table, "", "cannot be read to its end: the file is damaged");
                 Ok(None)
             }
             Err(Stop::Failed(error)) => Err(error),

@@ -1,7 +1,7 @@
-//! What events make: an operation from its own chain, and keys from the operations that changed them.
+//! Rebuilds records from their events: an operation from its own chain, keys from the operations that changed them.
 //!
-//! Whoever reads an operation or a key back compares it with this: the gateway before it acts on one that it did not write
-//! itself since its start, and `ledger fsck` all of them.
+//! Every operation or key read back from disk is compared with the rebuilt one: by the gateway before it uses a record that
+//! it has not written itself since its start, and by `ledger fsck` for all records.
 
 use crate::encode::FORMAT;
 use crate::fsck::Finding;
@@ -19,66 +19,65 @@ pub(crate) const EVENTS: &str =
     "SELECT ledger_index, operation_id, seq, event_hash, salt, format, body FROM events
     WHERE operation_id = ?1 ORDER BY seq";
 
-/// What an operation's events tell.
-pub(crate) struct Told {
-    /// The last event's number.
-    pub(crate) seq: i64,
-    /// The places of its events in the log.
+/// The result of following an operation's chain of events.
+pub(crate) struct Chain {
+    /// The number of the last event.
+    pub(crate) last_seq: i64,
+    /// The places of the events in the log.
     pub(crate) ledger_indexes: Vec<i64>,
-    /// None when something is wrong with them, which was found: what they make is not known then.
+    /// None if the chain is broken; the findings say where.
     pub(crate) history: Option<History>,
 }
 
 /// An operation from its first event to its last.
 pub(crate) struct History {
-    /// All of it, as if it had been one commit.
+    /// All events and the resulting operation, as if they had been one commit.
     pub(crate) commit: Commit,
     pub(crate) record_root: Hex32,
 }
 
 /// How far a chain was followed.
-struct Chain {
+struct Walk {
     seq: i64,
-    /// None after an event that is missing, or whose hash can not be read.
+    /// None after a missing event, or one whose hash cannot be read.
     previous: Option<Hex32>,
     events: Vec<Event>,
     is_sound: bool,
 }
 
-/// Where what is wrong is told.
-pub(crate) type Found<'a> = dyn FnMut(Finding) + Send + 'a;
+/// Receives the findings.
+pub(crate) type Report<'a> = dyn FnMut(Finding) + Send + 'a;
 
-/// Tells something that is wrong.
-pub(crate) fn finding(found: &mut Found<'_>, table: &str, row: impl Into<String>, what: impl Into<String>) {
-    found(Finding { table: table.to_owned(), row: row.into(), what: what.into() });
+/// Reports a finding.
+pub(crate) fn report(to: &mut Report<'_>, table: &str, row: impl Into<String>, what: impl Into<String>) {
+    to(Finding { table: table.to_owned(), row: row.into(), what: what.into() });
 }
 
-/// Follows the chain of an operation, whose rows are in the order of their numbers.
-pub(crate) fn told(id: &str, rows: &[Row], found: &mut Found<'_>) -> Told {
-    let mut chain = Chain { seq: 0, previous: Some(Hex32::ZERO), events: Vec::new(), is_sound: true };
+/// Follows the chain of an operation. `rows` are ordered by `seq`.
+pub(crate) fn follow(id: &str, rows: &[Row], findings: &mut Report<'_>) -> Chain {
+    let mut walk = Walk { seq: 0, previous: Some(Hex32::ZERO), events: Vec::new(), is_sound: true };
     for row in rows {
-        chain.link(id, row, found);
+        walk.link(id, row, findings);
     }
     let ledger_indexes = rows.iter().filter_map(|row| row.integer("ledger_index")).collect();
-    let seq = chain.seq;
-    Told { seq, ledger_indexes, history: chain.history(rows, found) }
+    Chain { last_seq: walk.seq, ledger_indexes, history: walk.history(rows, findings) }
 }
 
-/// Tells that events of an operation are not there.
-pub(crate) fn missing(found: &mut Found<'_>, id: &str, first: i64, last: i64) {
+/// Reports that events of an operation are missing.
+pub(crate) fn report_missing(findings: &mut Report<'_>, id: &str, first: i64, last: i64) {
     let which = if first == last { format!("seq {first}") } else { format!("seq {first} to {last}") };
-    finding(found, "events", format!("{which} of operation {id}"), "missing");
+    report(findings, "events", format!("{which} of operation {id}"), "missing");
 }
 
-impl Chain {
-    fn link(&mut self, id: &str, row: &Row, found: &mut Found<'_>) {
+impl Walk {
+    fn link(&mut self, id: &str, row: &Row, findings: &mut Report<'_>) {
         let mut problems = Vec::new();
         let seq = row.integer("seq").unwrap_or_default();
         let due = self.seq.saturating_add(1);
         if seq < due {
-            problems.push(format!("`seq` is {seq}, and numbers begin at 1"));
+            problems.push(format!("`seq` is {seq}; numbers begin at 1"));
         } else if seq > due {
-            missing(found, id, due, seq.saturating_sub(1));
+            report_missing(findings, id, due, seq.saturating_sub(1));
             (self.previous, self.is_sound) = (None, false);
         }
         self.seq = self.seq.max(seq);
@@ -98,18 +97,19 @@ impl Chain {
             Ok(event) => {
                 self.events.push(event.clone());
                 if let (Some(hash), Some(salt), Some(previous)) = (hash, salt, self.previous) {
-                    problems.extend(hashed(&ChainedEvent { event, salt, hash }, previous).map(str::to_owned));
+                    let problem = hash_problem(&ChainedEvent { event, salt, hash }, previous);
+                    problems.extend(problem.map(str::to_owned));
                 }
             }
         }
         self.previous = hash;
         for problem in problems {
             self.is_sound = false;
-            finding(found, "events", named(row), problem);
+            report(findings, "events", name(row), problem);
         }
     }
 
-    fn history(self, rows: &[Row], found: &mut Found<'_>) -> Option<History> {
+    fn history(self, rows: &[Row], findings: &mut Report<'_>) -> Option<History> {
         let (first, record_root) = (rows.first()?, self.previous?);
         if !self.is_sound {
             return None;
@@ -117,7 +117,7 @@ impl Chain {
         let operation = replay(&self.events);
         let is_of = |id: OperationId| first.hash("operation_id") == Some(id.0);
         let Some(operation) = operation.filter(|operation| is_of(operation.id)) else {
-            finding(found, "events", named(first), "it is not the submission of its operation");
+            report(findings, "events", name(first), "not the submission of its operation");
             return None;
         };
         let events = self.events;
@@ -126,21 +126,22 @@ impl Chain {
     }
 }
 
-/// Keys as the events of several operations make them, one event after the other in the order of the log.
+/// Keys rebuilt from the events of several operations, applied in the order of the log.
 #[derive(Default)]
 pub(crate) struct KeyFold {
     pub(crate) keys: BTreeMap<KeyId, CustodyKey>,
-    /// Operations that may still change a key, as they were submitted: what a key takes from one never changes.
+    /// Operations that may still change a key, as they were submitted: the fields that a key takes from its operation never
+    /// change.
     open: BTreeMap<Hex32, Operation>,
 }
 
 impl KeyFold {
-    /// The operation of this id, if it may still change a key.
+    /// The operation with this id, if it may still change a key.
     pub(crate) fn open(&self, id: Hex32) -> Option<&Operation> {
         self.open.get(&id)
     }
 
-    /// The keys after one more event of this operation.
+    /// Applies one more event of this operation to its keys.
     pub(crate) fn apply(&mut self, operation: Operation, event: &Event) {
         let key_of = |id| self.keys.get(&id).cloned();
         let subject = key_of(operation.key.key_id);
@@ -157,26 +158,27 @@ impl KeyFold {
     }
 }
 
-/// What is wrong with the hash of an event, or with a salt that the hash says nothing of.
-fn hashed(chained: &ChainedEvent, previous: Hex32) -> Option<&'static str> {
-    let Ok(redacted) = chained.redact() else { return Some("the event can not be hashed") };
+/// What is wrong with an event's hash, or with a salt that no hash covers.
+fn hash_problem(chained: &ChainedEvent, previous: Hex32) -> Option<&'static str> {
+    let Ok(redacted) = chained.redact() else { return Some("the event cannot be hashed") };
     if event_hash(previous, &redacted.event).ok() != Some(chained.hash) {
-        return Some("`event_hash` does not follow from the event, its salt and the hash before");
+        return Some("`event_hash` does not follow from the event, its salt and the previous hash");
     }
     let is_stray = redacted.hides_nothing() && chained.salt != Salt::UNUSED;
-    is_stray.then_some("`salt` is not zero, and the event hides nothing")
+    is_stray.then_some("`salt` is not zero, but the event hides nothing")
 }
 
-fn named(row: &Row) -> String {
+fn name(row: &Row) -> String {
     row.named(&["ledger_index", "seq", "operation_id"])
 }
 
-/// The event in a body, which must be spelt as it is written: parser's words would repeat what is in it.
+/// Parses a body, which must be byte for byte what the gateway would write. The parser's message is dropped because it may
+/// quote the body.
 fn event(body: &str) -> Result<Event, String> {
     let event: Event = serde_json::from_str(body)
         .map_err(|error| format!("`body` is not an event, at character {}", error.column()))?;
     match serde_json::to_string(&event) {
         Ok(written) if written == body => Ok(event),
-        Ok(_) | Err(_) => Err("`body` is not spelt as it is written".to_owned()),
+        Ok(_) | Err(_) => Err("`body` is not in the form that the gateway writes".to_owned()),
     }
 }

@@ -1,20 +1,20 @@
-//! Durable commits and reads: the engine's [`CommitOperations`], [`ReadOperations`], [`ReadLog`] and [`KeepPolicies`] on a
-//! database.
+//! Durable commits and reads: the engine's ports [`CommitOperations`], [`ReadOperations`], [`ReadLog`] and
+//! [`KeepPolicies`] on a database.
 //!
-//! Deliberately absent: rules. What a commit holds was decided before it came here; this crate compares revisions, adds
-//! events to the log of all events, and writes everything or nothing. It looks into an operation only for the columns
-//! that are searched.
+//! The store has no rules about operations: a commit was decided before it came here. This crate compares revisions,
+//! appends the events to the log of all events, and writes everything or nothing. It reads an operation only for the
+//! columns that are searched.
 //!
-//! Start at [`Store::open`]; tools beside a gateway read what was decided with [`Decisions::open`],
-//! and check that everything agrees with [`Fsck::open`]. `encode` makes rows and `decode` reads them, the same for every backend; `ledger` is the
-//! arithmetic of the log. A backend is one module (`sqlite`), one folder of migrations, one arm of each match in
-//! `store`, and one line that runs the contract suite (`contract`).
+//! Start at [`Store::open`]. Tools that run beside a gateway read decisions with [`Decisions::open`] and check the store's
+//! consistency with [`Fsck::open`]. `encode` makes rows and `decode` reads them. `contract` is the test suite that every
+//! backend must pass; `sqlite` is the only backend.
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
 //! [`KeepPolicies`]: gateway_engine::ports::KeepPolicies
 //! [`ReadLog`]: gateway_engine::ports::ReadLog
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 
+mod cache;
 #[cfg(test)]
 mod contract;
 mod decisions;
@@ -23,13 +23,10 @@ mod encode;
 mod error;
 mod fsck;
 mod history;
-mod ledger;
-mod recent;
 mod row;
 mod sqlite;
-mod store;
 
-pub use decisions::{Cursor, Decisions, InvalidCursor, Place, Recorded};
+pub use decisions::{Cursor, InvalidCursor, Place, Recorded};
 pub use error::OpenError;
 pub use fsck::{Checked, Finding, Fsck, Head};
-pub use store::{Counters, Store};
+pub use sqlite::{Counters, Decisions, Store};

@@ -1,15 +1,15 @@
-//! Rows as they are stored, whatever is in them, and what they should be.
+//! Stored rows with any content, and the values that their columns should have.
 
 use gateway_domain::ids::Hex32;
 use std::fmt;
 use std::sync::Arc;
 
-/// A value as SQLite has it. Text may be no text: only its bytes are known.
+/// A value as SQLite stores it. Text is kept as bytes, because it may not be valid UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     Null,
     Integer(i64),
-    /// No column of ours has one.
+    /// A floating-point number, which no column of this schema holds. Its value is not kept.
     Real,
     Text(Vec<u8>),
     Blob(Vec<u8>),
@@ -39,7 +39,7 @@ impl From<Hex32> for Cell {
     }
 }
 
-/// For naming rows: numbers, hashes and the words of keys, never a body.
+/// For naming rows by their keys, never for a body.
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,7 +52,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// A row by the names of its columns.
+/// A row whose columns are found by name.
 #[derive(Debug)]
 pub(crate) struct Row {
     names: Arc<[String]>,
@@ -68,7 +68,7 @@ impl Row {
         self.names.iter().map(String::as_str).zip(&self.cells)
     }
 
-    /// A column; NULL where there is none.
+    /// A column; NULL if there is no such column.
     pub(crate) fn cell(&self, name: &str) -> &Cell {
         self.iter().find(|(found, _)| *found == name).map_or(&Cell::Null, |(_, cell)| cell)
     }
@@ -98,21 +98,23 @@ impl Row {
         self.bytes(name).and_then(|bytes| bytes.try_into().ok()).map(Hex32::new)
     }
 
-    /// `name value` of these columns: how a person finds the row.
+    /// `name value` for each of these columns, so that a person can find the row.
     pub(crate) fn named(&self, names: &[&str]) -> String {
         let named: Vec<_> = names.iter().map(|name| format!("{name} {}", self.cell(name))).collect();
         named.join(", ")
     }
 
-    /// The columns that differ from what they should be; one that nobody expected differs.
-    pub(crate) fn differences(&self, expected: &[(&str, Expected)]) -> Vec<String> {
+    /// The columns that differ from the expected ones, quoted and separated by commas. A column that is not expected
+    /// differs.
+    pub(crate) fn differences(&self, expected: &[(&str, Expected)]) -> Option<String> {
         let expected = |name: &str| expected.iter().find(|(listed, _)| *listed == name).map(|(_, cell)| cell);
         let differing = self.iter().filter(|(name, cell)| match expected(name) {
             Some(Expected::Is(expected)) => *cell != expected,
             Some(Expected::CheckedElsewhere) => false,
             None => true,
         });
-        differing.map(|(name, _)| format!("`{name}`")).collect()
+        let names: Vec<_> = differing.map(|(name, _)| format!("`{name}`")).collect();
+        (!names.is_empty()).then(|| names.join(", "))
     }
 }
 

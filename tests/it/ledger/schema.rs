@@ -1,4 +1,4 @@
-//! Tables, indexes and triggers that are not as the migrations make them.
+//! Tables, indexes and triggers that differ from those that the migrations create.
 
 use super::checked;
 use super::history::{History, open};
@@ -38,7 +38,7 @@ async fn what_sqlite_itself_finds_is_a_finding() {
         .unwrap();
     conn.close().await.unwrap();
     let (findings, _) = checked(&history.database()).await.unwrap();
-    let refers = |what: &str| what.contains("names a row of `operations` that is not there");
+    let refers = |what: &str| what.contains("refers to a row of `operations` that does not exist");
     assert!(
         findings.iter().any(|finding| finding.table == "custody_keys" && refers(&finding.what)),
         "{findings:#?}"

@@ -15,21 +15,21 @@ const DAMAGES: [(&str, &str, &str); 13] = [
         "INSERT INTO custody_keys SELECT zeroblob(32), tenant, 'stray', state, NULL, revision, format, body
          FROM custody_keys LIMIT 1",
         "custody_keys",
-        "no events make it",
+        "no events produce it",
     ),
     (
         "DROP TRIGGER policy_activations_are_not_removed; DELETE FROM policy_activations WHERE sequence < 1000",
         "policy_bundles",
-        "it was never active",
+        "was never active",
     ),
     (
         "UPDATE events SET operation_id = zeroblob(32)
          WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events))",
         "events",
-        "it is not the submission of its operation",
+        "not the submission of its operation",
     ),
     ("UPDATE events SET ledger_index = -1 WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "places begin at 0"),
-    ("UPDATE events SET seq = 0 WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`seq` is 0, and numbers begin at 1"),
+    ("UPDATE events SET seq = 0 WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`seq` is 0; numbers begin at 1"),
     ("UPDATE events SET salt = x'00' WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`salt` is not 32 bytes"),
     ("UPDATE events SET event_hash = x'00' WHERE ledger_index = (SELECT min(ledger_index) FROM events)", "events", "`event_hash` is not 32 bytes"),
     (
@@ -47,9 +47,9 @@ const DAMAGES: [(&str, &str, &str); 13] = [
         "DELETE FROM operations WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events));
          DELETE FROM events WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events))",
         "idempotency_claims",
-        "there is no such operation",
+        "its operation does not exist",
     ),
-    ("UPDATE policy_decisions SET operation_id = x'00'", "policy_decisions", "it can not be read"),
+    ("UPDATE policy_decisions SET operation_id = x'00'", "policy_decisions", "cannot be read"),
     ("DELETE FROM policy_previews", "policy_previews", "missing"),
 ];
 

@@ -54,7 +54,7 @@ async fn damaged_pages_are_findings() {
                 n_found += 1;
             }
             // A page of the tables that are read on opening.
-            Err(error) => assert!(error.to_string().contains("can not be opened"), "{error}"),
+            Err(error) => assert!(error.to_string().contains("cannot be opened"), "{error}"),
         }
     }
     assert!(n_found > n_pages / 4, "{n_found} of {n_pages}");

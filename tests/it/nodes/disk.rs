@@ -15,7 +15,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// None where nobody lets us mount: `a_full_disk_is_named_until_a_write_succeeds` runs everywhere.
+    /// None where mounting is not permitted: `full_disk_is_reported_until_a_write_succeeds` runs everywhere.
     fn mounted() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");

@@ -33,7 +33,7 @@ async fn a_store_that_is_gone_is_told_by_both_of_its_checks() {
     assert_eq!(["store", "audit_append"].map(status), ["failed", "failed"], "{}", answer.json);
     let others = ["policy", "authority", "nodes", "authentication"];
     assert_eq!(others.map(status), ["ok"; 4], "{}", answer.json);
-    assert_eq!(answer.json["checks"]["audit_append"]["detail"], "the database can not be written");
+    assert_eq!(answer.json["checks"]["audit_append"]["detail"], "the database cannot be written");
 }
 
 #[tokio::test]

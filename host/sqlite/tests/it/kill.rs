@@ -1,4 +1,4 @@
-//! A process that dies by SIGKILL leaves every write it had acknowledged.
+//! Acknowledged writes survive a SIGKILL of the process.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{Add, Total, fresh, open, options, totals};
 
-/// Set in the child: the database to write to.
+/// Environment variable of the child: the database to write.
 const CHILD: &str = "GATEWAY_SQLITE_TEST_CHILD";
 
 #[tokio::test]
@@ -28,14 +28,14 @@ async fn acknowledged_writes_survive_sigkill() {
     let mut seen: Vec<i64> = lines.by_ref().filter_map(acknowledged).take(500).collect();
     assert_eq!(seen.len(), 500, "the child ended early");
     let refused = Database::<Total>::open(options(&path)).await.unwrap_err();
-    assert!(matches!(refused, OpenError::InUse { .. }), "another process has it: {refused:?}");
-    // Somebody who only reads finds everything acknowledged so far, and is in nobody's way.
+    assert!(matches!(refused, OpenError::InUse { .. }), "the child has it open: {refused:?}");
+    // A reader finds all writes acknowledged so far, while the child writes on.
     assert_eq!(missing(&path, &seen).await, []);
     child.kill().unwrap();
     child.wait().unwrap();
-    // What was in the pipe had been acknowledged too.
+    // Writes reported in the pipe were acknowledged too.
     seen.extend(lines.filter_map(acknowledged));
-    // The log that the dead process left is read too, and stays for the next writer.
+    // A reader reads the log that the dead process left behind.
     assert_eq!(missing(&path, &seen).await, []);
 
     let database = open(&path).await;
@@ -47,8 +47,8 @@ async fn acknowledged_writes_survive_sigkill() {
             .unwrap();
         assert_eq!(found, Some(*id));
     }
-    let (rows, believed) = totals(&database).await;
-    assert_eq!(rows, believed);
+    let (rows, state) = totals(&database).await;
+    assert_eq!(rows, state);
 }
 
 /// The entries that a reader does not find.
@@ -64,7 +64,7 @@ async fn missing(path: &Path, wanted: &[i64]) -> Vec<i64> {
     wanted.iter().copied().filter(|id| !found.contains(id)).collect()
 }
 
-/// Not a test by itself: the other half of the one above.
+/// Not a test by itself: the child process of the one above.
 #[tokio::test]
 async fn child_writes_until_killed() {
     let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };

@@ -1,4 +1,4 @@
-//! What `open` makes, and what it refuses with which line.
+//! What `open` creates, and what it refuses with which message.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ async fn refusal(options: Options) -> OpenError {
     Database::<Total>::open(options).await.unwrap_err()
 }
 
-/// The line an operator sees, with the path taken out.
+/// The message that an operator sees, with the path replaced.
 fn line(error: &OpenError, path: &Path) -> String {
     let line = error.to_string().replace(&path.display().to_string(), "DB");
     assert!(!line.contains('\n'));
@@ -22,7 +22,7 @@ fn line(error: &OpenError, path: &Path) -> String {
 }
 
 /// Runs SQL on the file as another program would.
-async fn elsewhere(path: &Path, sql: &str) {
+async fn run_as_another_program(path: &Path, sql: &str) {
     let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
     let mut conn = options.connect().await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
@@ -35,7 +35,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[tokio::test]
-async fn files_that_others_may_read_or_write_are_refused_by_name() {
+async fn files_accessible_to_other_users_are_refused_by_name() {
     let (folder, path) = fresh();
     open(&path).await.close().await;
     for suffix in ["", "-wal", "-shm", "-journal", ".lock"] {
@@ -51,7 +51,7 @@ async fn files_that_others_may_read_or_write_are_refused_by_name() {
             );
             assert_eq!(line(&refusal(options(&path)).await, &file), expected);
             let read = Reader::open(options(&path)).await.unwrap_err();
-            assert_eq!(line(&read, &file), expected, "beside a gateway too");
+            assert_eq!(line(&read, &file), expected, "a reader refuses it too");
         }
         chmod(&file, 0o600);
         if !exists {
@@ -64,12 +64,12 @@ async fn files_that_others_may_read_or_write_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_folder_that_everybody_can_write_is_refused_and_nothing_is_made_in_it() {
+async fn world_writable_folder_is_refused_and_stays_empty() {
     let (folder, path) = fresh();
     for mode in [0o777, 0o1777, 0o702] {
         chmod(folder.path(), mode);
         let expected =
-            format!("everybody can write the database's folder `DB` (mode {mode:04o}): run `chmod o-w DB`");
+            format!("every user can write the database's folder `DB` (mode {mode:04o}): run `chmod o-w DB`");
         assert_eq!(line(&refusal(options(&path)).await, folder.path()), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -82,7 +82,7 @@ async fn a_folder_that_everybody_can_write_is_refused_and_nothing_is_made_in_it(
 }
 
 #[tokio::test]
-async fn folders_and_files_are_private() {
+async fn new_folders_and_files_are_private() {
     let (folder, _) = fresh();
     let path = folder.path().join("a/b/test.db");
     let database = open(&path).await;
@@ -95,7 +95,7 @@ async fn folders_and_files_are_private() {
 }
 
 #[tokio::test]
-async fn the_durability_settings_hold() {
+async fn database_uses_the_write_ahead_log() {
     let (_folder, path) = fresh();
     let _database = open(&path).await;
     let header = fs::read(&path).unwrap();
@@ -104,7 +104,7 @@ async fn the_durability_settings_hold() {
 }
 
 #[tokio::test]
-async fn a_missing_file_is_not_made_unasked() {
+async fn missing_file_is_not_created_unless_asked() {
     let (_folder, path) = fresh();
     let error = refusal(Options::at_path(&path, OURS, MIGRATIONS)).await;
     assert_eq!(line(&error, &path), "the database `DB` does not exist");
@@ -112,7 +112,7 @@ async fn a_missing_file_is_not_made_unasked() {
 }
 
 #[tokio::test]
-async fn other_bytes_are_refused_and_left_alone() {
+async fn file_that_is_not_sqlite_is_refused_and_unchanged() {
     let (_folder, path) = fresh();
     for bytes in [&b"hello"[..], &[0; 4096][..]] {
         fs::write(&path, bytes).unwrap();
@@ -120,21 +120,21 @@ async fn other_bytes_are_refused_and_left_alone() {
         assert_eq!(line(&error, &path), "`DB` is not a SQLite database");
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
-    // The right first bytes and nothing behind them.
+    // Only the first bytes are right.
     fs::write(&path, b"SQLite format 3\0 and then something else").unwrap();
     chmod(&path, 0o600);
     assert!(matches!(refusal(options(&path)).await, OpenError::ForeignBytes { .. }));
 }
 
 #[tokio::test]
-async fn a_database_of_another_program_is_refused_and_left_alone() {
+async fn database_of_another_program_is_refused_and_unchanged() {
     for (sql, found) in [
         ("PRAGMA application_id = 7; CREATE TABLE theirs (id INTEGER)", "0x00000007"),
         ("CREATE TABLE theirs (id INTEGER)", "0x00000000"),
         ("PRAGMA application_id = 7", "0x00000007"),
     ] {
         let (_folder, path) = fresh();
-        elsewhere(&path, sql).await;
+        run_as_another_program(&path, sql).await;
         let before = fs::read(&path).unwrap();
         let error = refusal(options(&path)).await;
         let expected = format!("the database `DB` belongs to another program (application id {found})");
@@ -144,7 +144,7 @@ async fn a_database_of_another_program_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn another_identity_of_this_crate_is_refused() {
+async fn other_application_id_is_refused() {
     let (_folder, path) = fresh();
     open(&path).await.close().await;
     let error = refusal(Options::at_path(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS)).await;
@@ -152,19 +152,19 @@ async fn another_identity_of_this_crate_is_refused() {
 }
 
 #[tokio::test]
-async fn an_unwritable_place_is_refused() {
+async fn unwritable_path_is_refused() {
     let (folder, path) = fresh();
     fs::write(&path, b"").unwrap();
     for place in [path.join("under/a/file.db"), PathBuf::from("/proc/nowhere/test.db"), folder.path().into()]
     {
         let error = refusal(options(&place)).await;
         assert!(matches!(error, OpenError::Unwritable { .. }), "{error:?}");
-        assert!(error.to_string().ends_with("can not be written"), "{error}");
+        assert!(error.to_string().ends_with("cannot be written"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_second_opener_is_refused_until_the_first_has_closed() {
+async fn second_open_is_refused_until_the_first_closes() {
     let (folder, path) = fresh();
     let first = open(&path).await;
     let other_name = folder.path().join("link.db");
@@ -201,8 +201,8 @@ async fn migrations_are_applied_once_and_never_edited() {
     let failed = with(&path, FAILING).await.unwrap_err();
     assert_eq!(line(&failed, &path), "migration 2 of the database `DB` failed");
     let gap = with(&path, WITH_GAP).await.unwrap_err();
-    assert_eq!(line(&gap, &path), "migration 3 stands where 2 is due");
-    // The failed one left nothing behind, or this would not create the same table.
+    assert_eq!(line(&gap, &path), "found migration 3 where 2 was expected");
+    // Had the failed migration left its table behind, this would fail.
     with(&path, SCHEMA_AND_SECOND).await.unwrap();
     with(&path, SCHEMA_AND_SECOND).await.unwrap();
     let newer = with(&path, MIGRATIONS).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Reading beside a writer, or without one.
+//! Reading while a writer is running, or without one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ async fn refusal(path: &Path, id: ApplicationId, migrations: &'static [Migration
 }
 
 #[tokio::test]
-async fn a_reader_follows_a_writer_and_keeps_nothing_from_it() {
+async fn reader_sees_commits_and_does_not_block_the_writer() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     let reader = Reader::open(options(&path)).await.unwrap();
@@ -31,13 +31,16 @@ async fn a_reader_follows_a_writer_and_keeps_nothing_from_it() {
     }
     let refused = sqlx::query("INSERT INTO entry (id) VALUES (9)").execute(reader.pool()).await.unwrap_err();
     assert!(refused.to_string().contains("readonly"), "{refused}");
-    assert!(database.checkpoint().await.unwrap(), "between two statements nothing of the log is in use");
+    assert!(
+        database.checkpoint().await.unwrap(),
+        "between two statements the reader uses no part of the log"
+    );
     database.close().await;
     assert_eq!(n_entries(&reader).await, 3);
 }
 
 #[tokio::test]
-async fn a_database_at_rest_is_read_without_a_change_to_it() {
+async fn reading_does_not_change_a_closed_database() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     database.write(Add(1)).await.unwrap();
@@ -52,21 +55,21 @@ async fn a_database_at_rest_is_read_without_a_change_to_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_exactly_ours_is_refused() {
+async fn reader_refuses_any_other_database_or_schema() {
     let (_folder, path) = fresh();
     assert_eq!(refusal(&path, OURS, MIGRATIONS).await, "the database `DB` does not exist");
     assert!(!path.exists());
     fs::write(&path, b"").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    let unborn =
+    let empty =
         "the database `DB` has schema version 0 of 1: start the gateway once, which brings it up to date";
-    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, unborn);
+    assert_eq!(refusal(&path, OURS, MIGRATIONS).await, empty);
     fs::write(&path, b"Not a database.").unwrap();
     assert_eq!(refusal(&path, OURS, MIGRATIONS).await, "`DB` is not a SQLite database");
     fs::remove_file(&path).unwrap();
     open(&path).await.close().await;
-    let stranger = refusal(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS).await;
-    assert!(stranger.starts_with("the database `DB` belongs to another program"), "{stranger}");
+    let foreign = refusal(&path, ApplicationId::new(*b"ELSE"), MIGRATIONS).await;
+    assert!(foreign.starts_with("the database `DB` belongs to another program"), "{foreign}");
     let old =
         "the database `DB` has schema version 1 of 2: start the gateway once, which brings it up to date";
     assert_eq!(refusal(&path, OURS, &[SCHEMA, MORE]).await, old);

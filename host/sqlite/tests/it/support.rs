@@ -1,4 +1,4 @@
-//! A tiny schema, a few jobs, and a database in a folder of its own.
+//! A small schema, some jobs, and a database in a temporary folder.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) const SCHEMA: Migration = Migration {
 
 pub(crate) const MIGRATIONS: &[Migration] = &[SCHEMA];
 
-/// A path that goes away with the folder beside it.
+/// A path for a database in a temporary folder, which is deleted when dropped.
 pub(crate) fn fresh() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("test.db");
@@ -31,7 +31,7 @@ pub(crate) async fn open(path: &Path) -> Database<Total> {
     Database::open(options(path)).await.unwrap()
 }
 
-/// The number of entries, kept in memory: in step with the table exactly when `count` agrees.
+/// The number of entries, kept in memory in step with the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Total(pub(crate) i64);
 
@@ -41,7 +41,7 @@ impl State for Total {
     }
 }
 
-/// Inserts an entry and answers with the total after it.
+/// Inserts an entry and returns the new total.
 pub(crate) struct Add(pub(crate) i64);
 
 impl Job for Add {
@@ -55,13 +55,13 @@ impl Job for Add {
     }
 }
 
-/// Ways to go wrong after having inserted an entry and changed the state.
+/// Jobs that fail after they inserted an entry and changed the state.
 pub(crate) enum Spoil {
     Error,
     Panic,
-    /// Leaves a reference to nothing, which only COMMIT notices.
+    /// Leaves a dangling reference, which only COMMIT detects.
     DeferredConstraint,
-    /// Ends the transaction behind the writer's back, so that COMMIT fails.
+    /// Ends the transaction itself, so that COMMIT fails.
     Rollback,
 }
 
@@ -83,10 +83,10 @@ impl Job for Spoil {
     }
 }
 
-/// The rows, and what the writer believes they are.
+/// The number of rows, and the number in the writer's state.
 pub(crate) async fn totals(database: &Database<Total>) -> (i64, i64) {
-    struct Believed;
-    impl Job for Believed {
+    struct ReadTotal;
+    impl Job for ReadTotal {
         type State = Total;
         type Output = i64;
         async fn apply(&self, _conn: &mut SqliteConnection, total: &mut Total) -> Result<i64, sqlx::Error> {
@@ -94,7 +94,7 @@ pub(crate) async fn totals(database: &Database<Total>) -> (i64, i64) {
         }
     }
     let rows = sqlx::query_scalar("SELECT count(*) FROM entry").fetch_one(database.reader()).await.unwrap();
-    (rows, database.write(Believed).await.unwrap())
+    (rows, database.write(ReadTotal).await.unwrap())
 }
 
 /// Runs one statement.

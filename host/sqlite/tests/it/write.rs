@@ -1,4 +1,4 @@
-//! Group commit: right answers, few commits, and one bad job harms nobody else.
+//! Group commit: right answers, few commits, and isolated failures.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::support::{Add, Run, Spoil, Total, fresh, open, options, totals};
 
 #[tokio::test]
-async fn a_thousand_jobs_get_right_answers_in_few_commits() {
+async fn thousand_jobs_get_right_answers_in_few_commits() {
     let (_folder, path) = fresh();
     let database = Arc::new(open(&path).await);
     let mut callers = JoinSet::new();
@@ -22,14 +22,14 @@ async fn a_thousand_jobs_get_right_answers_in_few_commits() {
     }
     let mut answers = callers.join_all().await;
     answers.sort_unstable();
-    assert!(answers.into_iter().eq(1..=1000), "each job saw the state that the ones before it left");
+    assert!(answers.into_iter().eq(1..=1000), "each job saw the state that the previous ones left");
     let done = database.counters();
     assert_eq!(done.jobs, 1000);
     assert!(done.commits <= 100, "{done:?}");
     assert_eq!(totals(&database).await, (1000, 1000));
 }
 
-/// Puts a bad job between good ones, all in one batch: they are queued before the writer gets to run.
+/// Puts a failing job among good ones, all in one batch: they are queued before the writer runs.
 async fn beside_good_ones(database: &Database<Total>, bad: Spoil) -> Result<(), WriteError> {
     let (one, two, bad, three) = tokio::join!(
         database.write(Add(1)),
@@ -42,7 +42,7 @@ async fn beside_good_ones(database: &Database<Total>, bad: Spoil) -> Result<(), 
 }
 
 #[tokio::test]
-async fn a_bad_job_fails_alone() {
+async fn failing_job_does_not_fail_others_in_its_batch() {
     for bad in [Spoil::Error, Spoil::Panic, Spoil::DeferredConstraint] {
         let (_folder, path) = fresh();
         let database = open(&path).await;
@@ -50,7 +50,7 @@ async fn a_bad_job_fails_alone() {
         let error = beside_good_ones(&database, bad).await.unwrap_err();
         assert_eq!(matches!(error, WriteError::Panicked), panics, "{error:?}");
         assert!(error.wrote_nothing());
-        // One rollback for the batch, one for the bad job by itself.
+        // One rollback of the batch, one of the failing job alone.
         let done = database.counters();
         assert_eq!((done.jobs, done.commits, done.rollbacks), (3, 3, 2));
         assert_eq!(totals(&database).await, (3, 3));
@@ -58,19 +58,19 @@ async fn a_bad_job_fails_alone() {
 }
 
 #[tokio::test]
-async fn the_state_is_restored_when_a_job_alone_rolls_back() {
+async fn state_is_restored_when_a_single_job_rolls_back() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
     assert!(matches!(database.write(Spoil::Error).await, Err(WriteError::Job(_))));
     assert!(matches!(database.write(Spoil::Panic).await, Err(WriteError::Panicked)));
-    // A constraint seen at once, not at COMMIT.
+    // A constraint checked immediately, not at COMMIT.
     assert!(matches!(database.write(Add(1)).await, Err(WriteError::Job(_))));
     assert_eq!(totals(&database).await, (1, 1));
 }
 
 #[tokio::test]
-async fn a_failed_commit_fails_its_jobs_and_the_writer_goes_on() {
+async fn failed_commit_fails_its_jobs_and_the_writer_continues() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
@@ -80,16 +80,16 @@ async fn a_failed_commit_fails_its_jobs_and_the_writer_goes_on() {
         assert!(matches!(error, WriteError::Commit(_)), "{error:?}");
         assert!(!error.wrote_nothing());
     }
-    // The spoiler ended the transaction, so the last job wrote outside any: the state must know even that.
+    // The failing job ended the transaction, so the last job wrote outside of any: the state must include that write.
     assert_eq!(totals(&database).await, (2, 2));
     assert_eq!(database.write(Add(4)).await.unwrap(), 3);
 }
 
 #[tokio::test]
-async fn a_locked_out_writer_recovers_with_the_state_of_the_file() {
+async fn writer_blocked_by_a_lock_recovers_with_the_state_of_the_file() {
     let (_folder, path) = fresh();
-    let impatient = options(&path).busy_timeout(Duration::from_millis(1));
-    let database = Database::<Total>::open(impatient).await.unwrap();
+    let options = options(&path).busy_timeout(Duration::from_millis(1));
+    let database = Database::<Total>::open(options).await.unwrap();
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
     let mut shell = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     sqlx::raw_sql("BEGIN IMMEDIATE; INSERT INTO entry (id) VALUES (2)").execute(&mut shell).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_locked_out_writer_recovers_with_the_state_of_the_file() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_does_not_stop_its_job() {
+async fn disconnected_caller_does_not_stop_its_job() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     {
@@ -115,7 +115,7 @@ async fn a_caller_that_goes_away_does_not_stop_its_job() {
 }
 
 #[tokio::test]
-async fn closing_finishes_what_is_queued_and_empties_the_log() {
+async fn close_finishes_queued_jobs_and_empties_the_log() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     let (queued, ()) = tokio::join!(database.write(Add(1)), database.close());
@@ -128,7 +128,7 @@ async fn closing_finishes_what_is_queued_and_empties_the_log() {
 }
 
 #[tokio::test]
-async fn dropping_lets_the_database_go() {
+async fn drop_releases_the_database() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.write(Add(1)).await.unwrap(), 1);
@@ -144,7 +144,7 @@ async fn dropping_lets_the_database_go() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_securely_is_in_no_file() {
+async fn secure_delete_leaves_no_copy_in_any_file() {
     let (_folder, path) = fresh();
     let log = path.with_extension("db-wal");
     let database = Database::<Total>::open(options(&path).secure_delete()).await.unwrap();
@@ -164,15 +164,14 @@ async fn what_was_deleted_securely_is_in_no_file() {
 }
 
 #[tokio::test]
-async fn readers_can_not_write() {
+async fn readers_cannot_write() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     let refused = sqlx::query("INSERT INTO entry (id) VALUES (1)").execute(database.reader()).await;
     assert!(refused.unwrap_err().to_string().contains("readonly"));
 }
 
-/// Lets the database have as many pages as it has and a few more, or as many as it likes: as on a disk of that size,
-/// SQLite answers `SQLITE_FULL` to the transaction that needs another.
+/// Limits the database to its present size plus some pages. A transaction that needs more gets `SQLITE_FULL`, as on a full disk.
 struct Room(i64);
 
 impl Job for Room {
@@ -187,7 +186,7 @@ impl Job for Room {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_named_until_a_write_succeeds() {
+async fn full_disk_is_reported_until_a_write_succeeds() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     assert_eq!(database.full_disk(), None);
@@ -203,7 +202,7 @@ async fn a_full_disk_is_named_until_a_write_succeeds() {
     assert_eq!(database.full_disk(), Some(fs::canonicalize(&path).unwrap().as_path()));
     assert!(matches!(database.write(Spoil::Error).await, Err(WriteError::Job(_))));
     assert!(database.full_disk().is_some(), "an error of another kind says nothing about the disk");
-    assert_eq!(totals(&database).await, (n_written, n_written), "what was answered is there");
+    assert_eq!(totals(&database).await, (n_written, n_written), "acknowledged writes are kept");
     database.write(Room(1_000)).await.unwrap();
     database.probe().await.unwrap();
     assert_eq!(database.full_disk(), None);
@@ -211,12 +210,12 @@ async fn a_full_disk_is_named_until_a_write_succeeds() {
 }
 
 #[tokio::test]
-async fn a_probe_commits_a_change() {
+async fn probe_commits_a_change() {
     let (_folder, path) = fresh();
     let database = open(&path).await;
     database.checkpoint().await.unwrap();
     let log = path.with_extension("db-wal");
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
     database.probe().await.unwrap();
-    assert!(fs::metadata(&log).unwrap().len() > 0, "a probe that writes nothing shows nothing");
+    assert!(fs::metadata(&log).unwrap().len() > 0, "a probe must write");
 }

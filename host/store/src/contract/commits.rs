@@ -1,10 +1,10 @@
-//! Conditions of a commit: revision, chain, claim.
+//! Commits and their conditions: revision, chain, claim.
 
 use super::Deployment;
 use super::samples::{
-    assert_raced, following, hex32, id, key_create, note, on_key, opening, opening_payment,
+    assert_conflict, following, hex32, id, key_create, note, on_key, opening, opening_payment, payment,
+    submission, written,
 };
-use super::samples::{payment, submission, written};
 use gateway_domain::ids::{KeyId, KeyRef, Tenant};
 use gateway_domain::operation::Event;
 use gateway_domain::time::EpochMs;
@@ -13,7 +13,7 @@ use gateway_engine::ports::{CommitOperations, Committed, ReadOperations};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-pub(crate) async fn a_new_operation_is_read_back(deployment: &impl Deployment) {
+pub(crate) async fn new_operation_is_read_back(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let commit = opening_payment(1);
     let record = written(&*store, commit.clone()).await;
@@ -23,7 +23,7 @@ pub(crate) async fn a_new_operation_is_read_back(deployment: &impl Deployment) {
     assert_eq!(events.into_iter().map(|chained| chained.event).collect::<Vec<_>>(), commit.events);
 }
 
-pub(crate) async fn a_commit_follows_a_commit(deployment: &impl Deployment) {
+pub(crate) async fn commits_build_on_each_other(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let mut record = written(&*store, opening_payment(1)).await;
     for byte in 1..=10 {
@@ -35,16 +35,16 @@ pub(crate) async fn a_commit_follows_a_commit(deployment: &impl Deployment) {
     assert_eq!(u64::try_from(n_events).unwrap(), record.operation.revision);
 }
 
-pub(crate) async fn a_replayed_claim_is_raced(deployment: &impl Deployment) {
+pub(crate) async fn replayed_claim_is_a_conflict(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let first = opening_payment(1);
     let mut second = opening_payment(2);
     second.claim.clone_from(&first.claim);
     written(&*store, first).await;
-    assert_raced(&*store, second).await;
+    assert_conflict(&*store, second).await;
 }
 
-pub(crate) async fn claims_of_other_scopes_are_other_claims(deployment: &impl Deployment) {
+pub(crate) async fn claims_are_scoped_by_tenant_family_and_custody_key(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let claim = |byte, tenant: &str, key_ref: &str, custody| {
         let mut submission = submission(byte, if custody { key_create() } else { payment() });
@@ -59,45 +59,45 @@ pub(crate) async fn claims_of_other_scopes_are_other_claims(deployment: &impl De
     written(&*store, claim(2, "b", "treasury", false)).await;
     written(&*store, claim(3, "a", "treasury", true)).await;
     written(&*store, claim(4, "a", "payroll", true)).await;
-    // A product claim spans keys; a custody claim does not.
-    assert_raced(&*store, claim(5, "a", "payroll", false)).await;
-    assert_raced(&*store, claim(6, "a", "payroll", true)).await;
+    // A product claim covers all keys; a custody claim covers one.
+    assert_conflict(&*store, claim(5, "a", "payroll", false)).await;
+    assert_conflict(&*store, claim(6, "a", "payroll", true)).await;
 }
 
-pub(crate) async fn a_stale_revision_is_raced_and_writes_nothing(deployment: &impl Deployment) {
+pub(crate) async fn stale_revision_is_a_conflict_and_writes_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let record = written(&*store, opening_payment(1)).await;
     let next = written(&*store, following(&record, EpochMs(2), vec![note(1)])).await;
-    assert_raced(&*store, following(&record, EpochMs(3), vec![note(2)])).await;
-    assert_raced(&*store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
+    assert_conflict(&*store, following(&record, EpochMs(3), vec![note(2)])).await;
+    assert_conflict(&*store, following(&record, EpochMs(3), vec![note(2), note(3), note(4)])).await;
     let mut ahead = following(&next, EpochMs(4), vec![note(5)]);
     ahead.operation.revision += 1;
-    assert_raced(&*store, ahead).await;
-    // Whoever raced leaves no trace in the log either: the next root follows from the events that were written.
+    assert_conflict(&*store, ahead).await;
+    // The conflicts left no trace in the log: the next root follows from the events that were written.
     let last = written(&*store, following(&next, EpochMs(5), vec![note(6)])).await;
-    super::evidence::assert_ledger(&*store, &[id(1)], last.ledger_root).await;
+    super::log::assert_root(&*store, &[id(1)], last.ledger_root).await;
 }
 
-pub(crate) async fn an_operation_is_not_made_twice(deployment: &impl Deployment) {
+pub(crate) async fn operation_cannot_be_created_twice(deployment: &impl Deployment) {
     let store = deployment.open().await;
     written(&*store, opening_payment(1)).await;
     let mut again = opening_payment(1);
     again.claim = Some("another".into());
-    assert_raced(&*store, again).await;
+    assert_conflict(&*store, again).await;
     let mut unclaimed = opening_payment(1);
     unclaimed.claim = None;
-    assert_raced(&*store, unclaimed).await;
+    assert_conflict(&*store, unclaimed).await;
 }
 
-pub(crate) async fn an_event_hashed_onto_another_is_raced(deployment: &impl Deployment) {
+pub(crate) async fn wrong_previous_record_root_is_a_conflict(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let record = written(&*store, opening_payment(1)).await;
     let mut commit = following(&record, EpochMs(2), vec![note(1)]);
     commit.previous_record_root = hex32(9);
-    assert_raced(&*store, commit).await;
+    assert_conflict(&*store, commit).await;
 }
 
-pub(crate) async fn of_32_concurrent_commits_one_wins_each_revision(deployment: &impl Deployment) {
+pub(crate) async fn one_of_32_concurrent_commits_wins_each_revision(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let mut record = written(&*store, opening_payment(1)).await;
     for round in 0..8_u64 {
@@ -119,7 +119,7 @@ pub(crate) async fn of_32_concurrent_commits_one_wins_each_revision(deployment: 
     assert_eq!(store.operation_events(id(1)).await.unwrap().len(), 2 + 8);
 }
 
-pub(crate) async fn a_commit_that_does_not_add_up_is_an_error(deployment: &impl Deployment) {
+pub(crate) async fn inconsistent_commit_is_an_error(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let mut empty = opening_payment(1);
     empty.events.clear();

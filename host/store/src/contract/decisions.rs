@@ -1,4 +1,4 @@
-//! Decision records: written by the ports, found by [`Decisions`] beside them.
+//! Decision records: written through the ports, read with [`Decisions`].
 
 use super::Deployment;
 use super::samples::{
@@ -22,7 +22,7 @@ fn approved(subject: &str) -> Approval {
     }
 }
 
-/// Everything after a cursor, read `n_max` at a time.
+/// All decisions after a cursor, read in pages of `n_max`.
 async fn all(decisions: &Decisions, mut cursor: Cursor, n_max: usize) -> Vec<(Recorded, Cursor)> {
     let mut found = Vec::new();
     loop {
@@ -42,7 +42,7 @@ fn places(found: &[(Recorded, Cursor)]) -> Vec<Place> {
     found.iter().map(|(decision, _)| decision.place).collect()
 }
 
-pub(crate) async fn every_decision_is_found_once_with_what_was_asked(deployment: &impl Deployment) {
+pub(crate) async fn every_decision_is_found_once_with_its_input(deployment: &impl Deployment) {
     let store = deployment.open().await;
     written(&*store, golden()).await;
     let record = written(&*store, opening_payment(2)).await;
@@ -53,12 +53,12 @@ pub(crate) async fn every_decision_is_found_once_with_what_was_asked(deployment:
     let changes = vec![counted("alice"), note(1), counted("bob"), Change::QuorumReached, failed];
     written(&*store, following(&record, EpochMs(9), changes)).await;
     let refusal = decision(3, Moment::Submit);
-    // One submission may be refused many times.
+    // A submission may be refused more than once.
     for _ in 0..2 {
         store.decision_record(refusal.clone()).await.unwrap();
     }
-    let asked = preview(EpochMs(11));
-    store.preview_record(asked.clone(), 9).await.unwrap();
+    let previewed = preview(EpochMs(11));
+    store.preview_record(previewed.clone(), 9).await.unwrap();
 
     // The gateway still has the database open.
     let decisions = deployment.decisions().await;
@@ -77,7 +77,7 @@ pub(crate) async fn every_decision_is_found_once_with_what_was_asked(deployment:
     let place = Place::Refusal(2);
     let kept = Recorded { place, operation_id: Some(operation_id), at_ms, input, outcome, is_intact: true };
     assert_eq!(decisions.refusal(2).await.unwrap().as_ref(), Some(&kept));
-    let PreviewRecord { at_ms, input, outcome } = asked;
+    let PreviewRecord { at_ms, input, outcome } = previewed;
     let place = Place::Preview(1);
     let kept = Recorded { place, operation_id: None, at_ms, input, outcome, is_intact: true };
     assert_eq!(decisions.preview(1).await.unwrap().as_ref(), Some(&kept));
@@ -86,7 +86,7 @@ pub(crate) async fn every_decision_is_found_once_with_what_was_asked(deployment:
 
     let in_order = places(&found);
     assert!(in_order.is_sorted() && in_order.windows(2).all(|pair| pair[0] != pair[1]), "{in_order:?}");
-    // In pages of any size, and from any cursor on, each is found once.
+    // With any page size and from any cursor, each decision is found once.
     for n_max in [1, 2, 3] {
         assert_eq!(places(&all(&decisions, Cursor::default(), n_max).await), in_order);
     }
@@ -96,7 +96,7 @@ pub(crate) async fn every_decision_is_found_once_with_what_was_asked(deployment:
     decisions.close().await;
 }
 
-pub(crate) async fn what_the_gateway_repeats_is_kept_once(deployment: &impl Deployment) {
+pub(crate) async fn repeated_admission_decision_is_stored_once(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let fault = decision(1, Moment::Admission);
     let dearer = Outcome { fuel_used: 2, ..fault.outcome.clone() };
@@ -112,7 +112,7 @@ pub(crate) async fn what_the_gateway_repeats_is_kept_once(deployment: &impl Depl
     assert_eq!(operations, [Some(id(1)), Some(id(1)), Some(id(1)), Some(id(2))]);
 }
 
-pub(crate) async fn the_newest_previews_are_kept(deployment: &impl Deployment) {
+pub(crate) async fn only_the_newest_previews_are_kept(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let mut clients = tokio::task::JoinSet::new();
     for at in 0..40 {
@@ -123,7 +123,7 @@ pub(crate) async fn the_newest_previews_are_kept(deployment: &impl Deployment) {
     let newest: Vec<_> = (31..=40).map(Place::Preview).collect();
     let decisions = deployment.decisions().await;
     assert_eq!(places(&all(&decisions, Cursor::default(), 3).await), newest);
-    // An index never names two, also after a restart.
+    // An index is never reused, not even after a restart.
     deployment.close(store).await;
     let store = deployment.open().await;
     store.preview_record(preview(EpochMs(41)), 1).await.unwrap();
@@ -131,7 +131,7 @@ pub(crate) async fn the_newest_previews_are_kept(deployment: &impl Deployment) {
     assert_eq!(decisions.preview(40).await.unwrap(), None);
 }
 
-pub(crate) async fn the_latest_of_all_places(deployment: &impl Deployment) {
+pub(crate) async fn latest_decisions_are_merged_from_all_places(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 10), (2, 40)] {
         written(&*store, super::samples::opening(submission(byte, payment()), EpochMs(at))).await;

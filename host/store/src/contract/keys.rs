@@ -1,7 +1,7 @@
 //! A key changes with the operation that changes it, and from the revision that was read.
 
 use super::samples::{
-    assert_raced, following, hex32, key_create, on_key, on_keys, opening, refresh, rotate, submission,
+    assert_conflict, following, hex32, key_create, on_key, on_keys, opening, refresh, rotate, submission,
     written,
 };
 use super::{Deployment, Ports};
@@ -14,7 +14,7 @@ use gateway_domain::roster::{Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, CommitOperations, Committed, KeyQuorum, ReadOperations, Record};
 
-/// Of the samples' key.
+/// The id of the samples' key.
 fn key_id() -> KeyId {
     KeyId(hex32(2))
 }
@@ -23,7 +23,7 @@ fn requested() -> Change {
     Change::ExecutionRequested { requested_at_ms: None }
 }
 
-/// The work of a ceremony, in one go: three changes of the key.
+/// All changes of a ceremony, which change the key three times.
 fn executed(epoch: &str) -> Vec<Change> {
     let staged = Staged {
         epoch: Epoch { name: EpochName(epoch.into()), root: hex32(12) },
@@ -35,7 +35,7 @@ fn executed(epoch: &str) -> Vec<Change> {
     vec![requested(), Change::EpochDecided { staged: Box::new(staged), receipts: vec![] }, done]
 }
 
-/// Both keys of the samples' rotation.
+/// Loads both keys of the samples' rotation.
 async fn keys(store: &impl Ports) -> Keys {
     let subject = store.key_load(key_id()).await.unwrap();
     Keys { subject, successor: store.key_load(KeyId(hex32(22))).await.unwrap() }
@@ -46,14 +46,14 @@ async fn created(store: &impl Ports) -> (Record, CustodyKey) {
     (record, store.key_load(key_id()).await.unwrap().unwrap())
 }
 
-pub(crate) async fn a_key_is_made_with_its_operation(deployment: &impl Deployment) {
+pub(crate) async fn key_is_created_with_its_operation(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let commit = on_key(opening(submission(1, key_create()), EpochMs(1)), None);
     written(&*store, commit.clone()).await;
     assert_eq!(store.key_load(key_id()).await.unwrap().as_ref(), Some(&commit.keys[0].key));
 }
 
-pub(crate) async fn one_commit_may_move_a_key_by_several_revisions(deployment: &impl Deployment) {
+pub(crate) async fn one_commit_may_advance_a_key_by_several_revisions(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let (record, key) = created(&*store).await;
     let commit = on_key(following(&record, EpochMs(2), executed("1")), Some(&key));
@@ -63,20 +63,20 @@ pub(crate) async fn one_commit_may_move_a_key_by_several_revisions(deployment: &
     assert_eq!(after.map(|key| (key.revision, key.state, key.busy_with)), Some((3, KeyState::Active, None)));
 }
 
-pub(crate) async fn a_stale_key_is_raced_and_moves_no_operation(deployment: &impl Deployment) {
+pub(crate) async fn stale_key_is_a_conflict_and_writes_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let (record, key) = created(&*store).await;
     let other = written(&*store, opening(submission(3, refresh()), EpochMs(2))).await;
     let stale = on_key(following(&other, EpochMs(3), vec![requested()]), Some(&key));
     written(&*store, on_key(following(&record, EpochMs(4), executed("1")), Some(&key))).await;
-    assert_raced(&*store, stale).await;
+    assert_conflict(&*store, stale).await;
     let missing = opening(submission(4, refresh()), EpochMs(2));
     let mut missing = on_key(missing_key(missing), None);
     missing.keys[0].revision_before = Some(0);
-    assert_raced(&*store, missing).await;
+    assert_conflict(&*store, missing).await;
 }
 
-/// The commit about a key of another name, as if it created it.
+/// The commit, changed to create a key of another name.
 fn missing_key(mut commit: Commit) -> Commit {
     commit.operation.key.key_id = KeyId(hex32(99));
     commit.operation.key.key_ref.0 = "elsewhere".into();
@@ -84,30 +84,30 @@ fn missing_key(mut commit: Commit) -> Commit {
     commit
 }
 
-pub(crate) async fn a_key_is_not_made_twice(deployment: &impl Deployment) {
+pub(crate) async fn key_cannot_be_created_twice(deployment: &impl Deployment) {
     let store = deployment.open().await;
     created(&*store).await;
     let twin = on_key(opening(submission(3, key_create()), EpochMs(2)), None);
-    assert_raced(&*store, twin).await;
+    assert_conflict(&*store, twin).await;
 }
 
-/// A rotation takes the name of the new key and, when it executes, both keys: all of it or nothing.
-pub(crate) async fn one_commit_moves_both_keys_of_a_rotation(deployment: &impl Deployment) {
+/// A rotation reserves the new key's name and, when it executes, both keys: all or nothing.
+pub(crate) async fn rotation_changes_both_keys_in_one_commit(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let (record, key) = created(&*store).await;
     written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;
     let before = keys(&*store).await;
     let twin = on_keys(opening(submission(4, rotate()), EpochMs(3)), before.clone());
     let opened = written(&*store, on_keys(opening(submission(3, rotate()), EpochMs(3)), before)).await;
-    assert_raced(&*store, twin).await;
+    assert_conflict(&*store, twin).await;
     let reserved = keys(&*store).await;
     let commit = on_keys(following(&opened, EpochMs(4), vec![requested()]), reserved.clone());
     assert_eq!(commit.keys.len(), 2);
     for stale in 0..2 {
         let mut stale_commit = commit.clone();
         stale_commit.keys[stale].revision_before = Some(77);
-        assert_raced(&*store, stale_commit).await;
-        assert_eq!(keys(&*store).await, reserved, "both keys are left alone");
+        assert_conflict(&*store, stale_commit).await;
+        assert_eq!(keys(&*store).await, reserved, "both keys stay unchanged");
     }
     let both = commit.keys.iter().map(|change| Some(change.key.clone())).collect::<Vec<_>>();
     written(&*store, commit).await;
@@ -118,7 +118,7 @@ pub(crate) async fn one_commit_moves_both_keys_of_a_rotation(deployment: &impl D
     assert_eq!(store.key_load(KeyId(hex32(22))).await.unwrap(), both[1]);
 }
 
-pub(crate) async fn what_keys_that_sign_need_is_found_once(deployment: &impl Deployment) {
+pub(crate) async fn each_distinct_quorum_of_signing_keys_is_listed_once(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let quorum = |participants: &[u16], threshold: u16| {
         let participants = Roster::parse(participants).unwrap();
@@ -133,7 +133,7 @@ pub(crate) async fn what_keys_that_sign_need_is_found_once(deployment: &impl Dep
         submission.key = KeySlot { key_ref: KeyRef(format!("key-{byte}")), key_id: KeyId(hex32(byte)) };
         let record = written(&*store, on_key(opening(submission, EpochMs(1)), None)).await;
         let signing = store.key_quorums(9).await.unwrap().len();
-        assert_eq!(signing, usize::from(byte - 1).min(2), "a key that is being made signs nothing");
+        assert_eq!(signing, usize::from(byte - 1).min(2), "a key that is being created signs nothing");
         let mut changes = executed("1");
         if let Some(Change::EpochDecided { staged, .. }) = changes.get_mut(1) {
             (staged.participants, staged.threshold) = (needed.participants.clone(), needed.threshold);
@@ -150,7 +150,7 @@ pub(crate) async fn what_keys_that_sign_need_is_found_once(deployment: &impl Dep
     }
 }
 
-pub(crate) async fn of_two_operations_that_saw_the_key_free_one_executes(deployment: &impl Deployment) {
+pub(crate) async fn one_of_two_operations_that_saw_the_key_free_executes(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let (record, key) = created(&*store).await;
     written(&*store, on_key(following(&record, EpochMs(2), executed("1")), Some(&key))).await;

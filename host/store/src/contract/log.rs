@@ -1,53 +1,120 @@
-//! The log as others check it: proofs against the roots that commits gave, by the check of the domain.
+//! The log of all events and the chains of operations: roots and proofs, recomputed by the test or checked by the domain.
 
-use super::samples::{following, id, note, opening_payment, written};
+use super::samples::{following, golden, id, note, opening_payment, written};
 use super::{Deployment, Ports};
-use gateway_domain::ids::Hex32;
-use gateway_domain::log::{empty_root, leaf_hash, verify_consistency, verify_inclusion};
+use gateway_domain::ids::{Hex32, OperationId};
+use gateway_domain::log::{empty_root, leaf_hash, node_hash, verify_consistency, verify_inclusion};
+use gateway_domain::operation::replay;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{LogHead, ReadLog, ReadOperations};
+use gateway_engine::ports::{LogHead, ReadLog, ReadOperations, Record};
 use std::sync::Arc;
 
-/// The log as the commits told it.
-#[derive(Default)]
-struct Told {
-    /// Of each event, in the order of the log.
-    hashes: Vec<Hex32>,
-    /// Sizes and roots after each commit.
-    heads: Vec<LogHead>,
-}
-
-impl Told {
-    /// Two operations in turns, by one to three events each time.
-    async fn grow(store: &impl Ports, n: u8) -> Self {
-        let mut told = Self::default();
-        let mut records = Vec::new();
-        for step in 0..n {
-            let of = usize::from(step % 2);
-            let commit = match records.get(of) {
-                None => opening_payment(step),
-                Some(record) => {
-                    following(record, EpochMs(u64::from(step)), (0..=step % 3).map(note).collect())
-                }
-            };
-            let n_events = commit.events.len();
-            let record = written(store, commit).await;
-            let events = store.operation_events(record.operation.id).await.unwrap();
-            told.hashes.extend(events[events.len() - n_events..].iter().map(|chained| chained.hash));
-            told.heads.push(LogHead { size: told.hashes.len() as u64, root: record.ledger_root });
-            if of < records.len() { records[of] = record } else { records.push(record) }
+/// MTH(D[n]) of RFC 6962, section 2.1, over event hashes.
+pub(crate) fn merkle_tree_hash(hashes: &[Hex32]) -> Hex32 {
+    match hashes {
+        [] => panic!("these logs have events"),
+        [hash] => leaf_hash(*hash),
+        _ => {
+            let (left, right) = hashes.split_at(hashes.len().next_power_of_two() / 2);
+            node_hash(merkle_tree_hash(left), merkle_tree_hash(right))
         }
-        told
     }
 }
 
-pub(crate) async fn every_event_of_every_log_is_proved(deployment: &impl Deployment) {
+/// Asserts the root of a log to which these operations were written one after another.
+pub(crate) async fn assert_root(store: &impl Ports, in_order: &[OperationId], root: Hex32) {
+    let mut hashes = Vec::new();
+    for id in in_order {
+        hashes.extend(store.operation_events(*id).await.unwrap().into_iter().map(|chained| chained.hash));
+    }
+    assert_eq!(root, merkle_tree_hash(&hashes));
+}
+
+/// The log as the test knows it from the commits.
+#[derive(Default)]
+struct Log {
+    /// Event hashes in the order of the log.
+    hashes: Vec<Hex32>,
+    /// The head after each commit.
+    heads: Vec<LogHead>,
+}
+
+impl Log {
+    /// Appends the events that a record has beyond `n_before`, and checks the record and its root.
+    async fn take(&mut self, store: &impl Ports, record: &Record, n_before: usize) {
+        let events = store.operation_events(record.operation.id).await.unwrap();
+        self.hashes.extend(events[n_before..].iter().map(|chained| chained.hash));
+        assert_eq!(record.ledger_root, merkle_tree_hash(&self.hashes), "{} events", self.hashes.len());
+        assert_eq!(store.operation_load(record.operation.id).await.unwrap().as_ref(), Some(record));
+        self.heads.push(LogHead { size: self.hashes.len() as u64, root: record.ledger_root });
+    }
+
+    /// Opens two operations, then appends one to three events to each in turn, `n` times in all.
+    async fn grow(&mut self, store: &impl Ports, ids: [u8; 2], n: u8) {
+        let mut records = Vec::new();
+        for id in ids {
+            let record = written(store, opening_payment(id)).await;
+            self.take(store, &record, 0).await;
+            records.push(record);
+        }
+        for step in 0..n {
+            let record = &mut records[usize::from(step % 2)];
+            let n_before = usize::try_from(record.operation.revision).unwrap();
+            let changes = (0..=step % 3).map(note).collect();
+            *record = written(store, following(record, EpochMs(u64::from(step)), changes)).await;
+            self.take(store, record, n_before).await;
+        }
+    }
+}
+
+pub(crate) async fn ledger_roots_follow_rfc_6962(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    Log::default().grow(&*store, [1, 2], 40).await;
+}
+
+pub(crate) async fn ledger_roots_survive_reopening(deployment: &impl Deployment) {
+    let mut log = Log::default();
+    for round in 0..8 {
+        let store = deployment.open().await;
+        log.grow(&*store, [2 * round, 2 * round + 1], round).await;
+        deployment.close(store).await;
+    }
+}
+
+pub(crate) async fn events_chain_to_the_record_root(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let opened = written(&*store, opening_payment(1)).await;
+    written(&*store, opening_payment(2)).await;
+    let record = written(&*store, following(&opened, EpochMs(2), vec![note(1), note(2)])).await;
+    let events = store.operation_events(id(1)).await.unwrap();
+    let mut previous = Hex32::ZERO;
+    for chained in &events {
+        assert!(chained.follows(previous));
+        previous = chained.hash;
+    }
+    assert_eq!(previous, record.record_root);
+    let events: Vec<_> = events.into_iter().map(|chained| chained.event).collect();
+    assert_eq!(replay(&events), Some(record.operation));
+}
+
+pub(crate) async fn every_kind_of_change_is_read_back(deployment: &impl Deployment) {
+    let store = deployment.open().await;
+    let commit = golden();
+    let record = written(&*store, commit.clone()).await;
+    let events = store.operation_events(record.operation.id).await.unwrap();
+    assert_eq!(events.iter().map(|chained| chained.event.clone()).collect::<Vec<_>>(), commit.events);
+    assert_root(&*store, &[record.operation.id], record.ledger_root).await;
+    assert_eq!(store.operation_load(record.operation.id).await.unwrap(), Some(record));
+}
+
+pub(crate) async fn every_event_has_an_inclusion_proof_in_every_log(deployment: &impl Deployment) {
     let store = deployment.open().await;
     assert_eq!(store.log_head().await.unwrap(), LogHead { size: 0, root: empty_root() });
-    let told = Told::grow(&*store, 24).await;
-    assert_eq!(store.log_head().await.unwrap(), *told.heads.last().unwrap());
-    for head in &told.heads {
-        for (index, hash) in (0..head.size).zip(&told.hashes) {
+    let mut log = Log::default();
+    log.grow(&*store, [0, 1], 22).await;
+    assert_eq!(store.log_head().await.unwrap(), *log.heads.last().unwrap());
+    for head in &log.heads {
+        for (index, hash) in (0..head.size).zip(&log.hashes) {
             let proof = store.log_inclusion(index, head.size).await.unwrap().unwrap();
             assert_eq!((proof.index, proof.leaf_hash, proof.head), (index, leaf_hash(*hash), *head));
             let checked = verify_inclusion(leaf_hash(*hash), index, head.size, &proof.hashes, head.root);
@@ -57,17 +124,18 @@ pub(crate) async fn every_event_of_every_log_is_proved(deployment: &impl Deploym
     for operation in [id(0), id(1)] {
         for (seq, chained) in (1..).zip(store.operation_events(operation).await.unwrap()) {
             let index = store.log_index(operation, seq).await.unwrap().unwrap();
-            assert_eq!(told.hashes[usize::try_from(index).unwrap()], chained.hash);
+            assert_eq!(log.hashes[usize::try_from(index).unwrap()], chained.hash);
         }
     }
 }
 
-pub(crate) async fn a_log_begins_with_every_log_before(deployment: &impl Deployment) {
+pub(crate) async fn every_log_is_consistent_with_every_earlier_log(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    let told = Told::grow(&*store, 20).await;
+    let mut log = Log::default();
+    log.grow(&*store, [0, 1], 18).await;
     let roots: std::collections::BTreeMap<u64, Hex32> =
-        told.heads.iter().map(|head| (head.size, head.root)).collect();
-    for second in 1..=told.hashes.len() as u64 {
+        log.heads.iter().map(|head| (head.size, head.root)).collect();
+    for second in 1..=log.hashes.len() as u64 {
         for first in 1..=second {
             let proof = store.log_consistency(first, second).await.unwrap().unwrap();
             let (old, new) = (proof.first, proof.second);
@@ -80,14 +148,15 @@ pub(crate) async fn a_log_begins_with_every_log_before(deployment: &impl Deploym
     }
 }
 
-pub(crate) async fn what_was_never_there_has_no_proof(deployment: &impl Deployment) {
+pub(crate) async fn nonexistent_entries_and_sizes_have_no_proof(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (a, b) in [(0, 0), (0, 1), (1, 1), (u64::MAX, u64::MAX)] {
         assert_eq!(store.log_inclusion(a, b).await.unwrap(), None);
         assert_eq!(store.log_consistency(a, b).await.unwrap(), None);
     }
-    let told = Told::grow(&*store, 5).await;
-    let size = told.hashes.len() as u64;
+    let mut log = Log::default();
+    log.grow(&*store, [0, 1], 3).await;
+    let size = log.hashes.len() as u64;
     for (index, size) in [(0, 0), (size, size), (0, size + 1), (u64::MAX, u64::MAX), (0, u64::MAX), (3, 2)] {
         assert_eq!(store.log_inclusion(index, size).await.unwrap(), None, "{index} of {size}");
     }
@@ -99,12 +168,16 @@ pub(crate) async fn what_was_never_there_has_no_proof(deployment: &impl Deployme
     }
 }
 
-/// Readers see some log that was, never a mixture, and never a smaller one than before.
-pub(crate) async fn proofs_while_the_log_grows_are_of_one_log(deployment: &impl Deployment) {
+/// A reader sees a log that was committed, and never a smaller one than before.
+pub(crate) async fn proofs_are_consistent_while_the_log_grows(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let writer = tokio::spawn({
         let store = Arc::clone(&store);
-        async move { Told::grow(&*store, 60).await }
+        async move {
+            let mut log = Log::default();
+            log.grow(&*store, [0, 1], 58).await;
+            log
+        }
     });
     let mut seen = Vec::new();
     while !writer.is_finished() {
@@ -115,8 +188,8 @@ pub(crate) async fn proofs_while_the_log_grows_are_of_one_log(deployment: &impl 
         }
         seen.push(head);
     }
-    let told = writer.await.unwrap();
+    let log = writer.await.unwrap();
     for head in seen.iter().filter(|head| head.size > 0) {
-        assert!(told.heads.contains(head), "{head:?} was never committed");
+        assert!(log.heads.contains(head), "{head:?} was never committed");
     }
 }

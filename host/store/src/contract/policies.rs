@@ -32,14 +32,14 @@ pub(crate) async fn activate(store: &impl KeepPolicies, sequence: u64, byte: u8)
     store.activation_append(activation(sequence, byte), bundle(byte)).await.unwrap()
 }
 
-pub(crate) async fn the_high_water_mark_only_rises(deployment: &impl Deployment) {
+pub(crate) async fn high_water_mark_only_rises(deployment: &impl Deployment) {
     let store = deployment.open().await;
     assert_eq!(store.activations(10).await.unwrap(), []);
     assert_eq!(activate(&*store, 5, 1).await, Activated::Recorded);
     assert_eq!(activate(&*store, 5, 1).await, Activated::Standing);
     assert_eq!(activate(&*store, 5, 2).await, Activated::Superseded { reached: 5 });
     assert_eq!(activate(&*store, 4, 2).await, Activated::Superseded { reached: 5 });
-    assert_eq!(store.bundle_load(hex32(2)).await.unwrap(), None, "what is refused is not kept");
+    assert_eq!(store.bundle_load(hex32(2)).await.unwrap(), None, "a refused bundle is not stored");
     assert_eq!(activate(&*store, 7, 2).await, Activated::Recorded);
     deployment.close(store).await;
     let store = deployment.open().await;
@@ -48,7 +48,7 @@ pub(crate) async fn the_high_water_mark_only_rises(deployment: &impl Deployment)
     assert_eq!(store.activations(1).await.unwrap(), [activation(7, 2)]);
 }
 
-pub(crate) async fn a_rollback_is_an_activation_with_a_higher_sequence(deployment: &impl Deployment) {
+pub(crate) async fn rollback_is_an_activation_with_a_higher_sequence(deployment: &impl Deployment) {
     let store = deployment.open().await;
     activate(&*store, 1, 1).await;
     activate(&*store, 2, 2).await;
@@ -61,15 +61,15 @@ pub(crate) async fn a_rollback_is_an_activation_with_a_higher_sequence(deploymen
     let again = async || store.activation_append(back.clone(), bundle(1)).await.unwrap();
     assert_eq!(again().await, Activated::Recorded);
     assert_eq!(again().await, Activated::Standing);
-    // The bundle that stands may be offered with its own, lower sequence; the one it replaced may not.
+    // The active bundle may be offered with its own, lower sequence; the one it replaced may not.
     assert_eq!(activate(&*store, 1, 1).await, Activated::Standing);
     assert_eq!(activate(&*store, 2, 2).await, Activated::Superseded { reached: 3 });
     activate(&*store, 4, 3).await;
-    assert_eq!(again().await, Activated::Superseded { reached: 4 }, "a record is used up");
+    assert_eq!(again().await, Activated::Superseded { reached: 4 }, "a rollback record works once");
     assert_eq!(store.activations(2).await.unwrap(), [activation(4, 3), back]);
 }
 
-pub(crate) async fn bundles_are_read_back_with_the_signatures_offered_last(deployment: &impl Deployment) {
+pub(crate) async fn bundle_is_read_back_with_the_latest_signatures(deployment: &impl Deployment) {
     let store = deployment.open().await;
     activate(&*store, 1, 1).await;
     assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(bundle(1)));
@@ -83,9 +83,7 @@ pub(crate) async fn bundles_are_read_back_with_the_signatures_offered_last(deplo
     assert_eq!(store.bundle_file(hex32(9), "manifest.json").await.unwrap(), None);
 }
 
-pub(crate) async fn of_16_concurrent_activations_of_one_sequence_one_is_recorded(
-    deployment: &impl Deployment,
-) {
+pub(crate) async fn one_of_16_concurrent_activations_of_a_sequence_is_recorded(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let tasks: Vec<_> = (1..=16)
         .map(|byte| {
@@ -103,7 +101,7 @@ pub(crate) async fn of_16_concurrent_activations_of_one_sequence_one_is_recorded
     assert_eq!((n_recorded, store.activations(20).await.unwrap().len()), (1, 1));
 }
 
-pub(crate) async fn a_sequence_that_cannot_be_kept_is_an_error(deployment: &impl Deployment) {
+pub(crate) async fn sequence_too_large_for_a_column_is_an_error(deployment: &impl Deployment) {
     let store = deployment.open().await;
     assert!(
         store
@@ -114,7 +112,7 @@ pub(crate) async fn a_sequence_that_cannot_be_kept_is_an_error(deployment: &impl
     assert_eq!(store.activations(10).await.unwrap(), []);
 }
 
-pub(crate) async fn a_probe_writes(deployment: &impl Deployment) {
+pub(crate) async fn write_probe_fails_when_the_store_is_closed(deployment: &impl Deployment) {
     let store = deployment.open().await;
     store.probe_write(EpochMs(1)).await.unwrap();
     store.probe_write(EpochMs(2)).await.unwrap();

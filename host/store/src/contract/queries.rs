@@ -1,4 +1,4 @@
-//! Work lists, absence.
+//! Lists and look-ups.
 
 use super::Deployment;
 use super::samples::{
@@ -11,7 +11,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Visibility;
 use gateway_engine::ports::ReadOperations;
 
-pub(crate) async fn owing_operations_longest_untouched_first(deployment: &impl Deployment) {
+pub(crate) async fn owing_operations_are_listed_least_recently_updated_first(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
         let record = written(&*store, opening_payment(byte)).await;
@@ -28,14 +28,14 @@ pub(crate) async fn owing_operations_longest_untouched_first(deployment: &impl D
     assert_eq!(store.operations_owing(10).await.unwrap(), [id(1), id(2)]);
 }
 
-pub(crate) async fn pending_operations_submitted_before(deployment: &impl Deployment) {
+pub(crate) async fn pending_operations_are_listed_by_submission(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, at) in [(1, 30), (2, 10), (3, 20)] {
         written(&*store, opening(submission(byte, payment()), EpochMs(at))).await;
     }
     assert_eq!(store.operations_pending_since(EpochMs(30), 10).await.unwrap(), [id(2), id(3)]);
     assert_eq!(store.operations_pending_since(EpochMs(31), 2).await.unwrap(), [id(2), id(3)]);
-    // Later events do not make it younger; the quorum ends the wait.
+    // Later events do not change the instant of submission; the quorum ends the wait.
     let record = store.operation_load(id(3)).await.unwrap().unwrap();
     let record = written(&*store, following(&record, EpochMs(99), vec![note(1)])).await;
     assert_eq!(store.operations_pending_since(EpochMs(u64::MAX), 9).await.unwrap(), [id(2), id(3), id(1)]);
@@ -43,9 +43,9 @@ pub(crate) async fn pending_operations_submitted_before(deployment: &impl Deploy
     assert_eq!(store.operations_pending_since(EpochMs(30), 10).await.unwrap(), [id(2)]);
 }
 
-pub(crate) async fn a_keys_operations_newest_first(deployment: &impl Deployment) {
+pub(crate) async fn key_operations_are_listed_newest_first(deployment: &impl Deployment) {
     let store = deployment.open().await;
-    // Neither the clock nor the ids say what is newest; payments are another family's.
+    // Neither the clock nor the ids determine the order. Payments belong to the product family.
     for (byte, intent) in [(9, key_create()), (2, refresh()), (3, payment()), (1, rotate()), (4, refresh())] {
         let record = written(&*store, opening(submission(byte, intent), EpochMs(u64::from(byte)))).await;
         written(&*store, following(&record, EpochMs(9), vec![note(1)])).await;
@@ -63,7 +63,7 @@ pub(crate) async fn a_keys_operations_newest_first(deployment: &impl Deployment)
     assert_eq!(ids(3, None, 10).await, []);
 }
 
-pub(crate) async fn keys_by_name_alone(deployment: &impl Deployment) {
+pub(crate) async fn keys_are_found_by_name_across_tenants(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, tenant) in [(5, "acme"), (4, "other")] {
         let mut submission = submission(byte, key_create());
@@ -77,8 +77,8 @@ pub(crate) async fn keys_by_name_alone(deployment: &impl Deployment) {
     assert_eq!(named("treasur_", 10).await, []);
 }
 
-/// Read lately or not, another tenant's operation is as unknown as one that never was.
-pub(crate) async fn an_operation_is_found_by_its_tenant_alone(deployment: &impl Deployment) {
+/// Another tenant's operation is not found, whether it is cached or not.
+pub(crate) async fn operation_is_found_only_by_its_tenant(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let mut submission = submission(1, payment());
     submission.tenant = Tenant("acme".into());
@@ -97,13 +97,13 @@ pub(crate) async fn an_operation_is_found_by_its_tenant_alone(deployment: &impl 
     };
     check(&*store).await;
     deployment.close(store).await;
-    // Nothing was read lately here: whoever comes first, nobody else's is found.
+    // The first look-ups here read an empty cache, the second ones a filled one.
     let store = deployment.open().await;
     check(&*store).await;
     check(&*store).await;
 }
 
-pub(crate) async fn what_is_unknown_is_none(deployment: &impl Deployment) {
+pub(crate) async fn unknown_records_are_none(deployment: &impl Deployment) {
     let store = deployment.open().await;
     store.ping().await.unwrap();
     assert_eq!(store.operation_load(id(1)).await.unwrap(), None);

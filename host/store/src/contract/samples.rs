@@ -1,4 +1,4 @@
-//! Operations to store. None has lived by the rules of the machine: a store does not know them.
+//! Operations to store. They need not follow the rules of the state machine, which a store does not check.
 
 use crate::contract::Ports;
 use gateway_domain::binding::ClientBinding;
@@ -66,7 +66,7 @@ pub(crate) fn refresh() -> Intent {
     Intent::Refresh(Refresh { change: change() })
 }
 
-/// To the key `treasury-2`, whose id is 22.
+/// To the key `treasury-2`, whose id is `hex32(22)`.
 pub(crate) fn rotate() -> Intent {
     Intent::Rotate(Rotate {
         change: change(),
@@ -121,7 +121,7 @@ fn submitter() -> ClientBinding {
     }
 }
 
-/// What is asked about a payment, and a denial.
+/// The input of an evaluation of a payment, and a denial.
 fn denied(moment: Moment) -> (Input, Outcome) {
     let submission = submission(1, payment());
     let input = Input {
@@ -136,7 +136,7 @@ fn denied(moment: Moment) -> (Input, Outcome) {
     (input, Outcome { decision: Decision::Deny, ..verdict(0) })
 }
 
-/// A refusal of a submission, which may come again; an admission is asked again by the gateway itself.
+/// A denial: of a submission, which its client may repeat, or of an admission, which the gateway repeats by itself.
 pub(crate) fn decision(byte: u8, moment: Moment) -> DecisionRecord {
     let (input, outcome) = denied(moment);
     DecisionRecord { at_ms: EpochMs(7), operation_id: id(byte), input, outcome }
@@ -155,7 +155,7 @@ pub(crate) fn opening(submission: Submission, at: EpochMs) -> Commit {
     Commit { operation, events, previous_record_root: Hex32::ZERO, keys: vec![], claim }
 }
 
-/// One operation with every change there is.
+/// One operation with every kind of change.
 pub(crate) fn golden() -> Commit {
     let events: Vec<Event> =
         serde_json::from_str(include_str!("../../../domain/golden/events.json")).unwrap();
@@ -177,12 +177,12 @@ pub(crate) fn failed() -> Change {
     Change::Failed { failure: failure(), policy: None, receipts: vec![] }
 }
 
-/// [`opening`] a payment, at the instant 1,000.
+/// The [`opening`] of a payment at 1,000 ms.
 pub(crate) fn opening_payment(byte: u8) -> Commit {
     opening(submission(byte, payment()), EpochMs(1_000))
 }
 
-/// The commit that follows a record.
+/// A commit that adds these changes to a record.
 pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> Commit {
     let event = |change| Event { at_ms: at, change, requested_by: None, settles: None };
     let events: Vec<_> = changes.into_iter().map(event).collect();
@@ -190,14 +190,14 @@ pub(crate) fn following(record: &Record, at: EpochMs, changes: Vec<Change>) -> C
     Commit { operation, events, previous_record_root: record.record_root, keys: vec![], claim: None }
 }
 
-/// The commit with what its events make of a key, which they must change.
+/// The commit with the key as its events change it. Panics if they do not.
 pub(crate) fn on_key(commit: Commit, before: Option<&CustodyKey>) -> Commit {
     let commit = on_keys(commit, Keys { subject: before.cloned(), successor: None });
     assert_eq!(commit.keys.len(), 1);
     commit
 }
 
-/// The commit with what its events make of an operation's keys.
+/// The commit with the operation's keys as its events change them.
 pub(crate) fn on_keys(mut commit: Commit, before: Keys) -> Commit {
     let fold = |keys, event: &Event| transitions::after(keys, &commit.operation, &event.change);
     let after = commit.events.iter().fold(before.clone(), fold);
@@ -218,17 +218,21 @@ pub(crate) fn note(byte: u8) -> Change {
 pub(crate) async fn written(store: &impl Ports, commit: Commit) -> Record {
     match store.commit(commit).await.unwrap() {
         Committed::Written(record) => *record,
-        Committed::Conflict => panic!("the commit was raced"),
+        Committed::Conflict => panic!("the commit met a conflict"),
     }
 }
 
-pub(crate) async fn assert_raced(store: &impl Ports, commit: Commit) {
+pub(crate) async fn assert_conflict(store: &impl Ports, commit: Commit) {
     let id = commit.operation.id;
     let before = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
     let key_before = store.key_load(commit.operation.key.key_id).await.unwrap();
     let key_id = commit.operation.key.key_id;
     assert_eq!(store.commit(commit).await.unwrap(), Committed::Conflict);
     let after = (store.operation_load(id).await.unwrap(), store.operation_events(id).await.unwrap());
-    assert_eq!(after, before, "a raced commit must write nothing");
-    assert_eq!(store.key_load(key_id).await.unwrap(), key_before, "a raced commit must leave the key alone");
+    assert_eq!(after, before, "a conflicting commit must write nothing");
+    assert_eq!(
+        store.key_load(key_id).await.unwrap(),
+        key_before,
+        "a conflicting commit must not change the key"
+    );
 }

@@ -1,4 +1,4 @@
-//! What was spent: by account, recipient, currency, tenant and window.
+//! Sums of payments by account, recipient, currency, tenant and window.
 
 use super::samples::{decision_signed, failed, following, key_create, opening, submission, written};
 use super::{Deployment, Ports};
@@ -10,7 +10,7 @@ use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
 
-/// When the payments of these tests are decided, unless they say otherwise.
+/// When the payments of these tests are decided, unless stated otherwise.
 const AT: EpochMs = EpochMs(2 * DAY_MS);
 
 fn payment(account: &str, recipient: &str, amount_minor: i64) -> Payment {
@@ -50,25 +50,25 @@ pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment:
         account_day_count: count,
         ..Spent::default()
     };
-    assert_eq!(spent(store, "a", "nobody", AT.0 + 1).await, of_account(11, 11, 2));
-    // A window ends at the question, and what is exactly as old as it is long is out of it.
-    assert_eq!(spent(store, "a", "nobody", AT.0 + HOUR_MS - 1).await, of_account(11, 11, 2));
-    assert_eq!(spent(store, "a", "nobody", AT.0 + HOUR_MS).await, of_account(10, 11, 2));
-    assert_eq!(spent(store, "a", "nobody", AT.0 + HOUR_MS + 1).await, of_account(0, 11, 2));
-    assert_eq!(spent(store, "a", "nobody", AT.0 + DAY_MS).await, of_account(0, 10, 1));
-    assert_eq!(spent(store, "a", "nobody", AT.0 + DAY_MS + 1).await, Spent::default());
+    assert_eq!(spent(store, "a", "other", AT.0 + 1).await, of_account(11, 11, 2));
+    // A window ends at `now`; a payment exactly as old as the window is outside.
+    assert_eq!(spent(store, "a", "other", AT.0 + HOUR_MS - 1).await, of_account(11, 11, 2));
+    assert_eq!(spent(store, "a", "other", AT.0 + HOUR_MS).await, of_account(10, 11, 2));
+    assert_eq!(spent(store, "a", "other", AT.0 + HOUR_MS + 1).await, of_account(0, 11, 2));
+    assert_eq!(spent(store, "a", "other", AT.0 + DAY_MS).await, of_account(0, 10, 1));
+    assert_eq!(spent(store, "a", "other", AT.0 + DAY_MS + 1).await, Spent::default());
     let to_x = Spent { recipient_hour_minor: 100, recipient_day_minor: 101, ..Spent::default() };
-    assert_eq!(spent(store, "nobody", "x", AT.0 + HOUR_MS).await, to_x);
-    // An account that is paid has not paid.
+    assert_eq!(spent(store, "other", "x", AT.0 + HOUR_MS).await, to_x);
+    // Receiving is not spending.
     assert_eq!(spent(store, "x", "a", AT.0 + 1).await, Spent::default());
 }
 
-pub(crate) async fn a_payment_counts_from_its_decision_to_its_failure(deployment: &impl Deployment) {
+pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let day = async |store: &_| spent(store, "a", "x", AT.0).await.account_day_minor;
     let record = open(&*store, 1, "default", Intent::Payment(payment("a", "x", 7))).await;
     let record = written(&*store, following(&record, AT, vec![Change::QuorumReached])).await;
-    assert_eq!(day(&*store).await, 0, "a quorum is no admission");
+    assert_eq!(day(&*store).await, 0, "a quorum is not an admission");
     let record = written(&*store, following(&record, AT, vec![decision_signed()])).await;
     assert_eq!(day(&*store).await, 7);
     deployment.close(store).await;
@@ -76,10 +76,10 @@ pub(crate) async fn a_payment_counts_from_its_decision_to_its_failure(deployment
     assert_eq!(day(&*store).await, 7);
     let aborted = Change::Aborted { failure: super::samples::failure() };
     let record = written(&*store, following(&record, AT, vec![aborted])).await;
-    assert_eq!(day(&*store).await, 7, "what is being undone may still be paid");
+    assert_eq!(day(&*store).await, 7, "a payment that is being undone may still happen");
     written(&*store, following(&record, AT, vec![failed()])).await;
     assert_eq!(day(&*store).await, 0);
-    // Refused before its admission, and decided and failed at once: nothing was ever spent.
+    // A payment refused before its admission, and one decided and failed in the same commit, spend nothing.
     let refused = open(&*store, 2, "default", Intent::Payment(payment("a", "x", 7))).await;
     written(&*store, following(&refused, AT, vec![failed()])).await;
     let both = open(&*store, 3, "default", Intent::Payment(payment("a", "x", 7))).await;
@@ -94,7 +94,7 @@ pub(crate) async fn only_payments_spend(deployment: &impl Deployment) {
     assert_eq!(spent(&*store, "acct-1", "acct-2", AT.0).await, Spent::default());
 }
 
-pub(crate) async fn no_amount_makes_room_and_no_sum_wraps(deployment: &impl Deployment) {
+pub(crate) async fn negative_amounts_free_nothing_and_sums_saturate(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, amount_minor) in [(1, -5), (2, i64::MIN), (3, 0)] {
         decided(&*store, byte, "default", payment("a", "x", amount_minor), AT).await;
@@ -112,7 +112,7 @@ pub(crate) async fn no_amount_makes_room_and_no_sum_wraps(deployment: &impl Depl
     }
 }
 
-pub(crate) async fn a_clock_put_back_frees_nothing(deployment: &impl Deployment) {
+pub(crate) async fn clock_set_back_frees_nothing(deployment: &impl Deployment) {
     let store = deployment.open().await;
     decided(&*store, 1, "default", payment("a", "x", 7), AT).await;
     assert_eq!(spent(&*store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);

@@ -1,5 +1,5 @@
-//! Rows of bundles and activations. None follows from an event, so each carries a hash of itself: it tells damage, and
-//! proves nothing against whoever can write the database.
+//! Rows of bundles and activations. They follow from no event, so each carries a hash of itself: it detects damage, but proves
+//! nothing against a program that can write the database.
 
 use super::instant;
 use crate::error::{failed, unavailable};
@@ -8,7 +8,7 @@ use gateway_domain::ids::Hex32;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{Activation, StoredBundle};
 
-/// An activation, as a row but for the hash.
+/// The row of an activation, without its hash.
 pub(crate) struct ActivationRow {
     pub(crate) sequence: i64,
     pub(crate) at_ms: i64,
@@ -19,7 +19,7 @@ pub(crate) struct ActivationRow {
 }
 
 impl ActivationRow {
-    /// The row's hash after a row of this one, zero for the first. Chained, because sequences have gaps.
+    /// The row's hash; `previous` is that of the row before, zero for the first. Chained, because sequences have gaps.
     pub(crate) fn hash(&self, previous: Hex32) -> Result<Hex32, CanonicalError> {
         let Self { sequence, at_ms, bundle_hash, kind, signers, reason } = self;
         canonical::digest(
@@ -29,12 +29,12 @@ impl ActivationRow {
     }
 }
 
-/// A bundle with its files, as rows.
+/// The rows of a bundle and its files.
 pub(crate) struct BundleRows {
     pub(crate) bundle_hash: Hex32,
     pub(crate) bundle_id: String,
     pub(crate) row_hash: Hex32,
-    /// By name.
+    /// Sorted by name.
     pub(crate) files: Vec<FileRow>,
 }
 
@@ -46,16 +46,16 @@ pub(crate) struct FileRow {
 
 /// The row of an activation.
 pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unavailable> {
-    let lost = |error| failed("an activation's signers can not be written as JSON", &error);
-    // A sequence that the column cannot hold could not be compared either.
+    let to_unavailable = |error| failed("an activation's signers cannot be written as JSON", &error);
+    // Sequences are compared, so a clamped one would be wrong.
     let sequence = i64::try_from(activation.sequence)
-        .map_err(|_| unavailable("an activation's sequence is beyond the store's integers"))?;
+        .map_err(|_| unavailable("an activation's sequence is larger than the store's integers"))?;
     Ok(ActivationRow {
         sequence,
         at_ms: instant(activation.at_ms),
         bundle_hash: activation.bundle_hash,
         kind: activation.kind.as_str(),
-        signers: serde_json::to_string(&activation.signers).map_err(lost)?,
+        signers: serde_json::to_string(&activation.signers).map_err(to_unavailable)?,
         reason: activation.reason.clone(),
     })
 }
@@ -63,15 +63,15 @@ pub(crate) fn activation(activation: &Activation) -> Result<ActivationRow, Unava
 /// The rows of a bundle.
 pub(crate) fn bundle(bundle: StoredBundle) -> Result<BundleRows, Unavailable> {
     let StoredBundle { bundle_hash, bundle_id, files } = bundle;
-    let lost = |error| failed(format_args!("bundle `{bundle_hash}` can not be hashed"), &error);
+    let to_unavailable = |error| failed(format_args!("bundle `{bundle_hash}` cannot be hashed"), &error);
     let row = |(name, bytes): (String, Vec<u8>)| {
         let row_hash = file_hash(bundle_hash, &name, &bytes)?;
         Ok(FileRow { name, bytes, row_hash })
     };
-    let mut files: Vec<_> = files.into_iter().map(row).collect::<Result<_, _>>().map_err(lost)?;
+    let mut files: Vec<_> = files.into_iter().map(row).collect::<Result<_, _>>().map_err(to_unavailable)?;
     files.sort_by(|one, other| one.name.cmp(&other.name));
     let listed: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.row_hash)).collect();
-    let row_hash = rows_hash(bundle_hash, &bundle_id, &listed).map_err(lost)?;
+    let row_hash = rows_hash(bundle_hash, &bundle_id, &listed).map_err(to_unavailable)?;
     Ok(BundleRows { bundle_hash, bundle_id, row_hash, files })
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn file_hash(bundle_hash: Hex32, name: &str, bytes: &[u8]) -> Result<
     canonical::digest("svc/bundle-file-row/v1", &(bundle_hash, name, canonical::digest_bytes("", bytes)))
 }
 
-/// The hash of a bundle's row, from the names and hashes of its files' rows, by name.
+/// The hash of a bundle's row. `files` are the names and hashes of its files' rows, sorted by name.
 pub(crate) fn rows_hash(
     bundle_hash: Hex32,
     bundle_id: &str,

@@ -1,4 +1,4 @@
-//! Idempotency claims and the keys' lists of operations, row by row: each must follow from an operation that is there.
+//! Checks idempotency claims and the keys' lists of operations: each row must follow from an existing operation.
 
 use super::{Cell, Check, Row, Stop};
 use crate::encode::{claim_row, family, operation_of};
@@ -8,7 +8,7 @@ use gateway_domain::intent::{self, Family};
 use gateway_domain::operation::Operation;
 use gateway_engine::ports::Commit;
 
-/// Texts are bound as bytes: what is stored may be no text.
+/// Text is bound as bytes, because stored text may not be valid UTF-8.
 const CLAIMS: &str = "SELECT * FROM idempotency_claims
     WHERE (tenant, family, key_ref, idempotency_key)
         > (CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS TEXT), CAST(?4 AS TEXT))
@@ -42,11 +42,11 @@ impl Check<'_> {
         let named = row.named(&CLAIM);
         let id = row.hash("operation_id").filter(|id| claimed(row) == Some(OperationId(*id)));
         let Some(id) = id else {
-            self.finding("idempotency_claims", named, "`operation_id` is not the one that it makes");
+            self.finding("idempotency_claims", named, "`operation_id` does not follow from the claim");
             return Ok(());
         };
         match self.submission(id).await? {
-            None => self.finding("idempotency_claims", named, "there is no such operation"),
+            None => self.finding("idempotency_claims", named, "its operation does not exist"),
             Some(operation) => {
                 let columns = columns(operation, row.text("idempotency_key").unwrap_or_default());
                 self.differs("idempotency_claims", row, &CLAIM, &columns);
@@ -55,7 +55,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Without its claim an operation could be submitted again.
+    /// Reports operations without a claim: they could be submitted again.
     async fn unclaimed(&mut self) -> Result<(), Stop> {
         let mut after = Cell::Blob(Vec::new());
         loop {
@@ -68,7 +68,7 @@ impl Check<'_> {
         }
     }
 
-    /// Those that are missing were found with their operations.
+    /// Checks the entries that exist; `Check::listed` reports missing ones.
     pub(super) async fn key_operations(&mut self) -> Result<(), Stop> {
         let mut after = [Cell::Blob(Vec::new()), Cell::Integer(i64::MIN)];
         loop {
@@ -92,13 +92,13 @@ impl Check<'_> {
         };
         if row.cell("begins") != row.cell("ledger_index") || !operation.is_some_and(is_of) {
             let name = row.named(&["key_id", "ledger_index"]);
-            self.finding("key_operations", name, "no operation of this key begins there");
+            self.finding("key_operations", name, "no operation of this key starts there");
         }
         Ok(())
     }
 }
 
-/// The operation that a claim makes (decisions.md 3).
+/// The operation id that a claim determines (`intent::operation_id`).
 fn claimed(row: &Row) -> Option<OperationId> {
     let family = match row.text("family")? {
         "product" => Family::Product,

@@ -1,7 +1,7 @@
-//! Policy decisions that follow from no event: each row has a hash of itself, and `sqlite_sequence` counts them.
+//! Checks policy decisions that follow from no event: each row has a hash of itself, and `sqlite_sequence` counts them.
 
 use super::{Cell, Check, Row, Stop};
-use crate::encode::{AskedRow, FORMAT, decision, preview, row_hash};
+use crate::encode::{EvaluationRow, FORMAT, decision, preview, row_hash};
 use crate::row::{Columns, is};
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
@@ -20,7 +20,7 @@ struct Numbered {
     table: &'static str,
     index: &'static str,
     sql: &'static str,
-    /// What the columns should be, from the row's own instant, input and outcome.
+    /// The expected columns, computed from the row's own instant, input and outcome.
     columns: fn(&Row) -> Option<Columns>,
 }
 
@@ -48,14 +48,14 @@ impl Check<'_> {
             if row.integer("id") == Some(1) {
                 dropped = row.integer("through_index").unwrap_or_default();
             } else {
-                self.finding("policy_previews_dropped", row.named(&["id"]), "its one row is 1");
+                self.finding("policy_previews_dropped", row.named(&["id"]), "the table has only row 1");
             }
         }
         self.checked.n_previews = self.numbered(&numbered, dropped).await?;
         Ok(())
     }
 
-    /// How many rows there are.
+    /// Checks the rows of a table, of which those up to `dropped` were deleted on purpose. Returns their number.
     async fn numbered(&mut self, numbered: &Numbered, dropped: i64) -> Result<u64, Stop> {
         let Numbered { table, index, sql, columns } = *numbered;
         let (mut last, mut from, mut n_rows) = (dropped, i64::MIN, 0_u64);
@@ -79,13 +79,13 @@ impl Check<'_> {
         let counted = counted.first().and_then(|row| row.integer("seq")).unwrap_or_default();
         self.absent(table, index, last, counted.saturating_add(1));
         if counted < last {
-            let what = format!("`sqlite_sequence` counts to {counted} only");
+            let what = format!("`sqlite_sequence` counts only to {counted}");
             self.finding(table, format!("{index} {last}"), what);
         }
         Ok(n_rows)
     }
 
-    /// Finds the rows between two.
+    /// Reports the rows between two numbers as missing.
     fn absent(&mut self, table: &str, index: &str, before: i64, after: i64) {
         let (first, last) = (before.saturating_add(1), after.saturating_sub(1));
         if first < last {
@@ -97,19 +97,21 @@ impl Check<'_> {
 
     fn record(&mut self, table: &str, index: &str, row: &Row, columns: Option<Columns>) {
         let Some(columns) = columns else {
-            self.finding(table, row.named(&[index]), "it can not be read");
+            self.finding(table, row.named(&[index]), "cannot be read");
             return;
         };
-        let differing = row.differences(&columns);
-        if !differing.is_empty() {
-            let what = format!("{} not as the rest of the row makes it", differing.join(", "));
-            self.finding(table, row.named(&[index]), what);
+        if let Some(columns) = row.differences(&columns) {
+            self.finding(
+                table,
+                row.named(&[index]),
+                format!("{columns} not as the rest of the row makes it"),
+            );
         }
     }
 }
 
-/// What was asked and answered, and when.
-fn asked(row: &Row) -> Option<(EpochMs, Input, Outcome)> {
+/// The instant, input and outcome of a row.
+fn evaluated(row: &Row) -> Option<(EpochMs, Input, Outcome)> {
     let at_ms = u64::try_from(row.integer("at_ms")?).ok()?;
     let input = serde_json::from_str(row.text("input")?).ok()?;
     let outcome = serde_json::from_str(row.text("outcome")?).ok()?;
@@ -117,10 +119,10 @@ fn asked(row: &Row) -> Option<(EpochMs, Input, Outcome)> {
 }
 
 fn decision_columns(row: &Row) -> Option<Columns> {
-    let (at_ms, input, outcome) = asked(row)?;
+    let (at_ms, input, outcome) = evaluated(row)?;
     let operation_id = OperationId(row.hash("operation_id")?);
     let expected = decision(&DecisionRecord { at_ms, operation_id, input, outcome }).ok()?;
-    let mut columns = asked_columns("decision_index", row, &expected.asked)?;
+    let mut columns = evaluation_columns("decision_index", row, &expected.evaluation)?;
     columns.extend([
         ("tenant", is(expected.tenant.as_str())),
         ("operation_id", is(expected.operation_id.0)),
@@ -131,18 +133,18 @@ fn decision_columns(row: &Row) -> Option<Columns> {
 }
 
 fn preview_columns(row: &Row) -> Option<Columns> {
-    let (at_ms, input, outcome) = asked(row)?;
-    asked_columns("preview_index", row, &preview(&PreviewRecord { at_ms, input, outcome }).ok()?)
+    let (at_ms, input, outcome) = evaluated(row)?;
+    evaluation_columns("preview_index", row, &preview(&PreviewRecord { at_ms, input, outcome }).ok()?)
 }
 
-fn asked_columns(index: &'static str, row: &Row, asked: &AskedRow) -> Option<Columns> {
+fn evaluation_columns(index: &'static str, row: &Row, evaluation: &EvaluationRow) -> Option<Columns> {
     let number = row.integer(index)?;
     Some(vec![
         (index, is(number)),
-        ("at_ms", is(asked.at_ms)),
+        ("at_ms", is(evaluation.at_ms)),
         ("format", is(FORMAT)),
-        ("row_hash", is(row_hash(number, asked.contents))),
-        ("input", is(asked.input.as_str())),
-        ("outcome", is(asked.outcome.as_str())),
+        ("row_hash", is(row_hash(number, evaluation.contents))),
+        ("input", is(evaluation.input.as_str())),
+        ("outcome", is(evaluation.outcome.as_str())),
     ])
 }

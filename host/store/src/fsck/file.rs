@@ -1,4 +1,4 @@
-//! The file itself, its schema, and the references that SQLite can follow by itself.
+//! Checks the file itself, its schema, and foreign keys.
 
 use super::{Cell, Check, Stop};
 use crate::sqlite::snapshot::{migrations, schema_expected};
@@ -12,15 +12,15 @@ const MIGRATIONS: &str = "SELECT * FROM _sqlx_migrations ORDER BY version";
 impl Check<'_> {
     pub(super) async fn file(&mut self) -> Result<(), Stop> {
         for row in self.rows("PRAGMA integrity_check", &[]).await? {
-            let problem = row.text("integrity_check").unwrap_or("it can not say what").to_owned();
+            let problem = row.text("integrity_check").unwrap_or("unknown problem").to_owned();
             if problem != "ok" {
-                self.finding(FILE, "", format!("SQLite's integrity check: {problem}"));
+                self.finding("database", "", format!("SQLite's integrity check: {problem}"));
             }
         }
         for row in self.rows("PRAGMA foreign_key_check", &[]).await? {
             let name = row.integer("rowid").map(|rowid| format!("rowid {rowid}")).unwrap_or_default();
             let parent = row.text("parent").unwrap_or_default();
-            let what = format!("names a row of `{parent}` that is not there");
+            let what = format!("refers to a row of `{parent}` that does not exist");
             self.finding(row.text("table").unwrap_or_default(), name, what);
         }
         self.schema().await?;
@@ -28,20 +28,20 @@ impl Check<'_> {
         self.migrations().await
     }
 
-    /// Each counter is compared with its table; here, that there is no other.
+    /// Reports counters of other tables, and duplicates. Each of our own is compared with its table elsewhere.
     async fn counters(&mut self) -> Result<(), Stop> {
         for row in self.rows(STRAY_COUNTERS, &[]).await? {
             self.finding(
                 "sqlite_sequence",
                 row.named(&["rowid", "name"]),
-                "it counts nothing of ours, or twice",
+                "counts another table, or one of ours twice",
             );
         }
         Ok(())
     }
 
-    /// Tables, indexes and triggers are those that the migrations make: without one, other programs may write what the
-    /// gateway never would.
+    /// Compares tables, indexes, triggers and views with those that the migrations create: without a constraint or trigger,
+    /// other programs could write rows that the gateway never would.
     async fn schema(&mut self) -> Result<(), Stop> {
         let stored = self.snapshot.schema().await?;
         for (object, what) in differences(stored, schema_expected().await?) {
@@ -50,7 +50,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Numbers and checksums were compared when the database was opened; instant and duration are the migrator's own.
+    /// Checks the two remaining columns that are known in advance: opening the database compared numbers and checksums, and
+    /// the times are the migrator's own.
     async fn migrations(&mut self) -> Result<(), Stop> {
         for (row, name) in self.rows(MIGRATIONS, &[]).await?.iter().zip(migrations()) {
             for (column, expected) in [("description", Cell::from(name)), ("success", Cell::from(true))] {
@@ -63,6 +64,3 @@ impl Check<'_> {
         Ok(())
     }
 }
-
-/// What is wrong with the file as such is in no table.
-pub(super) const FILE: &str = "database";

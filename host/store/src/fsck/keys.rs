@@ -1,6 +1,5 @@
-//! Custody keys: every event that may change one, in the order of the log, and what they leave.
+//! Checks custody keys: applies every event that may change one, in the order of the log, and compares the result.
 
-use super::operations::Moves;
 use super::{Check, Stop};
 use crate::encode::{FORMAT, KeyRow, key_row};
 use crate::history::KeyFold;
@@ -12,7 +11,7 @@ use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_engine::ports::KeyChange;
 use std::collections::BTreeMap;
 
-/// Events by their places, as a JSON array: one statement for many that are not beside each other.
+/// Events by their places (`?1` is a JSON array), which need not be adjacent.
 const EVENTS: &str = "SELECT operation_id, body FROM events
     WHERE ledger_index IN (SELECT value FROM json_each(?1)) ORDER BY ledger_index";
 const FIRST: &str = "SELECT body FROM events WHERE operation_id = ?1 AND seq = 1";
@@ -21,7 +20,7 @@ const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = ?1";
 const PLACES_PER_READ: usize = 256;
 
 impl Check<'_> {
-    pub(super) async fn keys(&mut self, Moves(places): Moves) -> Result<(), Stop> {
+    pub(super) async fn keys(&mut self, places: &[i64]) -> Result<(), Stop> {
         let mut fold = KeyFold::default();
         for places in places.chunks(PLACES_PER_READ) {
             let listed: Vec<_> = places.iter().map(ToString::to_string).collect();
@@ -35,7 +34,7 @@ impl Check<'_> {
     }
 
     async fn fold(&mut self, row: &Row, fold: &mut KeyFold) -> Result<(), Stop> {
-        // What can not be read was found in its chain, whose operation has no moves then.
+        // The check of its operation has reported an event that cannot be read.
         let Some((event, id)) = event(row).zip(row.hash("operation_id")) else { return Ok(()) };
         let Some(operation) = self.submitted(id, &event, fold).await? else { return Ok(()) };
         fold.apply(operation, &event);
@@ -57,7 +56,7 @@ impl Check<'_> {
         self.submission(id).await
     }
 
-    /// An operation as its first event opens it, when that can be read.
+    /// The operation as its first event opens it; None if that event cannot be read.
     pub(super) async fn submission(&mut self, id: Hex32) -> Result<Option<Operation>, Stop> {
         let first = self.rows(FIRST, &[id.into()]).await?;
         Ok(first.first().and_then(event).and_then(|event| replay(&[event])))
@@ -71,13 +70,13 @@ impl Check<'_> {
             after = last.cell("key_id").clone();
             for row in &stored {
                 match row.hash("key_id").and_then(|id| expected.remove(&KeyId(id))) {
-                    None => self.finding("custody_keys", row.named(&["key_id"]), "no events make it"),
+                    None => self.finding("custody_keys", row.named(&["key_id"]), "no events produce it"),
                     Some(key) => self.compare_key(row, key),
                 }
             }
         }
         for id in expected.into_keys() {
-            self.finding("custody_keys", format!("key_id {id}"), "missing: events make it");
+            self.finding("custody_keys", format!("key_id {id}"), "missing, but events produce it");
         }
         Ok(())
     }
@@ -90,7 +89,7 @@ impl Check<'_> {
     }
 }
 
-/// A page of keys as their rows have them.
+/// A page of keys as stored, and where the next page starts.
 pub(super) async fn stored(
     snapshot: &mut Snapshot,
     after: Option<KeyId>,
@@ -107,7 +106,7 @@ pub(super) async fn stored_one(snapshot: &mut Snapshot, id: KeyId) -> Result<Opt
     Ok(rows.first().and_then(key))
 }
 
-/// The key as its row has it, when that can be read.
+/// The key in a row; None if it cannot be read.
 pub(crate) fn key(row: &Row) -> Option<CustodyKey> {
     row.text("body").and_then(|body| serde_json::from_str(body).ok())
 }

@@ -1,15 +1,15 @@
-//! Operation by operation: its events, and every row that follows from them alone.
+//! Checks one operation after another: its events, and the rows that follow from them alone.
 
 use super::{Check, Stop};
 use crate::encode::{FORMAT, OperationRow, Spending, SpendingRow, operation_of, operation_row, spending};
-use crate::history::{self, EVENTS, History, Told};
+use crate::history::{self, Chain, EVENTS, History};
 use crate::row::{Cell, Expected, Row, is};
 use gateway_domain::ids::KeyId;
 use gateway_domain::intent::OperationType;
 use gateway_domain::operation::Change;
 use std::collections::BTreeMap;
 
-/// Whatever names an operation, by id: indexes merge them without a sort.
+/// Ids of operations that have a row in any of the three tables. Merged from their indexes without a sort.
 const IDS: &str = "SELECT operation_id FROM operations WHERE operation_id > ?1
     UNION SELECT operation_id FROM events WHERE operation_id > ?1
     UNION SELECT operation_id FROM spending WHERE operation_id > ?1
@@ -18,79 +18,76 @@ const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = ?1";
 const SPENDING: &str = "SELECT * FROM spending WHERE operation_id = ?1";
 const LISTED: &str = "SELECT * FROM key_operations WHERE key_id = ?1 AND ledger_index = ?2";
 
-/// Places in the log of the events that may change a key, ascending: of operations that change keys, and of each key the first
-/// signature that was decided.
+/// Places in the log of the events that may change a key.
 #[derive(Default)]
-pub(super) struct Moves(pub(super) Vec<i64>);
-
-/// The first decision to sign with each key, by its place.
-type FirstSigned = BTreeMap<KeyId, i64>;
+struct KeyEvents {
+    /// Of the operations that change keys.
+    of_changes: Vec<i64>,
+    /// For each key, its first decision to sign.
+    first_signed: BTreeMap<KeyId, i64>,
+}
 
 impl Check<'_> {
-    pub(super) async fn operations(&mut self) -> Result<Moves, Stop> {
-        let (mut moves, mut signed) = (Moves::default(), FirstSigned::new());
+    /// Checks all operations. Returns the places in the log of the events that may change a key, ascending.
+    pub(super) async fn operations(&mut self) -> Result<Vec<i64>, Stop> {
+        let mut key_events = KeyEvents::default();
         let mut after = Cell::Blob(Vec::new());
         loop {
             let ids = self.rows(IDS, &[after.clone(), super::PAGE.into()]).await?;
             let Some(last) = ids.last() else { break };
             after = last.cell("operation_id").clone();
             for id in &ids {
-                self.operation(id.cell("operation_id"), &mut moves, &mut signed).await?;
+                self.operation(id.cell("operation_id"), &mut key_events).await?;
             }
         }
-        moves.0.extend(signed.into_values());
-        moves.0.sort_unstable();
-        Ok(moves)
+        let KeyEvents { mut of_changes, first_signed } = key_events;
+        of_changes.extend(first_signed.into_values());
+        of_changes.sort_unstable();
+        Ok(of_changes)
     }
 
-    async fn operation(
-        &mut self,
-        id: &Cell,
-        moves: &mut Moves,
-        signed: &mut FirstSigned,
-    ) -> Result<(), Stop> {
+    async fn operation(&mut self, id: &Cell, key_events: &mut KeyEvents) -> Result<(), Stop> {
         self.checked.n_operations = self.checked.n_operations.saturating_add(1);
         let events = self.rows(EVENTS, std::slice::from_ref(id)).await?;
-        let told = history::told(&id.to_string(), &events, self.found);
+        let chain = history::follow(&id.to_string(), &events, self.findings);
         let stored = self.rows(OPERATION, std::slice::from_ref(id)).await?;
         let name = format!("operation_id {id}");
         match (stored.first(), events.is_empty()) {
             (None, true) => {}
-            (None, false) => self.finding("operations", name, "missing: there are events of it"),
-            (Some(_), true) => self.finding("operations", name, "there are no events of it"),
-            (Some(stored), false) => self.compare_operation(id, stored, &told),
+            (None, false) => self.finding("operations", name, "missing, but it has events"),
+            (Some(_), true) => self.finding("operations", name, "it has no events"),
+            (Some(stored), false) => self.compare_operation(id, stored, &chain),
         }
-        if events.is_empty() || told.history.is_some() {
-            self.spending(id, told.history.as_ref()).await?;
+        if events.is_empty() || chain.history.is_some() {
+            self.spending(id, chain.history.as_ref()).await?;
         }
-        let Some(history) = &told.history else { return Ok(()) };
+        let Some(history) = &chain.history else { return Ok(()) };
         if history.commit.operation.intent.operation_type() != OperationType::Sign {
-            moves.0.extend(&told.ledger_indexes);
-        } else if let Some(place) = decided_at(history, &told.ledger_indexes) {
-            let first = signed.entry(history.commit.operation.key.key_id).or_insert(place);
+            key_events.of_changes.extend(&chain.ledger_indexes);
+        } else if let Some(place) = decided_at(history, &chain.ledger_indexes) {
+            let first = key_events.first_signed.entry(history.commit.operation.key.key_id).or_insert(place);
             *first = place.min(*first);
         }
-        self.listed(id, history, told.ledger_indexes.first().copied()).await
+        self.listed(id, history, chain.ledger_indexes.first().copied()).await
     }
 
-    fn compare_operation(&mut self, id: &Cell, stored: &Row, told: &Told) {
+    fn compare_operation(&mut self, id: &Cell, stored: &Row, chain: &Chain) {
         let revision = stored.integer("revision").unwrap_or_default();
-        if revision > told.seq {
-            history::missing(self.found, &id.to_string(), told.seq.saturating_add(1), revision);
+        if revision > chain.last_seq {
+            let first = chain.last_seq.saturating_add(1);
+            history::report_missing(self.findings, &id.to_string(), first, revision);
         }
-        let Some(History { commit, record_root }) = &told.history else { return };
+        let Some(History { commit, record_root }) = &chain.history else { return };
         match operation_row(commit, 0, *record_root) {
             Ok(row) => self.differs("operations", stored, &["operation_id"], &operation_columns(&row)),
             Err(error) => self.finding("operations", stored.named(&["operation_id"]), error.detail),
         }
     }
 
-    /// Tells which columns are not what events make them.
+    /// Reports the columns that differ from those rebuilt from the events.
     pub(super) fn differs(&mut self, table: &str, stored: &Row, key: &[&str], expected: &[(&str, Expected)]) {
-        let differing = stored.differences(expected);
-        if !differing.is_empty() {
-            let what = format!("{} not as events make it", differing.join(", "));
-            self.finding(table, stored.named(key), what);
+        if let Some(columns) = stored.differences(expected) {
+            self.finding(table, stored.named(key), format!("{columns} not as its events make it"));
         }
     }
 
@@ -106,16 +103,16 @@ impl Check<'_> {
             (Some(_), Some((_, None | Some(Spending::Voided)))) => {
                 self.finding("spending", name, "its events spend nothing");
             }
-            (Some(_), None) => self.finding("spending", name, "there are no events of it"),
+            (Some(_), None) => self.finding("spending", name, "its operation has no events"),
             (None, Some((_, Some(Spending::Admitted(_))))) => {
-                self.finding("spending", name, "missing: its events spend");
+                self.finding("spending", name, "missing: its events spend an amount");
             }
             (None, None | Some((_, None | Some(Spending::Voided)))) => {}
         }
         Ok(())
     }
 
-    /// Each of its keys lists it at its first event.
+    /// Checks that each of its keys lists the operation at its first event.
     async fn listed(&mut self, id: &Cell, history: &History, first: Option<i64>) -> Result<(), Stop> {
         for key in operation_of(&history.commit.operation) {
             let place = [Cell::from(key.0), Cell::from(first.unwrap_or_default())];
@@ -123,14 +120,14 @@ impl Check<'_> {
             if stored.first().is_none_or(|row| row.cell("operation_id") != id) {
                 let [key, place] = place;
                 let row = format!("key_id {key}, ledger_index {place}");
-                self.finding("key_operations", row, format!("missing: operation {id} begins there"));
+                self.finding("key_operations", row, format!("missing: operation {id} starts there"));
             }
         }
         Ok(())
     }
 }
 
-/// Where the decision to sign is in the log.
+/// The place of the decision to sign in the log.
 fn decided_at(history: &History, ledger_indexes: &[i64]) -> Option<i64> {
     let is_decision = |change: &Change| matches!(change, Change::DecisionSigned { .. });
     let at = history.commit.events.iter().position(|event| is_decision(&event.change))?;
@@ -148,7 +145,7 @@ pub(crate) fn operation_columns(row: &OperationRow) -> [(&'static str, Expected)
         ("awaits_approvals", is(row.awaits_approvals)),
         ("revision", is(row.revision)),
         ("record_root", is(row.record_root)),
-        // Follows from all events: `Check::tree`.
+        // Follows from all entries of the log; `Check::tree` compares it.
         ("ledger_root", Expected::CheckedElsewhere),
         ("created_at_ms", is(row.created_at_ms)),
         ("updated_at_ms", is(row.updated_at_ms)),

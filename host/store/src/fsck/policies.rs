@@ -1,4 +1,4 @@
-//! Bundles that were active, and the activations: rows that carry hashes of themselves.
+//! Checks bundles that were active, and activations: rows that carry hashes of themselves.
 
 use super::decisions::COUNTED;
 use super::{Cell, Check, Row, Stop};
@@ -12,15 +12,15 @@ use gateway_engine::ports::StoredBundle;
 pub(super) const BUNDLES: &str = "SELECT * FROM policy_bundles ORDER BY bundle_hash";
 const NEVER_ACTIVE: &str = "SELECT bundle_hash FROM policy_bundles
     WHERE bundle_hash NOT IN (SELECT bundle_hash FROM policy_activations) ORDER BY bundle_hash";
-const NOT_KEPT: &str =
+const NOT_STORED: &str =
     "SELECT bundle_hash FROM policy_activations UNION SELECT bundle_hash FROM policy_bundle_files
     EXCEPT SELECT bundle_hash FROM policy_bundles ORDER BY bundle_hash";
-/// Without the bytes: of all files together they may be many.
+/// Without the bytes, which could be large for all files together.
 const FILES: &str = "SELECT bundle_hash, name, row_hash FROM policy_bundle_files ORDER BY bundle_hash, name";
 const FILES_OF: &str = "SELECT name, row_hash FROM policy_bundle_files WHERE bundle_hash = ?1 ORDER BY name";
 const BYTES: &str =
     "SELECT bytes FROM policy_bundle_files WHERE bundle_hash = ?1 AND name = CAST(?2 AS TEXT)";
-const KEPT: &str =
+const STORED: &str =
     "SELECT bundle_id, name, bytes FROM policy_bundles JOIN policy_bundle_files USING (bundle_hash)
     WHERE bundle_hash = ?1 ORDER BY name";
 const ACTIVATIONS: &str = "SELECT * FROM policy_activations WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
@@ -31,14 +31,18 @@ impl Check<'_> {
             let files = self.rows(FILES_OF, &[bundle.cell("bundle_hash").clone()]).await?;
             if bundle_row_hash(&bundle, &files).is_none_or(|hash| bundle.hash("row_hash") != Some(hash)) {
                 let name = bundle.named(&["bundle_hash"]);
-                self.finding("policy_bundles", name.clone(), "`row_hash` is not of this row and its files");
-                self.finding("policy_bundle_files", name, "not the files that were kept");
+                self.finding(
+                    "policy_bundles",
+                    name.clone(),
+                    "`row_hash` does not match the row and its files",
+                );
+                self.finding("policy_bundle_files", name, "not the files that were stored");
             }
         }
         for bundle in self.rows(NEVER_ACTIVE, &[]).await? {
-            self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "it was never active");
+            self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "was never active");
         }
-        for bundle in self.rows(NOT_KEPT, &[]).await? {
+        for bundle in self.rows(NOT_STORED, &[]).await? {
             self.finding("policy_bundles", bundle.named(&["bundle_hash"]), "missing");
         }
         for file in self.rows(FILES, &[]).await? {
@@ -47,7 +51,7 @@ impl Check<'_> {
             let bytes = bytes.first().and_then(|row| row.bytes("bytes"));
             if file_row_hash(&file, bytes).is_none_or(|hash| file.hash("row_hash") != Some(hash)) {
                 let name = file.named(&["bundle_hash", "name"]);
-                self.finding("policy_bundle_files", name, "`row_hash` is not of this row");
+                self.finding("policy_bundle_files", name, "`row_hash` does not match the row");
             }
         }
         Ok(())
@@ -78,20 +82,18 @@ impl Check<'_> {
     fn activation(&mut self, row: &Row, previous: Option<Hex32>) {
         let name = row.named(&["sequence"]);
         let Some(columns) = activation_columns(row, previous) else {
-            return self.finding("policy_activations", name, "it can not be read");
+            return self.finding("policy_activations", name, "cannot be read");
         };
-        let differing = row.differences(&columns);
-        if !differing.is_empty() {
-            let what =
-                format!("{} not as the rest of the row and the one before make it", differing.join(", "));
+        if let Some(columns) = row.differences(&columns) {
+            let what = format!("{columns} not as the rest of the row and the previous row make it");
             self.finding("policy_activations", name, what);
         }
     }
 }
 
-/// A bundle as the store has it; files whose names are no text are left out.
-pub(super) async fn kept(snapshot: &mut Snapshot, bundle_hash: Hex32) -> Result<StoredBundle, Stop> {
-    let rows = snapshot.rows(KEPT, &[bundle_hash.into()]).await?;
+/// A bundle as stored, without files whose names are not text.
+pub(super) async fn stored(snapshot: &mut Snapshot, bundle_hash: Hex32) -> Result<StoredBundle, Stop> {
+    let rows = snapshot.rows(STORED, &[bundle_hash.into()]).await?;
     let bundle_id = rows.first().and_then(|row| row.text("bundle_id")).unwrap_or_default().to_owned();
     let file = |row: &Row| Some((row.text("name")?.to_owned(), row.bytes("bytes")?.to_owned()));
     Ok(StoredBundle { bundle_hash, bundle_id, files: rows.iter().filter_map(file).collect() })
@@ -117,7 +119,7 @@ fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
         row.text("reason")?.to_owned(),
     );
     let expected = activation(&decode::activation(stored).ok()?).ok()?;
-    // After a row without one, none can be compared.
+    // It cannot be compared if the previous row has none.
     let row_hash = match previous {
         Some(previous) => is(expected.hash(previous).ok()?),
         None => Expected::CheckedElsewhere,
@@ -130,7 +132,7 @@ fn activation_columns(row: &Row, previous: Option<Hex32>) -> Option<Columns> {
         ("signers", is(expected.signers.as_str())),
         ("reason", is(expected.reason.as_str())),
         ("row_hash", row_hash),
-        // Follow from all entries of the log: `Check::tree`.
+        // Follow from all entries of the log; `Check::tree` compares them.
         ("ledger_index", Expected::CheckedElsewhere),
         ("ledger_root", Expected::CheckedElsewhere),
     ])

@@ -1,4 +1,4 @@
-//! More rows than are read at once. What is found in altered ones is tested with the whole gateway's history.
+//! Reads more rows than one page holds. Findings in altered rows are tested in `tests/it/ledger`, on a gateway's history.
 
 use super::{Fsck, Head};
 use crate::Store;
@@ -15,7 +15,7 @@ use gateway_engine::ports::{Commit, CommitOperations};
 
 const N_OPERATIONS: u64 = 2 * super::PAGE.unsigned_abs() + 7;
 
-/// The n-th operation, under the id that its claim makes.
+/// The n-th operation, under the id that its claim determines.
 fn nth(n: u64, intent: Intent) -> Commit {
     let (claim, key_ref) = (format!("claim-{n}"), KeyRef(format!("key-{n}")));
     let family = intent.family();
@@ -27,7 +27,7 @@ fn nth(n: u64, intent: Intent) -> Commit {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_rows_than_are_read_at_once_are_sound() {
+async fn store_larger_than_a_page_has_no_findings() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gateway.db").to_str().unwrap().to_owned();
     let store = Store::open(&path).await.unwrap();

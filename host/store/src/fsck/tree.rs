@@ -1,7 +1,7 @@
-//! The log: its leaves without gaps, every inner node, and the root that each operation and each activation has of it.
+//! Checks the log: leaves without gaps, every inner node, and the root stored with each operation and activation.
 //!
-//! A node is compared with what its stored children make, so that one wrong hash is not told again for everything above
-//! it; where none differs, each is what the leaves make.
+//! A node is compared with the hash of its stored children, so that one wrong hash is not reported again for every node above
+//! it. If no node differs, every node follows from the leaves.
 
 use super::{Check, Head, Stop};
 use crate::row::{Cell, Row};
@@ -9,7 +9,7 @@ use gateway_domain::ids::Hex32;
 use gateway_domain::log::{Frontier, leaf_hash, node_hash};
 use std::collections::BTreeMap;
 
-/// The `ledger_root` of an operation stands beside its last event, that of an activation in its own row.
+/// Entries with the `ledger_root` stored for them: in the operation row for its last event, in the activation's own row.
 const LEAVES: &str =
     "SELECT ledger_index, event_hash AS hash, operations.operation_id AS last_of, NULL AS sequence, ledger_root FROM events
     LEFT JOIN operations ON operations.operation_id = events.operation_id AND NOT EXISTS (
@@ -20,19 +20,19 @@ const LEAVES: &str =
     ORDER BY ledger_index LIMIT ?2";
 const NODES: &str =
     "SELECT level, position, hash FROM ledger_nodes WHERE level = ?1 AND position >= ?2 AND position < ?3";
-/// What no log of so many leaves has; numbers beyond 62 bits are no positions.
+/// Nodes that a log with `?1` leaves does not have. Positions have at most 62 bits.
 const EXTRA: &str = "SELECT level, position FROM ledger_nodes
     WHERE (level < 1 OR level > 62 OR position < 0 OR position >= (?1 >> level)) AND (level, position) > (?2, ?3)
     ORDER BY level, position LIMIT ?4";
 
-/// Missing leaves that are stepped over one by one. Beyond it the log is not followed.
+/// The largest gap of missing leaves that is stepped over. After a larger one the log is not checked further.
 const GAP_MAX: i64 = 4096;
 
-/// The log as far as it was read.
+/// The log as far as it has been read.
 #[derive(Default)]
 struct Log {
     n_leaves: i64,
-    /// As in [`Frontier`]; None for what can not be known, because a leaf is missing.
+    /// As in [`Frontier`]; None where a missing leaf leaves the hash unknown.
     peaks: Vec<Option<Hex32>>,
     /// The inner nodes that the leaves of this page complete.
     nodes: BTreeMap<(i64, i64), Row>,
@@ -65,13 +65,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// False when the log can not be followed any further.
+    /// Checks a page of leaves, up to the place `last`. False if the log cannot be followed further.
     async fn page(&mut self, log: &mut Log, leaves: &[Row], last: i64) -> Result<bool, Stop> {
         self.load(log, last).await?;
         for leaf in leaves {
             let index = leaf.integer("ledger_index").unwrap_or_default();
             if index < log.n_leaves && index >= 0 {
-                self.finding(table(leaf), named(leaf), "another entry has its place too");
+                self.finding(table(leaf), named(leaf), "another entry has the same place");
                 continue;
             }
             if index < 0 {
@@ -90,12 +90,12 @@ impl Check<'_> {
         Ok(true)
     }
 
-    /// Reads what the leaves up to this one complete.
+    /// Reads the stored nodes that the leaves up to the place `last` complete.
     async fn load(&mut self, log: &mut Log, last: i64) -> Result<(), Stop> {
         log.nodes.clear();
         let n_after = last.saturating_add(1).min(log.n_leaves.saturating_add(GAP_MAX + super::PAGE));
         for level in 1..63 {
-            // Complete before, complete after.
+            // The number of complete nodes before and after.
             let (first, end) = (log.n_leaves >> level, n_after >> level);
             if end == 0 {
                 break;
@@ -107,7 +107,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Steps over leaves that are not there; false when they are too many.
+    /// Steps over missing leaves; false if there are too many.
     fn gap(&mut self, log: &mut Log, index: i64) -> bool {
         let n_missing = index.saturating_sub(log.n_leaves);
         if n_missing == 0 {
@@ -129,37 +129,39 @@ impl Check<'_> {
         true
     }
 
-    /// Adds a leaf and compares the nodes that it completes.
+    /// Appends a leaf and compares the nodes that it completes.
     fn append(&mut self, log: &mut Log, leaf: Option<Hex32>) {
         let (mut hash, mut position, mut level) = (leaf, log.n_leaves, 0_i64);
         while position & 1 == 1 {
             let left = log.peaks.pop().flatten();
             position >>= 1;
             level = level.saturating_add(1);
-            let made = left.zip(hash).map(|(left, right)| node_hash(left, right));
-            hash = self.node(log.nodes.get(&(level, position)), level, position, made);
+            let computed = left.zip(hash).map(|(left, right)| node_hash(left, right));
+            hash = self.node(log.nodes.get(&(level, position)), level, position, computed);
         }
         log.peaks.push(hash);
         log.n_leaves = log.n_leaves.saturating_add(1);
     }
 
-    /// The node as it is stored, or else as its children make it.
+    /// The stored hash of a node, or the computed one if it cannot be read. Reports a node that is missing or wrong.
     fn node(
         &mut self,
         stored: Option<&Row>,
         level: i64,
         position: i64,
-        made: Option<Hex32>,
+        computed: Option<Hex32>,
     ) -> Option<Hex32> {
         let hash = stored.and_then(|row| row.hash("hash"));
-        let problem = match (stored, made) {
+        let problem = match (stored, computed) {
             (None, _) => "missing",
             (Some(_), _) if hash.is_none() => "`hash` is not 32 bytes",
-            (Some(_), Some(made)) if hash != Some(made) => "`hash` is not what the two below it make",
+            (Some(_), Some(computed)) if hash != Some(computed) => {
+                "`hash` does not follow from its two children"
+            }
             (Some(_), _) => return hash,
         };
         self.finding("ledger_nodes", format!("level {level}, position {position}"), problem);
-        hash.or(made)
+        hash.or(computed)
     }
 
     fn compare_root(&mut self, log: &Log, leaf: &Row) {
@@ -170,10 +172,10 @@ impl Check<'_> {
             return;
         }
         if *sequence == Cell::Null {
-            let what = "`ledger_root` is not the root right after its last event";
+            let what = "`ledger_root` is not the root after its last event";
             self.finding("operations", format!("operation_id {last_of}"), what);
         } else {
-            let what = "`ledger_root` is not the root right after it, or `ledger_index` not its place";
+            let what = "`ledger_root` is not the root after it, or `ledger_index` is not its place";
             self.finding("policy_activations", format!("sequence {sequence}"), what);
         }
     }
@@ -186,13 +188,13 @@ impl Check<'_> {
             let Some(last) = rows.last() else { return Ok(()) };
             after = [last.cell("level").clone(), last.cell("position").clone()];
             for row in &rows {
-                self.finding("ledger_nodes", row.named(&["level", "position"]), "no events complete it");
+                self.finding("ledger_nodes", row.named(&["level", "position"]), "no entries complete it");
             }
         }
     }
 }
 
-/// The table that a leaf is in.
+/// The table that holds a leaf.
 fn table(leaf: &Row) -> &'static str {
     if *leaf.cell("sequence") == Cell::Null { "events" } else { "policy_activations" }
 }

@@ -1,16 +1,16 @@
-//! Operations and keys read back from disk: each is what its events make it, or it is not handed out.
+//! Reads operations and keys from disk, and refuses a row that differs from the record rebuilt from its events.
 //!
-//! What this process wrote itself since its start comes from memory ([`crate::recent`]). Everything else may have been changed
-//! by another program while the gateway was stopped, and an operation acts on the world.
+//! Records that this process wrote are cached ([`crate::cache`]). Any other row may have been changed by another program while
+//! the gateway was stopped, and the gateway must not act on it.
 
 use crate::encode::{key_row, operation_row};
 use crate::error::failed;
 use crate::fsck::Finding;
 use crate::fsck::keys::columns as key_columns;
 use crate::fsck::operations::operation_columns;
-use crate::history::{self, History, KeyFold, Told, finding};
+use crate::history::{self, Chain, History, KeyFold, Report, report};
 use crate::row::{Cell, Row};
-use crate::sqlite::Sqlite;
+use crate::sqlite::Store;
 use crate::sqlite::snapshot::rows;
 use gateway_domain::ids::{KeyId, OperationId, Tenant};
 use gateway_domain::key::CustodyKey;
@@ -20,19 +20,20 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 const OPERATION: &str = "SELECT * FROM operations WHERE operation_id = ?1";
-/// Another tenant's row is not read at all.
+/// Does not read another tenant's row at all.
 const OPERATION_OF: &str = "SELECT * FROM operations WHERE operation_id = ?1 AND tenant = ?2";
 const KEY: &str = "SELECT * FROM custody_keys WHERE key_id = ?1";
 
-/// What an event of an operation that may change a key is found by, in the words of the indexes on it.
+/// Condition on the first event of an operation that may change a key. Spelled exactly as in the indexes `events_changing_key`
+/// and `events_making_successor`, which would not be used otherwise.
 macro_rules! opens_a_change {
     () => {
         "seq = 1 AND json_valid(body) AND (body ->> '$.change.intent.kind') NOT IN ('payment', 'asset_action')"
     };
 }
 
-/// The operations that may have changed a key (`?1`, hexadecimal) or one that it took the place of, and the signatures that
-/// say they settled what one of them serves.
+/// All events of the operations that may have changed a key (`?1`, hexadecimal) or a key that it replaced, and of the first
+/// signature with one of these keys, which settles what the key serves.
 pub(super) const CHANGES: &str = concat!(
     "WITH RECURSIVE line (key_id) AS (SELECT ?1 UNION
          SELECT body ->> '$.change.key.key_id' FROM line CROSS JOIN events
@@ -56,18 +57,21 @@ pub(super) const CHANGES: &str = concat!(
      ORDER BY operation_id, seq"
 );
 
-/// Damaged records that are remembered: beyond it, each is still refused.
+/// The finding about a row without events.
+const NO_EVENTS: &str = "no events produce it";
+
+/// Damaged records listed. Beyond it, each is still refused.
 const REMEMBERED_MAX: usize = 1024;
 
-/// The records that were damaged when they were last read.
+/// The records found damaged when last read.
 #[derive(Debug, Default)]
 pub(super) struct Damaged(Mutex<BTreeMap<Subject, String>>);
 
 impl Damaged {
-    /// Remembers a record that is damaged, forgets one that is sound again.
-    fn settle<T>(&self, subject: Subject, made: Result<T, Finding>) -> Result<T, ReadError> {
+    /// Adds a damaged record to the list, removes one that is sound again.
+    fn settle<T>(&self, subject: Subject, rebuilt: Result<T, Finding>) -> Result<T, ReadError> {
         let mut damaged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match made {
+        match rebuilt {
             Ok(sound) => {
                 damaged.remove(&subject);
                 Ok(sound)
@@ -82,24 +86,20 @@ impl Damaged {
         }
     }
 
-    fn list(&self) -> Vec<Damage> {
+    pub(super) fn list(&self) -> Vec<Damage> {
         let damaged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         damaged.iter().map(|(subject, detail)| Damage { subject: *subject, detail: detail.clone() }).collect()
     }
 }
 
-impl Sqlite {
-    pub(crate) fn damage(&self) -> Vec<Damage> {
-        self.damaged.list()
-    }
-
-    /// The operation, if its row is what its events make it.
+impl Store {
+    /// The operation, if its row matches its events.
     pub(super) async fn operation_checked(
         &self,
         id: OperationId,
         tenant: Option<&Tenant>,
     ) -> Result<Option<Record>, ReadError> {
-        let lost = |error| failed(format_args!("operation `{id}` could not be read"), &error);
+        let to_unavailable = |error| failed(format_args!("operation `{id}` could not be read"), &error);
         let read = async {
             let mut tx = self.database.reader().begin().await?;
             let name = Cell::from(id.0);
@@ -116,15 +116,15 @@ impl Sqlite {
             tx.commit().await?;
             Ok::<_, sqlx::Error>((stored, events))
         };
-        let (stored, events) = read.await.map_err(lost)?;
+        let (stored, events) = read.await.map_err(to_unavailable)?;
         let Some(stored) = stored.first() else { return Ok(None) };
         let subject = Subject::Operation(id);
-        self.damaged.settle(subject, operation_as_made(id, stored, &events)).map(Some)
+        self.damaged.settle(subject, operation_from_events(id, stored, &events)).map(Some)
     }
 
-    /// The key, if its row is what the events of the operations that changed it make it.
+    /// The key, if its row matches the events of the operations that changed it.
     pub(super) async fn key_checked(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
-        let lost = |error| failed(format_args!("key `{id}` could not be read"), &error);
+        let to_unavailable = |error| failed(format_args!("key `{id}` could not be read"), &error);
         let read = async {
             let mut tx = self.database.reader().begin().await?;
             let stored = rows(&mut tx, KEY, &[Cell::from(id.0)]).await?;
@@ -132,88 +132,85 @@ impl Sqlite {
             tx.commit().await?;
             Ok::<_, sqlx::Error>((stored, changes))
         };
-        let (stored, changes) = read.await.map_err(lost)?;
+        let (stored, changes) = read.await.map_err(to_unavailable)?;
         let stored = stored.first();
         if stored.is_none() && changes.is_empty() {
             return Ok(None);
         }
-        self.damaged.settle(Subject::Key(id), key_as_made(id, stored, &changes)).map(Some)
+        self.damaged.settle(Subject::Key(id), key_from_events(id, stored, &changes)).map(Some)
     }
 }
 
-/// The operation that the events make, if the row says the same; else the first thing that is wrong.
-fn operation_as_made(id: OperationId, stored: &Row, events: &[Row]) -> Result<Record, Finding> {
-    let mut found = Vec::new();
-    let mut tell = |finding| found.push(finding);
-    let told = history::told(&id.to_string(), events, &mut tell);
-    let record = as_made(stored, &told, &mut tell);
-    match (found.into_iter().next(), record) {
+/// The operation rebuilt from its events, if the row is the same; else the first finding.
+fn operation_from_events(id: OperationId, stored: &Row, events: &[Row]) -> Result<Record, Finding> {
+    let mut findings = Vec::new();
+    let mut found = |finding| findings.push(finding);
+    let chain = history::follow(&id.to_string(), events, &mut found);
+    let record = rebuilt_record(stored, &chain, &mut found);
+    match (findings.into_iter().next(), record) {
         (None, Some(record)) => Ok(record),
         (Some(finding), _) => Err(finding),
-        (None, None) => Err(nothing_makes("operations", stored.named(&["operation_id"]))),
+        (None, None) => Err(wrong("operations", stored.named(&["operation_id"]), NO_EVENTS)),
     }
 }
 
-fn as_made(stored: &Row, told: &Told, found: &mut history::Found<'_>) -> Option<Record> {
-    let History { commit, record_root } = told.history.as_ref()?;
+fn rebuilt_record(stored: &Row, chain: &Chain, findings: &mut Report<'_>) -> Option<Record> {
+    let History { commit, record_root } = chain.history.as_ref()?;
     let expected = operation_row(commit, 0, *record_root).ok()?;
-    let differing = stored.differences(&operation_columns(&expected));
-    if !differing.is_empty() {
-        let what = format!("{} not as events make it", differing.join(", "));
-        finding(found, "operations", stored.named(&["operation_id"]), what);
+    if let Some(columns) = stored.differences(&operation_columns(&expected)) {
+        let what = format!("{columns} not as its events make it");
+        report(findings, "operations", stored.named(&["operation_id"]), what);
     }
     let ledger_root = stored.hash("ledger_root")?;
     Some(Record { operation: commit.operation.clone(), record_root: *record_root, ledger_root })
 }
 
-/// The key that the events make, if the row says the same; else the first thing that is wrong.
-fn key_as_made(id: KeyId, stored: Option<&Row>, changes: &[Row]) -> Result<CustodyKey, Finding> {
-    let mut found = Vec::new();
-    let made = folded(changes, &mut |finding| found.push(finding)).remove(&id);
-    if let Some(finding) = found.into_iter().next() {
+/// The key rebuilt from the events, if the row is the same; else the first finding.
+fn key_from_events(id: KeyId, stored: Option<&Row>, changes: &[Row]) -> Result<CustodyKey, Finding> {
+    let mut findings = Vec::new();
+    let rebuilt = rebuilt_keys(changes, &mut |finding| findings.push(finding)).remove(&id);
+    if let Some(finding) = findings.into_iter().next() {
         return Err(finding);
     }
     let name = format!("key_id {id}");
-    let Some(stored) = stored else { return Err(wrong("custody_keys", name, "missing: events make it")) };
-    let Some(key) = made else { return Err(nothing_makes("custody_keys", name)) };
+    let Some(stored) = stored else {
+        return Err(wrong("custody_keys", name, "missing, but events produce it"));
+    };
+    let Some(key) = rebuilt else { return Err(wrong("custody_keys", name, NO_EVENTS)) };
     let expected = key_row(&KeyChange { key: key.clone(), revision_before: None });
     let expected = expected.map_err(|error| wrong("custody_keys", name.clone(), error.detail))?;
-    let differing = stored.differences(&key_columns(&expected));
-    if differing.is_empty() {
-        return Ok(key);
+    match stored.differences(&key_columns(&expected)) {
+        None => Ok(key),
+        Some(columns) => Err(wrong("custody_keys", name, format!("{columns} not as its events make it"))),
     }
-    Err(wrong("custody_keys", name, format!("{} not as events make it", differing.join(", "))))
 }
 
-/// The keys that these events make, each operation's own chain being sound and whole.
-fn folded(changes: &[Row], found: &mut history::Found<'_>) -> BTreeMap<KeyId, CustodyKey> {
-    // By their places in the log.
-    let mut moves = BTreeMap::new();
+/// The keys rebuilt from these events, after checking that each operation's chain is sound and complete.
+fn rebuilt_keys(changes: &[Row], findings: &mut Report<'_>) -> BTreeMap<KeyId, CustodyKey> {
+    // By place in the log.
+    let mut events_in_order = BTreeMap::new();
     for rows in changes.chunk_by(|one, next| one.cell("operation_id") == next.cell("operation_id")) {
         let Some(first) = rows.first() else { continue };
         let id = first.cell("operation_id").to_string();
-        let told = history::told(&id, rows, found);
-        let Some(History { commit, record_root }) = told.history else { continue };
-        if first.integer("revision") != Some(told.seq) || first.hash("record_root") != Some(record_root) {
-            finding(found, "operations", format!("operation_id {id}"), "its row is not of these events");
+        let chain = history::follow(&id, rows, findings);
+        let Some(History { commit, record_root }) = chain.history else { continue };
+        if first.integer("revision") != Some(chain.last_seq) || first.hash("record_root") != Some(record_root)
+        {
+            report(findings, "operations", format!("operation_id {id}"), "its row does not match its events");
         }
         let operation_id = commit.operation.id.0;
         let events = commit.events.into_iter().map(|event| (operation_id, event));
-        moves.extend(told.ledger_indexes.into_iter().zip(events));
+        events_in_order.extend(chain.ledger_indexes.into_iter().zip(events));
     }
     let mut fold = KeyFold::default();
-    for (id, event) in moves.into_values() {
-        // After its execution an operation changes no key.
+    for (id, event) in events_in_order.into_values() {
+        // Only the first event of an operation can be replayed alone; after its execution it changes no key.
         let operation = fold.open(id).cloned().or_else(|| replay(std::slice::from_ref(&event)));
         if let Some(operation) = operation {
             fold.apply(operation, &event);
         }
     }
     fold.keys
-}
-
-fn nothing_makes(table: &str, row: String) -> Finding {
-    wrong(table, row, "no events make it")
 }
 
 fn wrong(table: &str, row: String, what: impl Into<String>) -> Finding {

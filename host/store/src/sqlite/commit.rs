@@ -1,13 +1,11 @@
-//! One commit, as one text of SQL: each text is a hand-over to SQLite's thread and back, which costs more than the
-//! statements in it.
+//! Writes one commit as one SQL text: sending a text to SQLite's thread and back costs more than the statements in it.
 //!
-//! The first statement carries every condition. Each of the others asks for `changes() > 0`, that is, for the one
-//! before it to have written something: a commit that lost its race runs through without a write, and needs no rollback.
+//! The first statement carries every condition. Each of the others runs only if `changes() > 0`, that is, if the statement
+//! before it wrote something: a commit that meets a conflict runs through without a write and needs no rollback.
 
-use crate::encode::{ChargeRow, ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending};
-use crate::ledger::{Appended, append};
-use crate::sqlite::budgets;
-use crate::sqlite::right_edge::RightEdge;
+use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending, TokenRow, integer};
+use crate::sqlite::frontier::{Appended, LogFrontier};
+use crate::sqlite::quota;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::Completed;
 use gateway_engine::ports::RateLimited;
@@ -16,99 +14,73 @@ use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) struct CommitJob {
-    pub(crate) rows: Rows,
-    pub(crate) n_statements: Arc<AtomicU64>,
+pub(super) struct CommitJob {
+    pub(super) rows: Rows,
+    /// What a new operation takes from its client's quota; None for a commit that is not rate limited.
+    pub(super) token: Option<TokenRow>,
+    pub(super) n_statements: Arc<AtomicU64>,
 }
 
 impl Job for CommitJob {
-    type State = RightEdge;
+    type State = LogFrontier;
     /// The log's root after the commit.
     type Output = RateLimited<Hex32>;
 
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
-        edge: &mut RightEdge,
+        log: &mut LogFrontier,
     ) -> Result<RateLimited<Hex32>, sqlx::Error> {
-        let (mut script, appended) = Script::of(&self.rows, None, edge);
-        let written = script.text.build().execute(conn).await?.rows_affected();
-        self.n_statements.fetch_add(script.n_statements, Ordering::Relaxed);
-        if written == 0 {
-            return Ok(RateLimited::Conflict);
-        }
-        edge.frontier = appended.frontier;
-        Ok(RateLimited::Written { written: appended.root, full_at_us: 0 })
+        let appended = log.append(self.rows.events.iter().map(|event| event.hash));
+        let mut script = Script::default();
+        script.write(&self.rows, self.token.as_ref(), log.next_index(), &appended);
+        let n_statements = script.n_statements;
+        // When the quota is full again, if the commit was written.
+        let written = match &self.token {
+            None => {
+                let n_rows = script.text.build().execute(&mut *conn).await?.rows_affected();
+                (n_rows > 0).then_some(0)
+            }
+            Some(_) => quota::run(script.text, conn).await?,
+        };
+        self.n_statements.fetch_add(n_statements, Ordering::Relaxed);
+        let Some(full_at_us) = written else { return self.unwritten(conn).await };
+        *log = appended.frontier;
+        Ok(RateLimited::Written { written: appended.root, full_at_us })
     }
 }
 
-/// The commit of a new operation, and what it costs its client.
-pub(crate) struct ChargedCommitJob {
-    pub(crate) rows: Rows,
-    pub(crate) charge: ChargeRow,
-    pub(crate) n_statements: Arc<AtomicU64>,
-}
-
-impl Job for ChargedCommitJob {
-    type State = RightEdge;
-    /// The log's root after the commit.
-    type Output = RateLimited<Hex32>;
-
-    async fn apply(
-        &self,
-        conn: &mut SqliteConnection,
-        edge: &mut RightEdge,
-    ) -> Result<RateLimited<Hex32>, sqlx::Error> {
-        let (mut script, appended) = Script::of(&self.rows, Some(&self.charge), edge);
-        // All of them are run, and one returns something if the commit is written.
-        let charged = script.text.build_query_scalar().fetch_all(&mut *conn).await?;
-        self.n_statements.fetch_add(script.n_statements, Ordering::Relaxed);
-        let Some(full_at_us) = charged.first().copied() else { return self.unwritten(conn).await };
-        edge.frontier = appended.frontier;
-        Ok(RateLimited::Written { written: appended.root, full_at_us: unsigned(full_at_us) })
-    }
-}
-
-impl ChargedCommitJob {
-    /// What is there already is a replay, whatever the budget.
+impl CommitJob {
+    /// Why nothing was written. An operation that exists is a conflict even when the quota is exhausted: its submission is
+    /// a replay.
     async fn unwritten(&self, conn: &mut SqliteConnection) -> Result<RateLimited<Hex32>, sqlx::Error> {
+        let Some(token) = &self.token else { return Ok(RateLimited::Conflict) };
         let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM operations WHERE operation_id = ?1)")
             .bind(bytes(&self.rows.operation.id.0))
             .fetch_one(&mut *conn);
         if exists.await? {
             return Ok(RateLimited::Conflict);
         }
-        let spent = budgets::spent(conn, &self.charge).await?.map(unsigned);
-        Ok(spent.map_or(RateLimited::Conflict, |full_at_us| RateLimited::Exhausted { full_at_us }))
+        let exhausted = quota::exhausted(conn, token).await?;
+        Ok(exhausted.map_or(RateLimited::Conflict, |full_at_us| RateLimited::Exhausted { full_at_us }))
     }
 }
 
-/// A column that holds no negative number.
-pub(super) const fn unsigned(number: i64) -> u64 {
-    if number < 0 { 0 } else { number.unsigned_abs() }
-}
-
-/// SQL and its values, in one order.
+/// SQL with its bound values, in the same order.
+#[derive(Default)]
 struct Script {
     text: QueryBuilder<Sqlite>,
     n_statements: u64,
 }
 
 impl Script {
-    fn of(rows: &Rows, charge: Option<&ChargeRow>, edge: &RightEdge) -> (Self, Appended) {
-        let appended = append(&edge.frontier, rows.events.iter().map(|event| event.hash));
-        let mut script = Self { text: QueryBuilder::new(""), n_statements: 0 };
-        script.write(rows, charge, edge.frontier.n_leaves(), &appended);
-        (script, appended)
-    }
-
-    fn write(&mut self, rows: &Rows, charge: Option<&ChargeRow>, n_leaves: u64, appended: &Appended) {
+    fn write(&mut self, rows: &Rows, token: Option<&TokenRow>, first: i64, appended: &Appended) {
         if rows.operation.revision_before == 0 {
-            self.operation_insert(rows, charge, appended.root);
+            self.operation_insert(rows, token, appended.root);
         } else {
-            self.operation_update(rows, charge, appended.root);
+            self.operation_update(rows, token, appended.root);
         }
-        self.events(rows, n_leaves);
+        self.events(rows, first);
         if !appended.nodes.is_empty() {
             self.ledger_nodes(&appended.nodes);
         }
@@ -116,29 +88,25 @@ impl Script {
             self.claim(&rows.operation, claim);
         }
         if !rows.operation_of.is_empty() {
-            self.operation_of(rows, n_leaves);
+            self.operation_of(rows, first);
         }
         for key in &rows.keys {
             self.key(key);
         }
-        if let Some(charge) = charge {
-            self.charge(charge);
+        if let Some(token) = token {
+            self.begin("");
+            quota::take(&mut self.text, token, |text| {
+                text.push("changes() > 0");
+            });
         }
-        // Late: a payment may void what was never there, and then nothing may ask whether this wrote something.
+        // Late, because voiding a payment that never counted writes nothing: no later statement may depend on it.
         if let Some(spending) = &rows.spending {
             self.spending(&rows.operation, spending);
         }
-        if let Some(charge) = charge {
+        if let Some(token) = token {
             self.begin("");
-            budgets::drop_full(&mut self.text, charge);
+            quota::drop_full(&mut self.text, token);
         }
-    }
-
-    fn charge(&mut self, charge: &ChargeRow) {
-        self.begin("");
-        budgets::charge_begin(&mut self.text, charge);
-        self.text.push("changes() > 0");
-        budgets::charge_end(&mut self.text, charge);
     }
 
     fn begin(&mut self, sql: &str) {
@@ -146,7 +114,7 @@ impl Script {
         self.n_statements = self.n_statements.saturating_add(1);
     }
 
-    fn operation_insert(&mut self, rows: &Rows, charge: Option<&ChargeRow>, ledger_root: Hex32) {
+    fn operation_insert(&mut self, rows: &Rows, token: Option<&TokenRow>, ledger_root: Hex32) {
         let row = &rows.operation;
         self.begin(
             "INSERT INTO operations (operation_id, tenant, family, key_id, state, owes, awaits_approvals, revision,
@@ -160,11 +128,11 @@ impl Script {
         values.push_bind(row.created_at_ms).push_bind(row.updated_at_ms);
         values.push_bind(FORMAT).push_bind(row.body.as_str());
         self.text.push(" WHERE true");
-        self.conditions(rows, charge);
+        self.conditions(rows, token);
         self.text.push(" ON CONFLICT (operation_id) DO NOTHING;\n");
     }
 
-    fn operation_update(&mut self, rows: &Rows, charge: Option<&ChargeRow>, ledger_root: Hex32) {
+    fn operation_update(&mut self, rows: &Rows, token: Option<&TokenRow>, ledger_root: Hex32) {
         let row = &rows.operation;
         self.begin("UPDATE operations SET ");
         let mut values = self.text.separated(", ");
@@ -179,18 +147,17 @@ impl Script {
         values.push("body = ").push_bind_unseparated(row.body.as_str());
         self.text.push(" WHERE operation_id = ").push_bind(bytes(&row.id.0));
         self.text.push(" AND revision = ").push_bind(row.revision_before);
-        // Follows from the revision, unless the caller hashed onto another event than the last: then nothing may be
-        // written.
+        // Follows from the revision, unless the caller chained its events onto another event than the last one.
         self.text.push(" AND record_root = ").push_bind(bytes(&row.record_root_before));
-        self.conditions(rows, charge);
+        self.conditions(rows, token);
         self.text.push(";\n");
     }
 
-    /// What must hold of other tables.
-    fn conditions(&mut self, rows: &Rows, charge: Option<&ChargeRow>) {
-        if let Some(charge) = charge {
+    /// Adds what must hold in other tables.
+    fn conditions(&mut self, rows: &Rows, token: Option<&TokenRow>) {
+        if let Some(token) = token {
             self.text.push(" AND ");
-            budgets::has_room(&mut self.text, charge);
+            quota::has_token(&mut self.text, token);
         }
         if let Some(claim) = &rows.claim {
             self.text.push(" AND NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE tenant = ");
@@ -210,12 +177,11 @@ impl Script {
         }
     }
 
-    fn events(&mut self, rows: &Rows, n_leaves: u64) {
+    fn events(&mut self, rows: &Rows, first: i64) {
         self.begin(
             "INSERT INTO events (ledger_index, operation_id, seq, event_hash, salt, format, body)
              SELECT column1, column2, column3, column4, column5, column6, column7 FROM (",
         );
-        let first = i64::try_from(n_leaves).unwrap_or(i64::MAX);
         self.text.push_values((first..).zip(&rows.events), |mut values, (ledger_index, event)| {
             values.push_bind(ledger_index).push_bind(bytes(&rows.operation.id.0)).push_bind(event.seq);
             values.push_bind(bytes(&event.hash)).push_bind(&event.salt.as_bytes()[..]);
@@ -229,8 +195,7 @@ impl Script {
             "INSERT INTO ledger_nodes (level, position, hash) SELECT column1, column2, column3 FROM (",
         );
         self.text.push_values(nodes, |mut values, node| {
-            let position = i64::try_from(node.index).unwrap_or(i64::MAX);
-            values.push_bind(node.level).push_bind(position).push_bind(bytes(&node.hash));
+            values.push_bind(node.level).push_bind(integer(node.index)).push_bind(bytes(&node.hash));
         });
         self.text.push(") WHERE changes() > 0;\n");
     }
@@ -246,11 +211,10 @@ impl Script {
         self.text.push(" WHERE changes() > 0;\n");
     }
 
-    fn operation_of(&mut self, rows: &Rows, n_leaves: u64) {
+    fn operation_of(&mut self, rows: &Rows, first: i64) {
         self.begin(
             "INSERT INTO key_operations (key_id, ledger_index, operation_id) SELECT column1, column2, column3 FROM (",
         );
-        let first = i64::try_from(n_leaves).unwrap_or(i64::MAX);
         self.text.push_values(&rows.operation_of, |mut values, key_id| {
             values.push_bind(bytes(&key_id.0)).push_bind(first).push_bind(bytes(&rows.operation.id.0));
         });
@@ -271,9 +235,7 @@ impl Script {
              body = excluded.body;\n",
         );
     }
-}
 
-impl Script {
     fn spending(&mut self, operation: &OperationRow, spending: &Spending) {
         let row = match spending {
             Spending::Admitted(row) => row,

@@ -1,18 +1,19 @@
-//! Decision records, read on a connection of their own.
+//! Reads decision records on a connection of its own.
 
-use super::{MIGRATIONS, OURS, policies, read};
-use crate::decisions::{Place, Recorded};
+use super::{APPLICATION_ID, MIGRATIONS, policies, read};
+use crate::decisions::{Cursor, Place, Recorded};
 use crate::decode::{self, StoredDecision};
-use crate::error::failed;
+use crate::encode::integer;
+use crate::error::{OpenError, failed};
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Event, evaluations};
 use gateway_engine::Unavailable;
 use gateway_engine::ports::StoredBundle;
-use gateway_sqlite::{OpenError, Options, Reader};
+use gateway_sqlite::{Options, Reader};
 use std::collections::BTreeMap;
 
-/// Events looked at in one statement.
+/// Events read in one statement.
 const EVENTS_PER_PAGE: i64 = 512;
 
 const EVENTS_AFTER: &str = "SELECT ledger_index, operation_id, seq FROM events
@@ -30,29 +31,94 @@ const PREVIEWS_AFTER: &str = "SELECT preview_index, at_ms, NULL, format, row_has
 const PREVIEWS_LATEST: &str = "SELECT preview_index, at_ms, NULL, format, row_hash, input, outcome
     FROM policy_previews WHERE ?1 = 0 ORDER BY preview_index DESC LIMIT ?2";
 
-#[derive(Debug)]
-pub(crate) struct SqliteReader {
-    reader: Reader,
-}
-
 /// An event's place in the log, its operation, and its number there.
 type Placed = (i64, Vec<u8>, i64);
 
-impl SqliteReader {
-    pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
-        Ok(Self { reader: Reader::open(Options::at(location, OURS, MIGRATIONS)?).await? })
+/// A read-only view of a store's decisions, for tools that run beside the gateway.
+#[derive(Debug)]
+pub struct Decisions {
+    reader: Reader,
+}
+
+impl Decisions {
+    /// Opens the database at `location`, in the form that [`Store::open`](crate::Store::open) takes. A gateway may have it
+    /// open.
+    ///
+    /// # Errors
+    /// [`OpenError`]: it does not exist, belongs to another program or release, or cannot be read.
+    pub async fn open(location: &str) -> Result<Self, OpenError> {
+        Ok(Self { reader: Reader::open(Options::at(location, APPLICATION_ID, MIGRATIONS)?).await? })
     }
 
-    pub(crate) async fn close(&self) {
+    /// The next `n_max` decisions after the cursor: events, then refusals, then previews, each oldest first. Fewer at the
+    /// end.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the store does not answer, or a record cannot be read.
+    pub async fn page(&self, after: Cursor, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        let mut found = self.evaluations_after(after.n_events, n_max).await?;
+        let n_left = n_max.saturating_sub(found.len());
+        found.extend(self.decisions(REFUSALS_AFTER, after.refusal, n_left, Place::Refusal).await?);
+        let n_left = n_max.saturating_sub(found.len());
+        found.extend(self.decisions(PREVIEWS_AFTER, after.preview, n_left, Place::Preview).await?);
+        Ok(found)
+    }
+
+    /// The `n_max` latest decisions by instant, oldest first.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        let mut found = self.evaluations_latest(n_max).await?;
+        found.extend(self.decisions(REFUSALS_LATEST, 0, n_max, Place::Refusal).await?);
+        found.extend(self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await?);
+        found.sort_by_key(|decision| (decision.at_ms, decision.place));
+        Ok(found.split_off(found.len().saturating_sub(n_max)))
+    }
+
+    /// The decisions in an operation's events, oldest first; empty if the operation does not exist.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn of_operation(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
+        let query = sqlx::query_as(EVENTS_OF).bind(&id.0.as_bytes()[..]).bind(i64::MAX);
+        let events = query.fetch_all(self.reader.pool()).await;
+        self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
+    }
+
+    /// One refusal or fault.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn refusal(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
+        let found = self.decisions(REFUSALS_AFTER, index.saturating_sub(1), 1, Place::Refusal).await?;
+        Ok(found.into_iter().find(|decision| decision.place == Place::Refusal(index)))
+    }
+
+    /// One preview, if it has not been dropped.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub async fn preview(&self, index: u64) -> Result<Option<Recorded>, Unavailable> {
+        let found = self.decisions(PREVIEWS_AFTER, index.saturating_sub(1), 1, Place::Preview).await?;
+        Ok(found.into_iter().find(|decision| decision.place == Place::Preview(index)))
+    }
+
+    /// The files of a bundle that was active once. They are not verified.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the store does not answer.
+    pub async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
+        policies::bundle(self.reader.pool(), hash).await
+    }
+
+    /// Closes the connection.
+    pub async fn close(&self) {
         self.reader.close().await;
     }
 
-    pub(crate) async fn evaluations_after(
-        &self,
-        n_events: u64,
-        n_max: usize,
-    ) -> Result<Vec<Recorded>, Unavailable> {
-        let mut from = number(n_events);
+    async fn evaluations_after(&self, n_events: u64, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+        let mut from = integer(n_events);
         let mut found = Vec::new();
         while found.len() < n_max {
             let events = self.events(EVENTS_AFTER, from).await?;
@@ -65,7 +131,7 @@ impl SqliteReader {
     }
 
     /// Newest first.
-    pub(crate) async fn evaluations_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
+    async fn evaluations_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
         let mut before = i64::MAX;
         let mut found = Vec::new();
         while found.len() < n_max {
@@ -78,47 +144,13 @@ impl SqliteReader {
         Ok(found)
     }
 
-    pub(crate) async fn evaluations_of(&self, id: OperationId) -> Result<Vec<Recorded>, Unavailable> {
-        let query = sqlx::query_as(EVENTS_OF).bind(&id.0.as_bytes()[..]).bind(i64::MAX);
-        let events = query.fetch_all(self.reader.pool()).await;
-        self.evaluations(events.map_err(|error| failed("events could not be read", &error))?).await
-    }
-
-    pub(crate) async fn refusals_after(
-        &self,
-        index: u64,
-        n_max: usize,
-    ) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(REFUSALS_AFTER, index, n_max, Place::Refusal).await
-    }
-
-    pub(crate) async fn refusals_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(REFUSALS_LATEST, 0, n_max, Place::Refusal).await
-    }
-
-    pub(crate) async fn previews_after(
-        &self,
-        index: u64,
-        n_max: usize,
-    ) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(PREVIEWS_AFTER, index, n_max, Place::Preview).await
-    }
-
-    pub(crate) async fn previews_latest(&self, n_max: usize) -> Result<Vec<Recorded>, Unavailable> {
-        self.decisions(PREVIEWS_LATEST, 0, n_max, Place::Preview).await
-    }
-
-    pub(crate) async fn bundle(&self, hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
-        policies::bundle(self.reader.pool(), hash).await
-    }
-
     async fn events(&self, sql: &'static str, bound: i64) -> Result<Vec<Placed>, Unavailable> {
         let events =
             sqlx::query_as(sql).bind(bound).bind(EVENTS_PER_PAGE).fetch_all(self.reader.pool()).await;
         events.map_err(|error| failed("events could not be read", &error))
     }
 
-    /// The evaluations that these events carry, in the same order. What was asked follows from the operation's earlier
+    /// The evaluations in these events, in the same order. The input of an evaluation follows from the operation's earlier
     /// events, so each operation is read as a whole.
     async fn evaluations(&self, events: Vec<Placed>) -> Result<Vec<Recorded>, Unavailable> {
         let mut operations: BTreeMap<Vec<u8>, BTreeMap<u64, Recorded>> = BTreeMap::new();
@@ -136,7 +168,7 @@ impl SqliteReader {
         Ok(found)
     }
 
-    /// The evaluations of an operation by their number, with a place still to be filled in.
+    /// The evaluations of an operation by `seq`. The caller fills in the place in the log.
     async fn operation(&self, id: OperationId) -> Result<BTreeMap<u64, Recorded>, Unavailable> {
         let hashed = read::events(self.reader.pool(), id).await?;
         let n_intact = n_intact(&hashed);
@@ -163,14 +195,14 @@ impl SqliteReader {
         place: fn(u64) -> Place,
     ) -> Result<Vec<Recorded>, Unavailable> {
         let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
-        let query = sqlx::query_as::<_, StoredDecision>(sql).bind(number(after)).bind(n_max);
+        let query = sqlx::query_as::<_, StoredDecision>(sql).bind(integer(after)).bind(n_max);
         let rows = query.fetch_all(self.reader.pool()).await;
         let rows = rows.map_err(|error| failed("policy decisions could not be read", &error))?;
         rows.into_iter().map(|row| decode::decision(place, row)).collect()
     }
 }
 
-/// How many events from the first on have the hash they were written with.
+/// The number of events, from the first on, that still match their hashes.
 fn n_intact(events: &[ChainedEvent]) -> u64 {
     let mut previous = Hex32::ZERO;
     let intact = events.iter().take_while(|event| {
@@ -179,8 +211,4 @@ fn n_intact(events: &[ChainedEvent]) -> u64 {
         follows
     });
     intact.count() as u64
-}
-
-fn number(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

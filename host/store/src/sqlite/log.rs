@@ -1,34 +1,33 @@
-//! Reading the log of all events. It only grows, and what a row says of it never changes: two statements that are run one
-//! after the other see one log, as far as the first saw it.
+//! Reads the log of all events. It only grows and its rows never change: of two statements, the second sees at least the log
+//! that the first saw.
 //!
-//! Nothing is handed out unchecked. The root that was written with the last event stands in its operation's row; whatever
-//! is read has to lead there, so a node that was damaged anywhere on the way is noticed, however old the log that was
-//! asked for.
+//! Every answer is checked first. The root written with the last event stands in that operation's row. The nodes that are read
+//! must lead to that root, so a damaged node is detected, even in a proof about an old size of the log.
 
 use crate::error::{failed, unavailable};
-use crate::sqlite::Sqlite;
-use crate::sqlite::right_edge::LAST;
+use crate::sqlite::Store;
+use crate::sqlite::frontier::LAST;
+use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
     Place, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
 };
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
+use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, ReadLog};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = ?1 AND seq = ?2";
-/// `?1` is a JSON array of inner nodes, `?2` one of leaves. A node is one number, its level above the 57 bits of its
-/// position: to take a pair apart costs more than to find the row. No log has 2^57 events.
+/// `?1` is a JSON array of inner nodes, `?2` one of leaves. An inner node is one number, `level << 57 | position`, because parsing
+/// pairs would cost more than finding the row. No log has 2^57 events.
 pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS node
     CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
-    UNION ALL SELECT 0, ledger_index, event_hash FROM json_each(?2) AS leaf
-    CROSS JOIN events ON ledger_index = leaf.value
-    UNION ALL SELECT 0, ledger_index, row_hash FROM json_each(?2) AS leaf
-    CROSS JOIN policy_activations ON ledger_index = leaf.value";
+    UNION ALL SELECT 0, ledger_index, hash FROM json_each(?2) AS leaf
+    CROSS JOIN ledger_leaves ON ledger_index = leaf.value";
 
-impl Sqlite {
-    pub(crate) async fn log_head(&self) -> Result<LogHead, Unavailable> {
+#[async_trait]
+impl ReadLog for Store {
+    async fn log_head(&self) -> Result<LogHead, Unavailable> {
         let head = self.last_head().await?;
         if let Some(log) = Subtree::whole(head.size) {
             Nodes::read(self, log.places(), head).await?.head(head.size)?;
@@ -36,21 +35,17 @@ impl Sqlite {
         Ok(head)
     }
 
-    pub(crate) async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
+    async fn log_index(&self, id: OperationId, seq: u64) -> Result<Option<u64>, Unavailable> {
         let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
         let query = sqlx::query_scalar::<_, i64>(INDEX).bind(&id.0.as_bytes()[..]).bind(seq);
         let index = query.fetch_optional(self.database.reader()).await;
-        let lost = |error| {
+        let to_unavailable = |error| {
             failed(format_args!("the place of an event of operation `{id}` could not be read"), &error)
         };
-        Ok(index.map_err(lost)?.map(i64::unsigned_abs))
+        Ok(index.map_err(to_unavailable)?.map(i64::unsigned_abs))
     }
 
-    pub(crate) async fn log_inclusion(
-        &self,
-        index: u64,
-        size: u64,
-    ) -> Result<Option<LogInclusion>, Unavailable> {
+    async fn log_inclusion(&self, index: u64, size: u64) -> Result<Option<LogInclusion>, Unavailable> {
         let last = self.last_head().await?;
         let Some(path) = subtree::inclusion(index, size).filter(|_| size <= last.size) else {
             return Ok(None);
@@ -64,11 +59,7 @@ impl Sqlite {
         Ok(Some(LogInclusion { index, leaf_hash, head, hashes }))
     }
 
-    pub(crate) async fn log_consistency(
-        &self,
-        first: u64,
-        second: u64,
-    ) -> Result<Option<LogConsistency>, Unavailable> {
+    async fn log_consistency(&self, first: u64, second: u64) -> Result<Option<LogConsistency>, Unavailable> {
         let last = self.last_head().await?;
         let parts = subtree::consistency(first, second).filter(|_| second <= last.size);
         let Some(parts) = parts else { return Ok(None) };
@@ -81,8 +72,10 @@ impl Sqlite {
             .map_err(|error| damaged(format_args!("{} to {} events: {error}", first.size, second.size)))?;
         Ok(Some(LogConsistency { first, second, hashes }))
     }
+}
 
-    /// The log as it stands beside its last entry.
+impl Store {
+    /// The head stored beside the last entry, unchecked.
     async fn last_head(&self) -> Result<LogHead, Unavailable> {
         let query = sqlx::query_as::<_, (i64, Option<Vec<u8>>)>(LAST);
         let row = query.fetch_optional(self.database.reader()).await;
@@ -93,22 +86,22 @@ impl Sqlite {
     }
 }
 
-/// What is read besides, to see that the log of `size` leads to the last one.
+/// The nodes that connect the log of `size` with the last root.
 fn anchor(size: u64, last: LogHead) -> impl Iterator<Item = Place> {
     let parts = subtree::consistency(size, last.size).unwrap_or_default();
     Subtree::whole(size).into_iter().chain(parts).flat_map(Subtree::places)
 }
 
-/// Nodes of the log, and its last root, which they have to lead to.
+/// Nodes of the log, and its last root, to which they must lead.
 struct Nodes {
     hashes: BTreeMap<Place, Hex32>,
     last: LogHead,
 }
 
 impl Nodes {
-    /// Those at these places, as far as they are there.
+    /// Reads the nodes at these places. Missing ones are left out.
     async fn read(
-        sqlite: &Sqlite,
+        store: &Store,
         places: impl Iterator<Item = Place>,
         last: LogHead,
     ) -> Result<Self, Unavailable> {
@@ -118,18 +111,18 @@ impl Nodes {
         let leaves: Vec<u64> = leaves.into_iter().map(|at| at.index).collect();
         let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES);
         let query = query.bind(json!(inner).to_string()).bind(json!(leaves).to_string());
-        let rows = query.fetch_all(sqlite.database.reader()).await;
+        let rows = query.fetch_all(store.database.reader()).await;
         let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
         let mut hashes = BTreeMap::new();
         for (level, index, bytes) in rows {
             let place = Place { level, index: index.unsigned_abs() };
-            let hash = hash(&bytes).ok_or_else(|| damaged(format_args!("{} is no hash", named(place))))?;
+            let hash = hash(&bytes).ok_or_else(|| damaged(format_args!("{} is not a hash", named(place))))?;
             hashes.insert(place, if level == 0 { leaf_hash(hash) } else { hash });
         }
         Ok(Self { hashes, last })
     }
 
-    /// The log when it had so many events, which is the beginning of the last one.
+    /// The head of the log when it had `size` entries, checked to be a prefix of the last log.
     fn head(&self, size: u64) -> Result<LogHead, Unavailable> {
         let whole: Vec<Subtree> = Subtree::whole(size).into_iter().collect();
         let root = self.roots(&whole)?.first().copied().unwrap_or_else(empty_root);
@@ -161,7 +154,7 @@ fn hash(bytes: &[u8]) -> Option<Hex32> {
     bytes.try_into().ok().map(Hex32::new)
 }
 
-/// For an operator, who has the store checked.
+/// Logged too, because an operator should run `ledger fsck`.
 fn damaged(how: impl std::fmt::Display) -> Unavailable {
     tracing::error!(%how, "the log of all events is damaged");
     unavailable(format_args!("the log of all events is damaged: {how}"))

@@ -1,17 +1,17 @@
-//! Bundles that were active, and the activations: the comparison with the high-water mark is in the transaction that
-//! moves it.
+//! Stores bundles and activations. The transaction that moves the high-water mark also compares with it.
 
 use crate::decode::{self, StoredActivation};
+use crate::encode::integer;
 use crate::encode::policies::{self as encode, ActivationRow, BundleRows, FileRow};
-use crate::error::{failed, unavailable, unwritten};
-use crate::ledger::append;
-use crate::sqlite::Sqlite;
-use crate::sqlite::right_edge::RightEdge;
+use crate::error::{failed, unavailable};
+use crate::sqlite::Store;
+use crate::sqlite::frontier::LogFrontier;
+use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, StoredBundle};
-use gateway_sqlite::Job;
+use gateway_engine::ports::{Activated, Activation, KeepPolicies, StoredBundle};
+use gateway_sqlite::{Database, Job};
 use sqlx::{SqliteConnection, SqlitePool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,13 +32,13 @@ struct ActivationJob {
 }
 
 impl Job for ActivationJob {
-    type State = RightEdge;
+    type State = LogFrontier;
     type Output = Activated;
 
     async fn apply(
         &self,
         conn: &mut SqliteConnection,
-        edge: &mut RightEdge,
+        log: &mut LogFrontier,
     ) -> Result<Activated, sqlx::Error> {
         let mark: Option<(i64, Vec<u8>, Vec<u8>)> = sqlx::query_as(MARK).fetch_optional(&mut *conn).await?;
         self.n_statements.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Job for ActivationJob {
         let Some((reached, hash, _)) = mark.filter(|(reached, ..)| *reached >= self.activation.sequence)
         else {
             self.keep_bundle(conn).await?;
-            self.append(conn, edge, previous).await?;
+            self.append(conn, log, previous).await?;
             return Ok(Activated::Recorded);
         };
         if hash == self.bundle.bundle_hash.as_bytes() {
@@ -58,7 +58,7 @@ impl Job for ActivationJob {
 }
 
 impl ActivationJob {
-    /// Every file but the signatures is pinned by the hash; signatures may have been added or taken away.
+    /// Replaces the bundle's files: its hash covers all but the signatures, which may have been added or removed.
     async fn keep_bundle(&self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let hash = &self.bundle.bundle_hash.as_bytes()[..];
         let bundle = "INSERT INTO policy_bundles (bundle_hash, bundle_id, row_hash) VALUES (?1, ?2, ?3)
@@ -79,16 +79,16 @@ impl ActivationJob {
         Ok(())
     }
 
-    /// The activation, as the log's next entry.
+    /// Appends the activation as the log's next entry.
     async fn append(
         &self,
         conn: &mut SqliteConnection,
-        edge: &mut RightEdge,
+        log: &mut LogFrontier,
         previous: Hex32,
     ) -> Result<(), sqlx::Error> {
         let row = &self.activation;
         let row_hash = row.hash(previous).map_err(|error| sqlx::Error::Encode(error.into()))?;
-        let appended = append(&edge.frontier, [row_hash].into_iter());
+        let appended = log.append([row_hash].into_iter());
         let sql = "INSERT INTO policy_activations
              (sequence, at_ms, bundle_hash, kind, signers, reason, row_hash, ledger_index, ledger_root)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -96,17 +96,17 @@ impl ActivationJob {
         let insert = insert.bind(&row.bundle_hash.as_bytes()[..]).bind(row.kind);
         let insert = insert.bind(row.signers.as_str()).bind(row.reason.as_str());
         let insert = insert.bind(&row_hash.as_bytes()[..]);
-        let insert = insert.bind(i64::try_from(edge.frontier.n_leaves()).unwrap_or(i64::MAX));
+        let insert = insert.bind(log.next_index());
         insert.bind(&appended.root.as_bytes()[..]).execute(&mut *conn).await?;
         for node in &appended.nodes {
             let sql = "INSERT INTO ledger_nodes (level, position, hash) VALUES (?1, ?2, ?3)";
             let insert = sqlx::query(sql).bind(node.level);
-            let insert = insert.bind(i64::try_from(node.index).unwrap_or(i64::MAX));
+            let insert = insert.bind(integer(node.index));
             insert.bind(&node.hash.as_bytes()[..]).execute(&mut *conn).await?;
         }
         let n_statements = u64::try_from(appended.nodes.len()).unwrap_or(u64::MAX).saturating_add(1);
         self.n_statements.fetch_add(n_statements, Ordering::Relaxed);
-        edge.frontier = appended.frontier;
+        *log = appended.frontier;
         Ok(())
     }
 }
@@ -119,10 +119,10 @@ fn hex32(row_hash: &[u8]) -> Result<Hex32, sqlx::Error> {
 struct ProbeJob(EpochMs);
 
 impl Job for ProbeJob {
-    type State = RightEdge;
+    type State = LogFrontier;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
+    async fn apply(&self, conn: &mut SqliteConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
         let sql = "INSERT INTO write_probe (id, at_ms) VALUES (1, ?1)
              ON CONFLICT (id) DO UPDATE SET at_ms = excluded.at_ms";
         sqlx::query(sql).bind(crate::encode::instant(self.0)).execute(conn).await?;
@@ -130,19 +130,19 @@ impl Job for ProbeJob {
     }
 }
 
-impl Sqlite {
-    pub(crate) async fn activation_append(
+#[async_trait]
+impl KeepPolicies for Store {
+    async fn activation_append(
         &self,
         activation: Activation,
         bundle: StoredBundle,
     ) -> Result<Activated, Unavailable> {
         let (activation, bundle) = (encode::activation(&activation)?, encode::bundle(bundle)?);
         let job = ActivationJob { activation, bundle, n_statements: Arc::clone(&self.n_statements) };
-        let lost = |error| unwritten(&self.database, "a policy activation could not be written", &error);
-        self.database.write(job).await.map_err(lost)
+        self.write(job, "a policy activation could not be written").await
     }
 
-    pub(crate) async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
+    async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable> {
         let rows = sqlx::query_as::<_, StoredActivation>(ACTIVATIONS)
             .bind(n_max)
             .fetch_all(self.database.reader())
@@ -151,28 +151,25 @@ impl Sqlite {
         rows.into_iter().map(decode::activation).collect()
     }
 
-    pub(crate) async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
+    async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable> {
         bundle(self.database.reader(), bundle_hash).await
     }
 
-    pub(crate) async fn bundle_file(
-        &self,
-        bundle_hash: Hex32,
-        name: &str,
-    ) -> Result<Option<Vec<u8>>, Unavailable> {
+    async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable> {
         let query = sqlx::query_scalar::<_, Vec<u8>>(FILE).bind(&bundle_hash.as_bytes()[..]).bind(name);
         let row = query.fetch_optional(self.database.reader()).await;
         row.map_err(|error| failed(format_args!("bundle `{bundle_hash}` could not be read"), &error))
     }
+}
 
-    pub(crate) async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable> {
-        let Err(error) = self.database.write(ProbeJob(at)).await else { return Ok(()) };
-        // Readiness is for operators, and where room is needed is all they want to know.
-        Err(match self.database.full_disk() {
-            Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
-            None => failed("the database can not be written", &error),
-        })
-    }
+/// Commits one row, to see whether the database can be written.
+pub(super) async fn probe_write(database: &Database<LogFrontier>, at: EpochMs) -> Result<(), Unavailable> {
+    let Err(error) = database.write(ProbeJob(at)).await else { return Ok(()) };
+    // The operator who reads the readiness answer needs to know which disk needs room.
+    Err(match database.full_disk() {
+        Some(path) => unavailable(format_args!("the disk with `{}` is full", path.display())),
+        None => failed("the database cannot be written", &error),
+    })
 }
 
 /// The files of a bundle that was active once, its signatures among them.

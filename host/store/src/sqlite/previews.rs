@@ -1,12 +1,12 @@
-//! Previews: many, small, and each durable before it is answered.
+//! Writes previews: many and small, each durable before it is answered.
 //!
-//! One job for each would cost a way to SQLite's thread and back for each. Those that come while a job is being written
-//! wait, and go together in the next: one text of SQL for all of them.
+//! Previews that arrive while a job is being written wait and share the next job, which is one SQL text: one trip to SQLite's
+//! thread for all of them.
 
-use crate::encode::{AskedRow, FORMAT, row_hash};
+use crate::encode::{EvaluationRow, FORMAT, row_hash};
 use crate::error::{unavailable, unwritten};
+use crate::sqlite::frontier::LogFrontier;
 use crate::sqlite::next_index;
-use crate::sqlite::right_edge::RightEdge;
 use gateway_engine::Unavailable;
 use gateway_sqlite::{Database, Job};
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
@@ -14,23 +14,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Rows in one job: beyond it the way to SQLite is spread thin enough.
+/// Rows in one job. Beyond it, sharing the trip to SQLite gains little.
 const ROWS_PER_JOB_MAX: usize = 64;
 
-/// What waits to be written.
+/// Previews waiting to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Previews(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     rows: Vec<Preview>,
-    // INVARIANT: true exactly while a task runs `write_all`, which alone sets it back.
+    // INVARIANT: true exactly while a task runs `write_all`, which resets it.
     is_writing: bool,
 }
 
 #[derive(Debug)]
 struct Preview {
-    row: AskedRow,
+    row: EvaluationRow,
     n_kept: u32,
     answer: Answer,
 }
@@ -38,42 +38,42 @@ struct Preview {
 type Answer = oneshot::Sender<Result<(), Unavailable>>;
 
 impl Previews {
-    /// Writes the row, and of all rows keeps the `n_kept` newest.
+    /// Writes the row and deletes all but the `n_kept` newest rows.
     pub(crate) async fn write(
         self: &Arc<Self>,
-        database: &Arc<Database<RightEdge>>,
+        database: &Arc<Database<LogFrontier>>,
         n_statements: &Arc<AtomicU64>,
-        row: AskedRow,
+        row: EvaluationRow,
         n_kept: u32,
     ) -> Result<(), Unavailable> {
         let (answer, written) = oneshot::channel();
-        if self.join(Preview { row, n_kept, answer }) {
+        if self.enqueue(Preview { row, n_kept, answer }) {
             let (waiting, database) = (Arc::clone(self), Arc::clone(database));
             let n_statements = Arc::clone(n_statements);
-            // A task of its own: a caller that goes away takes nobody else's preview with it.
+            // A separate task, so that a caller that disconnects does not cancel other callers' previews.
             tokio::spawn(async move { waiting.write_all(&database, &n_statements).await });
         }
         written.await.unwrap_or_else(|_| Err(unavailable("a preview could not be written")))
     }
 
-    /// Whether nobody is writing, so that the caller must see to it.
-    fn join(&self, preview: Preview) -> bool {
+    /// Queues a preview. True if no task is writing, so that the caller must start one.
+    fn enqueue(&self, preview: Preview) -> bool {
         let mut waiting = self.lock();
         waiting.rows.push(preview);
         !std::mem::replace(&mut waiting.is_writing, true)
     }
 
-    async fn write_all(&self, database: &Database<RightEdge>, n_statements: &Arc<AtomicU64>) {
+    async fn write_all(&self, database: &Database<LogFrontier>, n_statements: &Arc<AtomicU64>) {
         while let Some((job, answers)) = self.next(n_statements) {
-            let lost = |error| unwritten(database, "a preview could not be written", &error);
-            let written = database.write(job).await.map_err(lost);
+            let to_unavailable = |error| unwritten(database, "a preview could not be written", &error);
+            let written = database.write(job).await.map_err(to_unavailable);
             for answer in answers {
                 let _caller_gone = answer.send(written.clone());
             }
         }
     }
 
-    /// What is to be written next; none when nothing waits, and then nobody is writing.
+    /// The next job, with the callers to answer; None if nothing waits, which ends the writing task.
     fn next(&self, n_statements: &Arc<AtomicU64>) -> Option<(PreviewJob, Vec<Answer>)> {
         let mut waiting = self.lock();
         let n_rows = waiting.rows.len().min(ROWS_PER_JOB_MAX);
@@ -94,17 +94,17 @@ impl Previews {
 }
 
 struct PreviewJob {
-    // INVARIANT: never empty; `Previews::next` makes it of at least one.
-    rows: Vec<AskedRow>,
+    // INVARIANT: never empty; `Previews::next` puts at least one row in.
+    rows: Vec<EvaluationRow>,
     n_kept: u32,
     n_statements: Arc<AtomicU64>,
 }
 
 impl Job for PreviewJob {
-    type State = RightEdge;
+    type State = LogFrontier;
     type Output = ();
 
-    async fn apply(&self, conn: &mut SqliteConnection, _edge: &mut RightEdge) -> Result<(), sqlx::Error> {
+    async fn apply(&self, conn: &mut SqliteConnection, _log: &mut LogFrontier) -> Result<(), sqlx::Error> {
         let first = next_index(&mut *conn, "policy_previews").await?;
         let n_rows = i64::try_from(self.rows.len()).unwrap_or(i64::MAX);
         let mut script: QueryBuilder<Sqlite> = QueryBuilder::new(

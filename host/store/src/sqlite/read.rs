@@ -1,18 +1,21 @@
-//! Reads, on the readers' connections. Each is one statement, and so one consistent view; operations and keys are read and
-//! checked in `checked`.
+//! Reads on the read-only connections. Each is one statement and so sees one state. `checked` reads operations and keys.
 
 use crate::decode::{self, StoredEvent};
 use crate::encode::instant;
 use crate::error::failed;
 use crate::fsck::keys;
 use crate::row::Cell;
-use crate::sqlite::Sqlite;
+use crate::sqlite::Store;
 use crate::sqlite::snapshot::rows;
+use crate::sqlite::spending;
+use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
+use gateway_domain::policy::Spent;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{KeyQuorum, ReadError, Record};
+use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
 use sqlx::SqlitePool;
 
@@ -20,10 +23,10 @@ const EVENTS: &str = "SELECT format, event_hash, salt, body FROM events WHERE op
 const KEY_OPERATIONS: &str = "SELECT ledger_index, operation_id FROM key_operations
     WHERE key_id = ?1 AND ledger_index < ?2 ORDER BY ledger_index DESC LIMIT ?3";
 const KEYS_NAMED: &str = "SELECT key_id FROM custody_keys WHERE key_ref = ?1 ORDER BY key_id LIMIT ?2";
-/// Every id is longer than none.
+/// The empty blob sorts before every id.
 const KEYS_AFTER: &str = "SELECT key_id, body FROM custody_keys
     WHERE key_id > ?1 ORDER BY key_id LIMIT ?2";
-/// What the index `custody_keys_quorum` is on, in the same words: spelled otherwise it would not be used.
+/// The expression of the index `custody_keys_quorum`. Spelled differently, the index would not be used.
 macro_rules! key_quorum {
     () => {
         "CASE WHEN state IN ('active', 'refreshing', 'resharing', 'recovering', 'rotating')
@@ -31,7 +34,7 @@ macro_rules! key_quorum {
     };
 }
 
-/// From one to the next in the index: the keys between two are not read.
+/// Steps through the index from one distinct quorum to the next, without reading the keys in between.
 pub(super) const KEY_QUORUMS: &str = concat!(
     "WITH RECURSIVE quorums (quorum) AS (SELECT '' UNION ALL SELECT (SELECT ",
     key_quorum!(),
@@ -47,8 +50,24 @@ pub(super) const PENDING: &str =
     "SELECT operation_id FROM operations WHERE awaits_approvals = 1 AND created_at_ms < ?2
     ORDER BY created_at_ms LIMIT ?1";
 
-impl Sqlite {
-    pub(crate) async fn operation_find(
+impl Store {
+    /// The operation from the cache, or else from the database. `tenant` restricts only the database read.
+    async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
+        let start = match self.operations.get(id) {
+            Ok(record) => return Ok(Some(record)),
+            Err(start) => start,
+        };
+        let record = self.operation_checked(id, tenant).await?;
+        if let Some(record) = &record {
+            self.operations.fill(start, id, record.clone());
+        }
+        Ok(record)
+    }
+}
+
+#[async_trait]
+impl ReadOperations for Store {
+    async fn operation_find(
         &self,
         id: OperationId,
         visibility: &Visibility,
@@ -57,37 +76,24 @@ impl Sqlite {
             Visibility::Everything => self.operation(id, None).await?,
             Visibility::Tenant(tenant) => self.operation(id, Some(tenant)).await?,
         };
-        // What was read lately comes from no query, and may be anybody's.
+        // A cached operation may belong to another tenant.
         Ok(found.filter(|record| visibility.includes(&record.operation.tenant)))
     }
 
-    pub(crate) async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
+    async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError> {
         self.operation(id, None).await
     }
 
-    /// What was read lately, or what the database has: of this tenant, where one is named.
-    async fn operation(&self, id: OperationId, tenant: Option<&Tenant>) -> Result<Option<Record>, ReadError> {
-        let began = match self.operations.get(id) {
-            Ok(record) => return Ok(Some(record)),
-            Err(began) => began,
-        };
-        let record = self.operation_checked(id, tenant).await?;
-        if let Some(record) = &record {
-            self.operations.found(began, id, record.clone());
-        }
-        Ok(record)
-    }
-
-    pub(crate) async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
+    async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
         events(self.database.reader(), id).await
     }
 
-    pub(crate) async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
+    async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable> {
         let ids = sqlx::query_scalar::<_, Vec<u8>>(OWING).bind(n_max);
         operation_ids(ids.fetch_all(self.database.reader()).await)
     }
 
-    pub(crate) async fn operations_pending_since(
+    async fn operations_pending_since(
         &self,
         before: EpochMs,
         n_max: u32,
@@ -96,7 +102,7 @@ impl Sqlite {
         operation_ids(ids.fetch_all(self.database.reader()).await)
     }
 
-    pub(crate) async fn key_operations(
+    async fn key_operations(
         &self,
         id: KeyId,
         before: Option<u64>,
@@ -105,43 +111,40 @@ impl Sqlite {
         let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         let query = sqlx::query_as::<_, (i64, Vec<u8>)>(KEY_OPERATIONS).bind(&id.0.as_bytes()[..]);
         let rows = query.bind(before).bind(n_max).fetch_all(self.database.reader()).await;
-        let lost = |error| failed(format_args!("the operations of key `{id}` could not be read"), &error);
+        let to_unavailable =
+            |error| failed(format_args!("the operations of key `{id}` could not be read"), &error);
         let placed =
             |(place, bytes): (i64, Vec<u8>)| Ok((place.unsigned_abs(), decode::operation_id(&bytes)?));
-        rows.map_err(lost)?.into_iter().map(placed).collect()
+        rows.map_err(to_unavailable)?.into_iter().map(placed).collect()
     }
 
-    pub(crate) async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
+    async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable> {
         let query = sqlx::query_scalar::<_, Vec<u8>>(KEYS_NAMED).bind(key_ref.0.as_str()).bind(n_max);
         let rows = query.fetch_all(self.database.reader()).await;
         let rows = rows.map_err(|error| failed("keys could not be looked up by name", &error))?;
         rows.iter().map(|bytes| decode::key_id(bytes)).collect()
     }
 
-    pub(crate) async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
-        let began = match self.keys.get(id) {
+    async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
+        let start = match self.keys.get(id) {
             Ok(key) => return Ok(key),
-            Err(began) => began,
+            Err(start) => start,
         };
         let key = self.key_checked(id).await?;
-        self.keys.found(began, id, key.clone());
+        self.keys.fill(start, id, key.clone());
         Ok(key)
     }
 
-    /// As their rows have them. One that cannot be read is left out, and the next takes its place: fewer than `n_max` are all
-    /// there are.
-    pub(crate) async fn keys_after(
-        &self,
-        after: Option<KeyId>,
-        n_max: u32,
-    ) -> Result<Vec<CustodyKey>, Unavailable> {
-        let lost = |error| failed("keys could not be read", &error);
-        let mut conn = self.database.reader().acquire().await.map_err(lost)?;
+    /// Skips rows that cannot be read and reads on, so that fewer than `n_max` keys mean the end.
+    async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable> {
+        let to_unavailable = |error| failed("keys could not be read", &error);
+        let mut conn = self.database.reader().acquire().await.map_err(to_unavailable)?;
         let mut after = Cell::Blob(after.map(|id| id.0.as_bytes().to_vec()).unwrap_or_default());
         let (mut found, n_max) = (Vec::new(), usize::try_from(n_max).unwrap_or(usize::MAX));
         while found.len() < n_max {
             let n_wanted = i64::try_from(n_max - found.len()).unwrap_or(i64::MAX);
-            let page = rows(&mut conn, KEYS_AFTER, &[after, n_wanted.into()]).await.map_err(lost)?;
+            let page =
+                rows(&mut conn, KEYS_AFTER, &[after, n_wanted.into()]).await.map_err(to_unavailable)?;
             let Some(last) = page.last() else { break };
             after = last.cell("key_id").clone();
             found.extend(page.iter().filter_map(keys::key));
@@ -149,14 +152,22 @@ impl Sqlite {
         Ok(found)
     }
 
-    pub(crate) async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
+    async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable> {
         let query = sqlx::query_scalar::<_, String>(KEY_QUORUMS).bind(n_max);
         let rows = query.fetch_all(self.database.reader()).await;
-        let rows = rows.map_err(|error| failed("what keys need of their nodes could not be read", &error))?;
+        let rows = rows.map_err(|error| failed("the keys' quorums could not be read", &error))?;
         rows.iter().map(|text| decode::key_quorum(text)).collect()
     }
 
-    pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
+    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
+        spending::spent(self.database.reader(), tenant, payment, now).await
+    }
+
+    fn damage(&self) -> Vec<Damage> {
+        self.damaged.list()
+    }
+
+    async fn ping(&self) -> Result<(), Unavailable> {
         let answer = sqlx::query("SELECT 1").execute(self.database.reader()).await;
         answer.map(|_| ()).map_err(|error| failed("the database does not answer", &error))
     }
@@ -165,8 +176,9 @@ impl Sqlite {
 /// The events of an operation with each one's hash, oldest first.
 pub(super) async fn events(pool: &SqlitePool, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable> {
     let rows = sqlx::query_as::<_, StoredEvent>(EVENTS).bind(&id.0.as_bytes()[..]).fetch_all(pool).await;
-    let lost = |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
-    rows.map_err(lost)?.into_iter().map(|row| decode::event(id, row)).collect()
+    let to_unavailable =
+        |error| failed(format_args!("the events of operation `{id}` could not be read"), &error);
+    rows.map_err(to_unavailable)?.into_iter().map(|row| decode::event(id, row)).collect()
 }
 
 fn operation_ids(rows: Result<Vec<Vec<u8>>, sqlx::Error>) -> Result<Vec<OperationId>, Unavailable> {

@@ -1,6 +1,6 @@
-//! One view of the whole database, for a check that reads all of it.
+//! A read transaction over the whole database, for `fsck`.
 
-use super::{MIGRATIONS, OURS};
+use super::{APPLICATION_ID, MIGRATIONS};
 use crate::error::failed;
 use crate::fsck::Stop;
 use crate::row::{Cell, Row};
@@ -11,10 +11,10 @@ use sqlx::sqlite::{SqliteRow, SqliteValueRef};
 use sqlx::{AssertSqlSafe, Column, Decode, Row as _, Sqlite, SqliteConnection, TypeInfo, ValueRef};
 use std::sync::Arc;
 
-/// What SQLite's primary result code says of a file whose pages make no sense (sqlite.org/rescode.html).
+/// SQLITE_CORRUPT (sqlite.org/rescode.html).
 const CORRUPT: i32 = 11;
 
-/// A read transaction: whatever is written meanwhile is not in it.
+/// A read transaction, which does not see later writes.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     conn: PoolConnection<Sqlite>,
@@ -22,9 +22,9 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// The view as of the first read.
+    /// Begins the transaction; it sees the state at its first read.
     pub(crate) async fn open(location: &str) -> Result<Self, OpenError> {
-        let options = Options::at(location, OURS, MIGRATIONS)?;
+        let options = Options::at(location, APPLICATION_ID, MIGRATIONS)?;
         let reader = Reader::open(options).await?;
         let begun = async {
             let mut conn = reader.pool().acquire().await?;
@@ -36,12 +36,12 @@ impl Snapshot {
         Ok(Self { conn, reader })
     }
 
-    /// The rows of a statement, each column by its name and as it is stored, whatever it is.
+    /// The rows of a statement, with each column as stored.
     pub(crate) async fn rows(&mut self, sql: &str, bound: &[Cell]) -> Result<Vec<Row>, Stop> {
         rows(&mut self.conn, sql, bound).await.map_err(stop)
     }
 
-    /// What the schema has, by name, but for what SQLite and the migrator have of their own.
+    /// The schema, sorted by name, without the objects of SQLite and the migrator.
     pub(crate) async fn schema(&mut self) -> Result<Vec<Object>, Stop> {
         schema::objects(&mut self.conn).await.map_err(stop)
     }
@@ -52,7 +52,7 @@ impl Snapshot {
     }
 }
 
-/// The rows of a statement, each column by its name and as it is stored, whatever it is.
+/// The rows of a statement, with each column as stored.
 pub(crate) async fn rows(
     conn: &mut SqliteConnection,
     sql: &str,
@@ -65,7 +65,7 @@ pub(crate) async fn rows(
             Cell::Integer(number) => query.bind(*number),
             Cell::Text(bytes) => match str::from_utf8(bytes) {
                 Ok(text) => query.bind(text),
-                // What is stored may be no text; statements cast it back.
+                // Stored text may not be valid UTF-8; the statements cast these bytes back.
                 Err(_) => query.bind(bytes.as_slice()),
             },
             Cell::Blob(bytes) => query.bind(bytes.as_slice()),
@@ -77,7 +77,7 @@ pub(crate) async fn rows(
     rows.iter().map(|row| Ok(Row::new(Arc::clone(&names), cells(row)?))).collect()
 }
 
-/// As [`Snapshot::schema`], of a database that nobody touched.
+/// The schema of a new database.
 pub(crate) async fn schema_expected() -> Result<Vec<Object>, Stop> {
     schema::expected(MIGRATIONS).await.map_err(stop)
 }

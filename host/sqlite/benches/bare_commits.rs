@@ -1,10 +1,10 @@
-//! Prints how many durable transitions a second one writer makes: `cargo run --release -p gateway-sqlite
-//! --example bare_commits [seconds per line]`. The database lies in the temporary folder (`TMPDIR`).
+//! Prints the durable transitions per second of one writer: `cargo bench -p gateway-sqlite --bench bare_commits
+//! [-- seconds per line]`. The database is in the temporary folder (`TMPDIR`).
 //!
-//! A transition reads a row, checks its version, updates it and inserts an event; it counts when the caller has
-//! the answer, which is after the COMMIT. Each text sent is a hand-over to SQLite's thread and back: `three` sends
-//! each statement by itself, `two` joins the update and the insert, `one` lets the update check the version.
-//! The processor time is that of the whole process, clients included.
+//! A transition reads a row, checks its version, updates it and inserts an event. It counts when the caller has
+//! the answer, after the COMMIT. Each SQL text is a trip to SQLite's thread and back: `three` sends each statement
+//! separately, `two` joins the update and the insert, `one` lets the update check the version. The processor time is
+//! that of the whole process, including the clients.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::error::Error;
@@ -33,7 +33,7 @@ const CHECK_AND_BOTH: &str =
     "UPDATE operation SET version = ?2, body = ?3 WHERE id = ?1 AND version = ?2 - 1;
     INSERT INTO event (operation, version, body) SELECT ?1, ?2, ?3 WHERE changes() = 1";
 
-/// About what an operation and an event of the gateway take.
+/// About the size of an operation or an event of the gateway, in bytes.
 const BODY: [u8; 400] = [7; 400];
 
 struct Open(i64);
@@ -138,7 +138,8 @@ async fn measure(n_clients: i64, texts: Texts, lasting: Duration) -> Result<(), 
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let seconds = std::env::args().nth(1).map_or(Ok(5), |text| text.parse())?;
+    // `cargo bench` adds the argument `--bench`.
+    let seconds = std::env::args().nth(1).filter(|arg| arg != "--bench").map_or(Ok(5), |arg| arg.parse())?;
     for texts in [Texts::Three, Texts::Two, Texts::One] {
         for n_clients in [1, 32, 256] {
             measure(n_clients, texts, Duration::from_secs(seconds)).await?;

@@ -1,8 +1,8 @@
-//! What the log of all events costs when it is small and when it is large: both in one process and in turns, so that a
-//! busy machine slows both alike. Run by `scripts/bench`; an argument is the larger log's number of events.
+//! Measures the log of all events when it is small and when it is large, in turns in one process, so that other load slows
+//! both alike: `cargo bench -p gateway-store --bench log [-- events of the larger log]`.
 //!
-//! Everything goes through the store. Both logs have as many operations; those of the larger one had more events, many in
-//! one commit, which is what makes a million of them soon.
+//! Everything goes through the store. Both logs have the same number of operations. Those of the larger log have more events,
+//! written many to a commit, so that seeding a million is fast.
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
@@ -22,10 +22,10 @@ type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const SMALL: u64 = 1_000;
 const LARGE: u64 = 1_000_000;
 
-/// Operations of each log; an append goes to one of them by chance, and so to any place of the tables.
+/// Operations of each log. An append goes to a random one, and so to any place in the tables.
 const N_OPERATIONS: u64 = 500;
 
-/// Of each kind, on each log, in turns.
+/// Measurements of each kind on each log, in turns.
 const N_ROUNDS: usize = 2_000;
 
 const KINDS: [&str; 5] = [
@@ -38,7 +38,8 @@ const KINDS: [&str; 5] = [
 
 #[tokio::main]
 async fn main() -> Measured<()> {
-    let large = std::env::args().nth(1).map_or(Ok(LARGE), |n| n.parse())?;
+    // `cargo bench` adds the argument `--bench`.
+    let large = std::env::args().nth(1).filter(|arg| arg != "--bench").map_or(Ok(LARGE), |n| n.parse())?;
     let folder = tempfile::tempdir()?;
     let mut logs = [
         Log::seeded(&folder.path().join("small.db"), SMALL).await?,
@@ -78,7 +79,7 @@ impl Log {
         for number in 0..N_OPERATIONS {
             records.push(written(store.commit(seed(number, size / N_OPERATIONS)?).await?)?);
         }
-        // As found after a restart: no write-ahead log to look through.
+        // As after a restart, without a write-ahead log.
         store.close().await;
         let store = Store::open(&path.display().to_string()).await?;
         let size = store.log_head().await?.size;
@@ -86,7 +87,7 @@ impl Log {
         Ok(Self { store, size, records })
     }
 
-    /// One of each kind, in the order of [`KINDS`].
+    /// One measurement of each kind in microseconds, in the order of [`KINDS`].
     async fn measure(&mut self, random: u64) -> Measured<[f64; KINDS.len()]> {
         let (index, half, size) = (random % (self.size / 2), self.size / 2, self.size);
         let append = self.append(random).await?;
@@ -127,7 +128,7 @@ impl Log {
     }
 }
 
-/// An operation that has had so many events already, at least the two of its submission.
+/// The opening of an operation with `n_events` events, at least the two of its submission.
 fn seed(number: u64, n_events: u64) -> Measured<Commit> {
     let golden: Vec<Event> = serde_json::from_str(include_str!("../../domain/golden/events.json"))?;
     let Some(Change::Submitted(submission)) = golden.into_iter().next().map(|event| event.change) else {
@@ -141,7 +142,7 @@ fn seed(number: u64, n_events: u64) -> Measured<Commit> {
     Ok(Commit { operation, events, previous_record_root: Hex32::ZERO, keys: Vec::new(), claim })
 }
 
-/// An event of the size that many have. It adds nothing to its operation, whose row would otherwise grow with the log.
+/// An event of typical size. It adds nothing to its operation, whose row would otherwise grow with the log.
 fn filler(number: u64) -> Event {
     let client = ClientBinding {
         client_id: "treasury-desk".into(),
@@ -163,11 +164,11 @@ fn filler(number: u64) -> Event {
 fn written(committed: Committed) -> Measured<Record> {
     match committed {
         Committed::Written(record) => Ok(*record),
-        Committed::Conflict => Err("a commit was raced".into()),
+        Committed::Conflict => Err("a commit met a conflict".into()),
     }
 }
 
-/// The middle one, and the one that nine of ten are below.
+/// The median and the 90th percentile.
 fn quantiles(values: &mut [f64]) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |tenths: usize| values.get(values.len() * tenths / 10).copied().unwrap_or_default();

@@ -1,15 +1,15 @@
-//! The log's right edge, kept in the writer's memory so that a commit reads nothing to know its root.
+//! The right edge of the log of all events, kept in the writer's memory so that a commit computes the log's new root
+//! without a read.
 
 use crate::decode;
-use crate::encode::policies;
-use crate::ledger::peaks;
+use crate::encode::{integer, policies};
 use gateway_domain::ids::Hex32;
-use gateway_domain::log::{Frontier, Place, leaf_hash};
+use gateway_domain::log::{Completed, Frontier, Place, Subtree, leaf_hash};
 use gateway_sqlite::State;
 use sqlx::SqliteConnection;
 
-/// The last entry of the log, event or activation, with the root that was written beside it. An event that is the log's last
-/// is also the last of its operation, whose row has the root right after it.
+/// The last entry of the log, an event or an activation, with the root stored beside it. The last event of the log is also
+/// the last event of its operation, whose row holds the root right after it.
 pub(super) const LAST: &str = "SELECT ledger_index, ledger_root FROM (
         SELECT ledger_index, (SELECT ledger_root FROM operations AS of_it
             WHERE of_it.operation_id = events.operation_id) AS ledger_root
@@ -25,14 +25,39 @@ const ACTIVATIONS: &str = "SELECT at_ms, sequence, bundle_hash, kind, signers, r
 const COUNTED: &str = "SELECT seq FROM sqlite_sequence WHERE name = 'policy_activations'";
 
 #[derive(Clone)]
-pub(crate) struct RightEdge {
-    // INVARIANT: as many leaves as the log has entries; kept by the jobs that append, put back by the writer on rollback.
-    pub(crate) frontier: Frontier,
+pub(crate) struct LogFrontier(
+    // INVARIANT: has as many leaves as the log has entries. The jobs that append update it; the writer restores it on
+    // rollback.
+    pub(super) Frontier,
+);
+
+/// What some more entries change in the log.
+pub(super) struct Appended {
+    /// The frontier after them.
+    pub(super) frontier: LogFrontier,
+    /// The inner nodes they complete.
+    pub(super) nodes: Vec<Completed>,
+    /// The root after them.
+    pub(super) root: Hex32,
 }
 
-impl State for RightEdge {
-    /// One read for each peak, of which a log of n entries has at most log2(n) + 1, and one count of all entries: the
-    /// policy's high-water mark is the last activation in the log, and one that was taken away must not go unnoticed.
+impl LogFrontier {
+    /// Appends the entries with these hashes to a copy.
+    pub(super) fn append(&self, entry_hashes: impl Iterator<Item = Hex32>) -> Appended {
+        let mut frontier = self.0.clone();
+        let nodes = entry_hashes.flat_map(|hash| frontier.append(leaf_hash(hash))).collect();
+        Appended { root: frontier.root(), nodes, frontier: Self(frontier) }
+    }
+
+    /// The place of the next entry, as a column.
+    pub(super) fn next_index(&self) -> i64 {
+        integer(self.0.n_leaves())
+    }
+}
+
+impl State for LogFrontier {
+    /// Reads one node for each peak (a log of n entries has at most log2(n) + 1) and counts all entries. The count matters
+    /// because the policy's high-water mark is the log's last activation: its removal must be detected.
     async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let last: Option<(i64, Option<Vec<u8>>)> = sqlx::query_as(LAST).fetch_optional(&mut *conn).await?;
         let n_leaves = last.as_ref().map_or(0, |(last, _)| last.unsigned_abs().saturating_add(1));
@@ -49,11 +74,16 @@ impl State for RightEdge {
             return Err(damaged("its root is not the one beside its last entry"));
         }
         check_activations(conn).await?;
-        Ok(Self { frontier })
+        Ok(Self(frontier))
     }
 }
 
-/// Every place has an entry, and there are no nodes over entries that are not there.
+/// Where a log of `size` entries has the roots of its complete subtrees, largest first.
+fn peaks(size: u64) -> impl Iterator<Item = Place> + Send {
+    Subtree::whole(size).into_iter().flat_map(Subtree::places)
+}
+
+/// Checks that every place has an entry and that no node stands over missing entries.
 async fn check_entries(conn: &mut SqliteConnection, n_leaves: u64) -> Result<(), sqlx::Error> {
     let n_entries: i64 = sqlx::query_scalar(ENTRIES).fetch_one(&mut *conn).await?;
     if n_entries.unsigned_abs() != n_leaves {
@@ -62,11 +92,11 @@ async fn check_entries(conn: &mut SqliteConnection, n_leaves: u64) -> Result<(),
         ));
     }
     let sql = "SELECT EXISTS (SELECT 1 FROM ledger_nodes WHERE level = 1 AND position >= ?1)";
-    let beyond: bool = sqlx::query_scalar(sql).bind(signed(n_leaves / 2)).fetch_one(conn).await?;
+    let beyond: bool = sqlx::query_scalar(sql).bind(integer(n_leaves / 2)).fetch_one(conn).await?;
     if beyond { Err(damaged("its last entries are missing")) } else { Ok(()) }
 }
 
-/// The activations are those that were appended, each after the one before. They are few.
+/// Checks the hash chain of the activations and that the last one ever added is still there. There are few of them.
 async fn check_activations(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     type Row = (i64, i64, Vec<u8>, String, String, String, Vec<u8>);
     let rows: Vec<Row> = sqlx::query_as(ACTIVATIONS).fetch_all(&mut *conn).await?;
@@ -74,9 +104,9 @@ async fn check_activations(conn: &mut SqliteConnection) -> Result<(), sqlx::Erro
     for (at_ms, sequence, bundle_hash, kind, signers, reason, row_hash) in rows {
         let stored = decode::activation((at_ms, sequence, bundle_hash, kind, signers, reason));
         let row = stored.and_then(|activation| policies::activation(&activation));
-        let made = row.ok().and_then(|row| row.hash(previous).ok());
+        let expected = row.ok().and_then(|row| row.hash(previous).ok());
         previous = hex32(&row_hash)?;
-        if made != Some(previous) {
+        if expected != Some(previous) {
             return Err(damaged("a policy activation is not as it was recorded"));
         }
         reached = Some(sequence);
@@ -87,16 +117,12 @@ async fn check_activations(conn: &mut SqliteConnection) -> Result<(), sqlx::Erro
 
 async fn peak(conn: &mut SqliteConnection, Place { level, index }: Place) -> Result<Hex32, sqlx::Error> {
     let query = match level {
-        0 => sqlx::query_scalar(LEAF).bind(signed(index)),
-        _ => sqlx::query_scalar(NODE).bind(i64::from(level)).bind(signed(index)),
+        0 => sqlx::query_scalar(LEAF).bind(integer(index)),
+        _ => sqlx::query_scalar(NODE).bind(i64::from(level)).bind(integer(index)),
     };
     let row: Option<Vec<u8>> = query.fetch_optional(conn).await?;
     let hash = hex32(&row.ok_or_else(|| damaged("a node is missing"))?)?;
     Ok(if level == 0 { leaf_hash(hash) } else { hash })
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn hex32(bytes: &[u8]) -> Result<Hex32, sqlx::Error> {
@@ -105,4 +131,26 @@ fn hex32(bytes: &[u8]) -> Result<Hex32, sqlx::Error> {
 
 fn damaged(how: &'static str) -> sqlx::Error {
     sqlx::Error::Decode(format!("the log of events is damaged: {how}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn frontier_can_be_rebuilt_from_stored_peaks() {
+        let mut frontier = LogFrontier(Frontier::default());
+        let mut stored = BTreeMap::new();
+        for n in 0..300_u64 {
+            let peaks = peaks(n).map(|at| stored[&at]).collect();
+            assert_eq!(Frontier::from_parts(n, peaks), Some(frontier.0.clone()), "{n} leaves");
+            let hash = Hex32::new([u8::try_from(n % 251).unwrap(); 32]);
+            let appended = frontier.append([hash].into_iter());
+            stored.insert(Place { level: 0, index: n }, leaf_hash(hash));
+            let place = |node: &Completed| Place { level: node.level, index: node.index };
+            stored.extend(appended.nodes.iter().map(|node| (place(node), node.hash)));
+            frontier = appended.frontier;
+        }
+    }
 }
