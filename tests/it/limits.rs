@@ -108,7 +108,7 @@ async fn strings_have_a_length() {
 #[tokio::test]
 async fn targets_have_a_length_on_every_route() {
     let world = World::start().await;
-    for (method, path, _) in ROUTES {
+    for (method, path, _) in ROUTES.iter() {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
         let target = |n_bytes: usize| format!("{path}?{}", "q".repeat(n_bytes - path.len() - 1));
         let message =

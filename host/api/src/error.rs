@@ -5,13 +5,13 @@ use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
 use gateway_domain::operation::Refusal;
 use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 macro_rules! codes {
     ($($name:ident = $text:literal, $status:ident;)*) => {
         /// Every error code there is (decisions.md 2).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
         #[serde(rename_all = "snake_case")]
         #[expect(missing_docs, reason = "the contract's own words; README lists when each is given")]
         pub enum Code { $($name,)* }

@@ -6,9 +6,5 @@ mod path;
 pub mod query;
 
 pub use body::{Body, OptionalBody, SecretBody};
-pub use caller::{
-    AuditRead, Caller, CustodyApprove, CustodyExecute, CustodyExport, CustodyManage, CustodyPublish,
-    CustodyRead, CustodyRecover, CustodySign, Needs, OperationsAny, OperationsApprove, OperationsExecute,
-    OperationsPublish, OperationsRead, OperationsRecover, OperationsSign, PolicyRead,
-};
+pub use caller::Caller;
 pub use path::{PathKeyRef, PathOperationId};

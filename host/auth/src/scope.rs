@@ -1,7 +1,10 @@
 //! Scopes, and which of a caller's scopes permit an act.
 
+use serde::Deserialize;
+use std::fmt;
+
 /// What an endpoint needs. A caller has it by any of the names, or by the family's wildcard (decisions.md 7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Scope {
     /// Any `operations.` scope at all.
     OperationsAny,
@@ -87,6 +90,13 @@ impl Scope {
             | Self::OperationsPublish
             | Self::OperationsRecover => held(self.name()) || held("operations.sign") || held("operations.*"),
         }
+    }
+}
+
+/// The variant's name, which [`Deserialize`] reads: it is unique, and [`Scope::name`] is not.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `Caller<Scope>`: authenticated and holding the scope that the handler's signature names.
+//! [`Caller`]: authenticates the caller and checks the scope that the route requires.
 
 use crate::counters;
 use crate::error::ApiError;
@@ -8,71 +8,15 @@ use axum::http::request::Parts;
 use gateway_auth::{Peer, Principal, Scope, Unauthenticated};
 use gateway_domain::binding::TENANT_DEFAULT;
 use gateway_domain::ids::Tenant;
-use gateway_engine::Visibility;
-use std::marker::PhantomData;
+use gateway_engine::{EngineError, Visibility};
 
-/// A scope as a type.
-pub trait Needs {
-    /// The scope.
-    const SCOPE: Scope;
-}
-
-macro_rules! needs {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        pub struct $name;
-
-        impl Needs for $name {
-            const SCOPE: Scope = Scope::$name;
-        }
-    )*};
-}
-
-needs! {
-    /// Any scope of the product family.
-    OperationsAny;
-    /// Submit.
-    OperationsSign;
-    /// Read.
-    OperationsRead;
-    /// Approve.
-    OperationsApprove;
-    /// Execute.
-    OperationsExecute;
-    /// Publish.
-    OperationsPublish;
-    /// Recover.
-    OperationsRecover;
-    /// Read keys, custody operations and evidence.
-    CustodyRead;
-    /// Submit a custody signature.
-    CustodySign;
-    /// Submit a key's creation or a change of it.
-    CustodyManage;
-    /// Approve in custody.
-    CustodyApprove;
-    /// Execute in custody.
-    CustodyExecute;
-    /// Publish in custody.
-    CustodyPublish;
-    /// Recover in custody.
-    CustodyRecover;
-    /// Record an external export.
-    CustodyExport;
-    /// Read the audit exports.
-    AuditRead;
-    /// Read which policy bundles there are.
-    PolicyRead;
-}
-
-/// A caller that holds the scope `N`.
-pub struct Caller<N> {
-    /// Who.
+/// An authenticated caller that holds the scope of the route.
+pub struct Caller {
+    /// The caller's identity.
     pub principal: Principal,
-    needs: PhantomData<N>,
 }
 
-impl<N> Caller<N> {
+impl Caller {
     /// What the caller can see.
     #[must_use]
     pub fn visibility(&self) -> Visibility {
@@ -85,23 +29,26 @@ impl<N> Caller<N> {
     }
 }
 
-impl<N: Needs> FromRequestParts<App> for Caller<N> {
+impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        // A route without a scope must not use this extractor: its callers are rejected rather than trusted.
+        let no_scope = || EngineError::Internal("this route has a caller and no scope".to_owned());
+        let scope = *parts.extensions.get::<Scope>().ok_or_else(no_scope)?;
         let peer = parts.extensions.get::<Peer>();
         let principal = app.authenticator().authenticate(&parts.headers, peer).await;
-        let principal = principal.inspect_err(refused)?;
-        if !principal.holds(N::SCOPE) {
+        let principal = principal.inspect_err(rejected)?;
+        if !principal.holds(scope) {
             counters::refused("insufficient_scope");
-            return Err(ApiError::insufficient_scope(N::SCOPE));
+            return Err(ApiError::insufficient_scope(scope));
         }
-        Ok(Self { principal, needs: PhantomData })
+        Ok(Self { principal })
     }
 }
 
-/// Who tries what is worth knowing; what he tried it with is not for the log.
-fn refused(why: &Unauthenticated) {
+/// Logs the reason and never the credentials.
+fn rejected(why: &Unauthenticated) {
     counters::refused(why.reason());
     tracing::info!(reason = why.reason(), "caller refused");
 }

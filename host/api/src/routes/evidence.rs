@@ -2,11 +2,12 @@
 
 use super::lifecycle;
 use crate::error::ApiError;
-use crate::extract::{AuditRead, Caller, CustodyRead, OperationsRead, PathOperationId, query};
+use crate::extract::{Caller, PathOperationId, query};
 use crate::state::App;
 use crate::wire::evidence::{key_evidence, log_section};
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use gateway_auth::Scope::*;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::Operation;
@@ -16,17 +17,17 @@ use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
 /// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}/evidence", operation_id = "operation_evidence", tag = "operations", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+#[utoipa::path(
+    get, path = "/v1/operations/{operationId}/evidence",
+    operation_id = "operation_evidence", tag = "operations",
+    security(("bearer" = [OperationsRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn operation_evidence(
     PathOperationId(id): PathOperationId,
-    caller: Caller<OperationsRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {
@@ -34,17 +35,17 @@ pub async fn operation_evidence(
 }
 
 /// The audit log: the same events with accounts, free texts and operands closed.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}/audit-replay", operation_id = "operation_audit_replay", tag = "operations", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+#[utoipa::path(
+    get, path = "/v1/operations/{operationId}/audit-replay",
+    operation_id = "operation_audit_replay", tag = "operations",
+    security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn operation_audit_replay(
     PathOperationId(id): PathOperationId,
-    caller: Caller<AuditRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {
@@ -52,17 +53,17 @@ pub async fn operation_audit_replay(
 }
 
 /// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/evidence", operation_id = "custody_operation_evidence", tag = "custody", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+#[utoipa::path(
+    get, path = "/v1/custody/operations/{operationId}/evidence",
+    operation_id = "custody_operation_evidence", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn custody_evidence(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {
@@ -70,17 +71,17 @@ pub async fn custody_evidence(
 }
 
 /// The audit log: the same events with accounts, free texts and operands closed.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/audit-replay", operation_id = "custody_operation_audit_replay", tag = "custody", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+#[utoipa::path(
+    get, path = "/v1/custody/operations/{operationId}/audit-replay",
+    operation_id = "custody_operation_audit_replay", tag = "custody",
+    security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn custody_audit_replay(
     PathOperationId(id): PathOperationId,
-    caller: Caller<AuditRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {

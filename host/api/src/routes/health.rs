@@ -11,17 +11,22 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 
 /// The gateway is ok: no dependency is asked.
-#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/healthz", tag = "health", responses((status = 200, body = Object)),
+)]
 pub async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
 /// Whether the gateway can do its work, by part. Anybody may ask; no part is asked more than once a second for more than
 /// a glance.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses(
-    (status = 200, body = ReadinessView),
-    (status = 503, description = "a part is not as it should be", body = ReadinessView),
-))]
+#[utoipa::path(
+    get, path = "/readyz", tag = "health",
+    responses(
+        (status = 200, body = ReadinessView),
+        (status = 503, description = "a part is not as it should be", body = ReadinessView),
+    ),
+)]
 pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>) {
     let (readiness, authentication) = tokio::join!(app.engine().readiness(), app.authenticator().check());
     let is_ready = readiness.is_ready() && authentication.is_ok();
@@ -30,13 +35,17 @@ pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>)
 }
 
 /// Counters for Prometheus, in its text format.
-#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
+#[utoipa::path(
+    get, path = "/metrics", tag = "health", responses((status = 200, body = String)),
+)]
 pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics())
 }
 
 /// This interface as OpenAPI 3.1.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "health", responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/v1/openapi.json", tag = "health", responses((status = 200, body = Object)),
+)]
 pub async fn openapi_json(State(app): State<App>) -> impl IntoResponse {
     static AUTHENTICATED: LazyLock<String> = LazyLock::new(|| openapi::document().to_string());
     static BYPASS: LazyLock<String> = LazyLock::new(|| openapi::document_of_the_bypass().to_string());

@@ -22,7 +22,7 @@ use gateway_engine::{Execute, Publish, Recover, Submitted, Target, Vote};
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 
 /// The operation a caller means.
-pub fn target<N>(family: Family, caller: &Caller<N>, id: OperationId) -> Target {
+pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
     Target { family, visibility: caller.visibility(), id }
 }
 

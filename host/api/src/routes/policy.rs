@@ -2,7 +2,8 @@
 
 use super::lifecycle::warn_unknown;
 use crate::error::ApiError;
-use crate::extract::{Body, Caller, OperationsAny, PolicyRead, query};
+use crate::error::Code::*;
+use crate::extract::{Body, Caller, query};
 use crate::state::App;
 use crate::strict::Fault;
 use crate::wire::bundles::PolicyBundlesResponse;
@@ -11,6 +12,7 @@ use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
+use gateway_auth::Scope::*;
 use gateway_domain::approval::Approval;
 use gateway_domain::time::EpochMs;
 use gateway_engine::{EngineError, Preview};
@@ -20,16 +22,15 @@ const HISTORY_DEFAULT: u32 = 20;
 const HISTORY_MAX: u32 = 200;
 
 /// Which bundles there are: the one that judges, the one that looks on, what was refused, and what was active before.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/policy/bundles", operation_id = "policy_bundles", tag = "policy", params(
-    ("limit" = Option<u32>, Query, description = "Most activations in `history`", minimum = 1, maximum = 200),
-), responses(
-    (status = 200, body = PolicyBundlesResponse),
-))]
+#[utoipa::path(
+    get, path = "/v1/policy/bundles", operation_id = "policy_bundles", tag = "policy",
+    security(("bearer" = [PolicyRead])), responses((status = 200, body = PolicyBundlesResponse)),
+    params(
+        ("limit" = Option<u32>, Query, description = "Most activations in `history`", minimum = 1, maximum = 200),
+    ),
+)]
 pub async fn bundles(
-    _caller: Caller<PolicyRead>,
+    _caller: Caller,
     uri: Uri,
     State(app): State<App>,
 ) -> Result<Json<PolicyBundlesResponse>, ApiError> {
@@ -38,16 +39,15 @@ pub async fn bundles(
 }
 
 /// Evaluates the policy without creating an operation. The answer is on record before it is given.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/policy/preview", operation_id = "policy_preview", tag = "policy", request_body = PolicyPreviewRequest, responses(
-    (status = 200, body = PolicyPreview),
-    (status = 429, description = "`policy_admission_rate_limited`"),
-))]
+#[utoipa::path(
+    post, path = "/v1/policy/preview", operation_id = "policy_preview", tag = "policy",
+    security(("bearer" = [OperationsAny])), request_body = PolicyPreviewRequest,
+    responses((status = 200, body = PolicyPreview)),
+    extensions(("x-errors" = json!([PolicyAdmissionRateLimited]))),
+)]
 pub async fn preview(
     State(app): State<App>,
-    caller: Caller<OperationsAny>,
+    caller: Caller,
     body: Body<PolicyPreviewRequest>,
 ) -> Result<(HeaderMap, Json<PolicyPreview>), ApiError> {
     let PolicyPreviewRequest { intent: request, approvals } = body.value;
