@@ -5,6 +5,6 @@ mod caller;
 mod path;
 pub mod query;
 
-pub use body::{Body, OptionalBody, SecretBody};
+pub use body::Body;
 pub use caller::Caller;
 pub use path::{PathKeyRef, PathOperationId};

@@ -1,7 +1,7 @@
 //! What both families do with an operation, written once.
 
 use crate::error::{ApiError, Code, rate_limit_headers};
-use crate::extract::{Caller, SecretBody};
+use crate::extract::{Body, Caller};
 use crate::state::App;
 use crate::wire::common::{ClientBinding, bound, fresh_salt};
 use crate::wire::operations::{
@@ -34,7 +34,7 @@ pub async fn approve(
     app: &App,
     principal: &Principal,
     target: Target,
-    body: crate::extract::Body<ApproveOperationRequest>,
+    body: Body<ApproveOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     check_approver(principal, &body.value)?;
@@ -52,17 +52,11 @@ pub async fn execute(
     target: Target,
     request: Request,
 ) -> Result<(HeaderMap, Record), ApiError> {
-    let mut secret = SecretBody::read(request, app, app.options().body_bytes_max).await?;
-    let secrets = Secrets {
-        signing_share_mul: secret.take("signing_share_mul")?,
-        recovery_helper_shares: secret.take("recovery_helper_shares")?,
-        secret_kernel_payload: None,
-    };
-    let body = secret.shape::<ExecuteOperationRequest>(app)?;
-    drop(secret);
+    let bytes_max = app.options().body_bytes_max;
+    let body = Body::<ExecuteOperationRequest>::read_optional(request, app, bytes_max).await?;
     let requester = requester(principal, body.value.client, &body.unknown)?;
     let execute = Execute { requested_at_ms: body.value.requested_at_ms, requester };
-    let record = app.engine().execute(target, execute, secrets).await?;
+    let record = app.engine().execute(target, execute, Secrets::default()).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
@@ -74,7 +68,7 @@ pub async fn publish(
     app: &App,
     principal: &Principal,
     target: Target,
-    body: crate::extract::Body<PublishOperationRequest>,
+    body: Body<PublishOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     let record = app.engine().publish(target, Publish { requester, ..body.value.publish() }).await?;
@@ -91,14 +85,11 @@ pub async fn node_recovery(
     target: Target,
     request: Request,
 ) -> Result<(HeaderMap, Recovery, Record), ApiError> {
-    let mut secret = SecretBody::read(request, app, app.options().recovery_body_bytes_max).await?;
-    let secret_kernel_payload = secret.take("secret_kernel_payload")?;
-    let secrets = Secrets { secret_kernel_payload, ..Secrets::default() };
-    let body = secret.shape::<NodeRecoveryRequest>(app)?;
-    drop(secret);
+    let bytes_max = app.options().recovery_body_bytes_max;
+    let body = Body::<NodeRecoveryRequest>::read_optional(request, app, bytes_max).await?;
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     let recover = Recover { requester, ..body.value.recover()? };
-    let (recovery, record) = app.engine().recover(target, recover, secrets).await?;
+    let (recovery, record) = app.engine().recover(target, recover, Secrets::default()).await?;
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
 

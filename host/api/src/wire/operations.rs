@@ -161,21 +161,21 @@ impl ApproveOperationRequest {
     }
 }
 
-/// Where a secret object was: [`crate::extract::SecretBody::take`] has it.
+/// A secret object that nothing reads: the strict reader checks that it is an object, and overwrites it with the body.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub struct Taken;
+pub struct Discarded;
 
 /// Body of `POST .../execute`; optional as a whole.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ExecuteOperationRequest {
     /// The caller's clock, epoch milliseconds: a claim.
     pub requested_at_ms: Option<i64>,
-    /// Secret for the nodes; taken out of the body before it is read.
+    /// A secret that nothing reads: checked to be an object, and discarded.
     #[schema(value_type = Option<Object>)]
-    pub signing_share_mul: Option<Taken>,
-    /// Secret for the nodes; taken out of the body before it is read.
+    pub signing_share_mul: Option<Discarded>,
+    /// A secret that nothing reads: checked to be an object, and discarded.
     #[schema(value_type = Option<Object>)]
-    pub recovery_helper_shares: Option<Taken>,
+    pub recovery_helper_shares: Option<Discarded>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
@@ -216,9 +216,9 @@ pub struct NodeRecoveryRequest {
     /// The result the caller expects.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub result_root: Hex32,
-    /// Secret for the nodes; taken out of the body before it is read.
+    /// A secret that nothing reads: checked to be an object, and discarded.
     #[schema(value_type = Option<Object>)]
-    pub secret_kernel_payload: Option<Taken>,
+    pub secret_kernel_payload: Option<Discarded>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
