@@ -130,7 +130,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_handler() {
         compose::options(&world.settings),
         String::new,
     );
-    let limit = from_fn_with_state(app, gateway_api::limits::limit);
+    let limit = from_fn_with_state(app, gateway_api::layers::limit);
     let router = Router::new().route("/never", get(std::future::pending::<()>)).layer(limit);
     let answer = crate::harness::standing::send_to(router, Request::get("/never")).await;
     assert_eq!(answer.header("retry-after"), "1");

@@ -1,8 +1,10 @@
-//! What every request goes through: a request id, a log line, no caching, and an error body when a handler panics.
+//! The layers around every request: a request id, a log line, no caching, a limit on the target and on the time, and an
+//! error body when a handler panics. `extract::body` limits bodies, the server connections.
 
 use crate::counters;
 use crate::error::{ApiError, Code};
-use axum::extract::{MatchedPath, Request};
+use crate::state::App;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -10,6 +12,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use tokio::time::timeout;
 use tracing::Instrument;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -56,6 +59,22 @@ fn fresh_request_id() -> HeaderValue {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     HeaderValue::from_str(&format!("{:016x}-{number:x}", *PROCESS))
         .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
+}
+
+/// Longest path and query together: the longest name there is, percent-encoded, is 3 KiB.
+pub const TARGET_BYTES_MAX: usize = 8192;
+
+/// Answers for a request that is too long or takes too long. What an engine has begun by then goes on without it.
+pub async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
+    if request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > TARGET_BYTES_MAX {
+        let message = format!("path and query must be at most {TARGET_BYTES_MAX} bytes");
+        return ApiError::new(Code::InvalidRequest, message).into_response();
+    }
+    let within = app.options().request_within;
+    timeout(within, next.run(request)).await.unwrap_or_else(|_| {
+        let message = "the gateway did not finish in time; nothing was lost, send the request again";
+        ApiError::new(Code::RuntimeUnavailable, message).with(header::RETRY_AFTER, "1").into_response()
+    })
 }
 
 /// The answer to a request whose handler panicked. What it panicked with goes to the log by the panic hook.

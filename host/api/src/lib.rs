@@ -7,7 +7,6 @@ pub mod counters;
 pub mod error;
 pub mod extract;
 pub mod layers;
-pub mod limits;
 pub mod openapi;
 pub mod origin;
 pub mod routes;
@@ -40,7 +39,7 @@ fn layered(router: OpenApiRouter<App>, app: App) -> Router {
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), origin::check))
-        .layer(from_fn_with_state(app.clone(), limits::limit))
+        .layer(from_fn_with_state(app.clone(), layers::limit))
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(from_fn(layers::observe))
         .with_state(app)

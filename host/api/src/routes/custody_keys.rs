@@ -5,7 +5,6 @@ use crate::error::ApiError;
 use crate::error::Code::{self, *};
 use crate::extract::{Body, Caller, PathKeyRef, query};
 use crate::state::App;
-use crate::wire::common::{body_digest, bound, not_empty};
 use crate::wire::custody::{
     CustodyKeyCreateRequest, CustodyKeyRecoverRequest, CustodyKeyRefreshRequest, CustodyKeyReshareRequest,
     CustodyKeyRotateRequest, CustodySignRequest, KeyRequest,
@@ -13,6 +12,7 @@ use crate::wire::custody::{
 use crate::wire::custody_view::{
     CustodyKeyView, CustodyOperationResponse, CustodyOperationView, CustodyOperationsResponse,
 };
+use crate::wire::{body_digest, bound, not_empty};
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;

@@ -4,15 +4,15 @@ use super::lifecycle;
 use crate::error::ApiError;
 use crate::extract::{Caller, PathOperationId, query};
 use crate::state::App;
-use crate::wire::evidence::{key_evidence, log_section};
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use gateway_auth::Scope::*;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::time::EpochMs;
-use gateway_engine::{EngineError, Target};
+use gateway_engine::{EngineError, InclusionEvidence, Target};
 use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
@@ -129,4 +129,28 @@ async fn stated_key(
         KeyStatement { operation_id: operation.id, record_root, log_size, stated_at_ms, key: &key };
     let note = app.engine().state(KEY_STATE, &json!(statement)).await?.to_string();
     Ok((key, note, stated_at_ms))
+}
+
+/// That the last event is in the log.
+fn log_section(evidence: InclusionEvidence) -> Value {
+    json!({
+        "index": evidence.index,
+        "proof": evidence.tlog_proof.to_string(),
+        "consistency": evidence.consistency,
+    })
+}
+
+/// The key as it is now; its epoch root is the fence token of signatures.
+fn key_evidence(key: &CustodyKey) -> Value {
+    json!({
+        "key_ref": key.key_ref,
+        "key_id": key.key_id,
+        "state": key.state,
+        "public_key_artifact_ref": key.public_key_artifact_ref(),
+        "active_epoch": key.epoch.name,
+        "active_epoch_root": key.epoch.root,
+        "past_epochs": key.past_epochs,
+        "replaces": key.replaces,
+        "replaced_by": key.replaced_by,
+    })
 }

@@ -3,10 +3,10 @@
 use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::{Body, Caller};
 use crate::state::App;
-use crate::wire::common::{ClientBinding, bound, fresh_salt};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
+use crate::wire::{ClientBinding, bound, fresh_salt};
 use axum::Json;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};

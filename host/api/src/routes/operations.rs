@@ -5,12 +5,12 @@ use crate::error::ApiError;
 use crate::error::Code::*;
 use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
-use crate::wire::common::{body_digest, bound, not_empty};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
 };
 use crate::wire::view::OperationView;
+use crate::wire::{body_digest, bound, not_empty};
 use axum::Json;
 use axum::extract::{Request, State};
 use gateway_auth::Scope::*;

@@ -1,8 +1,8 @@
 //! Request shapes of the custody family.
 
-use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use super::names::key_ref;
 use super::operations::fence;
+use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use crate::state::Options;
 use crate::strict::{Fault, TEXT_BYTES_MAX};
 use gateway_domain::ids::{EpochName, Hex32, KeyRef};

@@ -1,7 +1,7 @@
 //! Names that people read and approve. Refuses those that differ from others only in invisible characters or in their Unicode
 //! normalization form.
 
-use super::common::not_empty;
+use super::not_empty;
 use crate::strict::Fault;
 use gateway_domain::ids::KeyRef;
 use icu_normalizer::ComposingNormalizerBorrowed;

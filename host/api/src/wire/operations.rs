@@ -1,9 +1,9 @@
 //! Shapes of the signing operations.
 
 use super::approvals::ApprovalSignature;
-use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use super::names::key_ref;
 use super::view::OperationView;
+use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use crate::strict::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
