@@ -23,7 +23,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// What the caller can see.
+    /// The tenants whose records the caller can see.
     #[must_use]
     pub fn visibility(&self) -> Visibility {
         match &self.principal {
@@ -59,7 +59,7 @@ fn rejected(why: &Unauthenticated) {
     tracing::info!(reason = why.reason(), "caller refused");
 }
 
-/// The operation a path names.
+/// The `{operationId}` of the path.
 pub struct PathOperationId(pub OperationId);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathOperationId {
@@ -74,13 +74,13 @@ impl<S: Send + Sync> FromRequestParts<S> for PathOperationId {
     }
 }
 
-/// The key a path names.
+/// The `{keyRef}` of the path.
 pub struct PathKeyRef(pub KeyRef);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathKeyRef {
     type Rejection = ApiError;
 
-    /// What is no text, or longer than any key's name, names no key.
+    /// Text that is not UTF-8, or longer than every key's name, is the name of no key.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text = Path::<String>::from_request_parts(parts, state).await;
         let name =

@@ -1,7 +1,7 @@
 //! HTTP: routes, wire shapes, errors and views.
 //!
-//! Deliberately absent: rules about operations, and adapters; a handler parses, calls one use case of
-//! `gateway_engine` and shows the answer. Start at [`router`], then [`routes`], then [`wire`].
+//! Deliberately absent: rules about operations, and adapters. A handler parses the request, calls one use case of
+//! `gateway_engine` and shows the result. Start at [`router`], then [`routes`], then [`wire`].
 
 pub mod counters;
 pub mod error;

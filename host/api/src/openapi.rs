@@ -53,7 +53,7 @@ fn complete(besides: &[Value]) -> Value {
     let schemes = json!({ "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A token of the deployment's identity provider. Behind a trusted proxy, whatever the proxy takes."
+        "description": "A token of the deployment's identity provider. Behind a trusted proxy, the credentials that the proxy accepts."
     }});
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
         components.insert("securitySchemes".to_owned(), schemes);

@@ -1,5 +1,5 @@
-//! Request and response shapes of the contract, and how requests become domain values. Here are those that several
-//! endpoints share.
+//! Request and response shapes of the contract, and how requests become domain values. This module has those that
+//! several endpoints share.
 
 pub mod approvals;
 pub mod bundles;
@@ -34,21 +34,21 @@ pub struct ClientBinding {
     /// The person or service account behind the call.
     #[schema(min_length = 1)]
     pub subject_id: String,
-    /// Roles.
+    /// The caller's roles.
     pub roles: Vec<String>,
-    /// Scopes.
+    /// The caller's scopes.
     pub scopes: Vec<String>,
-    /// Hash of the client certificate.
+    /// SHA-256 of the client certificate.
     pub cert_sha256: Option<String>,
-    /// Token id.
+    /// The token's id (`jti`).
     pub token_jti: Option<String>,
-    /// Tenant.
+    /// The caller's tenant.
     #[schema(min_length = 1)]
     pub tenant: Option<String>,
 }
 
 impl ClientBinding {
-    /// Checks what the shape cannot say. What identifies a credential goes no further than here.
+    /// Checks what the shape cannot express, and replaces the ids of credentials by salted digests.
     ///
     /// # Errors
     /// [`ApiError`] for an empty name, or when the operating system gives no randomness.
@@ -56,7 +56,7 @@ impl ClientBinding {
         self.parse_at("/client")
     }
 
-    /// As [`Self::parse`], where the binding is elsewhere in the body.
+    /// As [`Self::parse`], for a binding at another pointer.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -78,7 +78,7 @@ fn salted(credential: &str) -> Result<CredentialDigest, ApiError> {
     Ok(CredentialDigest::of(fresh_salt()?, credential))
 }
 
-/// The caller as it goes into evidence: see [`Principal::bind`].
+/// The caller for evidence: see [`Principal::bind`].
 ///
 /// # Errors
 /// `client_binding_mismatch`; `internal_error` when the operating system gives no randomness.
@@ -96,13 +96,13 @@ pub fn fresh_salt() -> Result<Hex32, ApiError> {
     Ok(Hex32::new(salt))
 }
 
-/// Who publishes an executed operation.
+/// The party that publishes an executed operation.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PublicationMode {
-    /// An explicit publish call is needed.
+    /// The caller, with a publish request.
     Manual,
-    /// The gateway publishes right after execution.
+    /// The gateway, right after execution.
     Automatic,
 }
 
@@ -115,7 +115,7 @@ impl From<PublicationMode> for Mode {
     }
 }
 
-/// A string that must say something.
+/// A string that must not be empty.
 ///
 /// # Errors
 /// [`Fault`] when it is empty.
@@ -123,7 +123,7 @@ pub fn not_empty(pointer: &str, text: String) -> Result<String, Fault> {
     if text.is_empty() { Err(Fault::at(pointer, "must not be empty")) } else { Ok(text) }
 }
 
-/// The shape of a list of participants: what [`Roster::parse`] takes.
+/// The schema of a list of participants that [`Roster::parse`] accepts.
 #[must_use]
 pub fn participants() -> Array {
     let index = Object::builder()
@@ -143,16 +143,16 @@ pub fn participants() -> Array {
 /// A list of participants.
 ///
 /// # Errors
-/// [`Fault`] when it is impossible.
+/// [`Fault`] when the list is not a roster.
 pub fn roster(pointer: &str, indices: &[u16]) -> Result<Roster, Fault> {
     Roster::parse(indices).map_err(|impossible| Fault::at(pointer, impossible.to_string()))
 }
 
-/// Tells two bodies of one idempotency key apart: what was asked, and by whom. A fresh token for the same request is no
-/// other body.
+/// The digest by which a second body under one idempotency key is recognised: the intent and the caller, without the token,
+/// so that the same request with a fresh token has the same digest.
 ///
 /// # Errors
-/// `internal_error`, which no parsed request gives.
+/// `internal_error`, which a parsed request never causes.
 pub fn body_digest(intent: &Intent, client: &Binding) -> Result<Hex32, ApiError> {
     canonical::digest("svc/body/v1", &(intent, &client.client_id, &client.subject_id, &client.tenant))
         .map_err(|error| EngineError::from(error).into())

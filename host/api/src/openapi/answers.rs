@@ -86,7 +86,7 @@ fn error_response(codes: &[&str]) -> Value {
     json!({ "description": description, "content": { "application/json": { "schema": body } } })
 }
 
-/// Every header that answers have, by name.
+/// The components of all headers, by name.
 fn headers() -> Value {
     let digits = json!({ "type": "string", "pattern": "^[0-9]+$" });
     json!({
@@ -100,11 +100,11 @@ fn headers() -> Value {
             "schema": { "type": "string", "enum": ["no-store"] },
         },
         "Warning": {
-            "description": "299, where part of the request was not taken as it was meant",
+            "description": "299: part of the request was ignored or substituted",
             "schema": { "type": "string", "pattern": "^299 - \"" },
         },
         "IdempotencyReplayed": {
-            "description": "That the operation was there before",
+            "description": "The operation existed already",
             "schema": { "type": "string", "enum": ["true"] },
         },
         "Authenticate": {
@@ -113,22 +113,22 @@ fn headers() -> Value {
         },
         "RetryAfter": { "description": "Seconds", "required": true, "schema": digits },
         "RateLimitLimit": {
-            "description": "Submissions of this client at once; only where one was charged, or refused for its budget", "schema": digits
+            "description": "Size of the client's quota of submissions; only when a token was taken from it, or the quota is used up", "schema": digits
         },
-        "RateLimitRemaining": { "description": "How many of them are left", "schema": digits },
+        "RateLimitRemaining": { "description": "Tokens left in the quota", "schema": digits },
         "RateLimitReset": {
-            "description": "Seconds until all of them are there again", "schema": digits
+            "description": "Seconds until the quota is full", "schema": digits
         },
     })
 }
 
-/// A header's name, and the component that says what it is.
+/// A header's name, and that of its component.
 type Header = (&'static str, &'static str);
 
-/// What every answer has.
+/// The headers of every answer.
 const EVERY: [Header; 2] = [("x-request-id", "RequestId"), ("cache-control", "CacheControl")];
 
-/// What an answer has that was charged to a client's budget.
+/// The headers of an answer that took a token from the client's quota.
 const RATE_LIMIT: [Header; 3] = [
     ("ratelimit-limit", "RateLimitLimit"),
     ("ratelimit-remaining", "RateLimitRemaining"),

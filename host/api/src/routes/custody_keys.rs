@@ -23,10 +23,10 @@ use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
 
-/// Operations on one page when the caller does not say.
+/// Default number of operations on a page.
 const PAGE_DEFAULT: u32 = 50;
 
-/// Most operations on one page: each is some kilobytes.
+/// Most operations on a page: each has a few kilobytes.
 const PAGE_MAX: u32 = 200;
 
 /// Submits the creation of a key: distributed key generation among its participants.
@@ -61,7 +61,7 @@ pub async fn create(
     Ok((headers, answer))
 }
 
-/// A caller makes keys of its own tenant. Who may be anybody is of the tenant it names.
+/// A caller creates keys of its own tenant. An unrestricted caller has the tenant that it names.
 fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenant) -> Result<(), ApiError> {
     let own = match principal {
         Principal::Unrestricted if submitter.tenant.is_none() => return Ok(()),
@@ -74,14 +74,14 @@ fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenan
     Err(ApiError::new(Code::ClientBindingMismatch, message))
 }
 
-/// What a profile was substituted for, for a `Warning`.
+/// The text of the `Warning` about a substituted profile.
 fn substitution(intent: &Intent) -> Option<String> {
     let Intent::KeyCreate(create) = intent else { return None };
-    let asked = create.requested_signature_profile.as_ref()?;
-    Some(format!("signature_profile {asked} is taken as {}", create.signature_profile))
+    let requested = create.requested_signature_profile.as_ref()?;
+    Some(format!("signature_profile {requested} is taken as {}", create.signature_profile))
 }
 
-/// The key.
+/// Shows the key.
 #[utoipa::path(
     get, path = "/v1/custody/keys/{keyRef}", operation_id = "custody_key_show", tag = "custody",
     security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyKeyView)),
@@ -96,7 +96,7 @@ pub async fn show(
     Ok(Json(CustodyKeyView::new(&key, latest)))
 }
 
-/// The key's custody operations, newest first.
+/// Lists the key's custody operations, newest first.
 #[utoipa::path(
     get, path = "/v1/custody/keys/{keyRef}/operations",
     operation_id = "custody_key_operations", tag = "custody",
@@ -183,8 +183,8 @@ async fn submit<R: KeyRequest>(
     body: Body<R>,
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
-    let named = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
-    let idempotency_key = named.transpose()?;
+    let idempotency_key = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
+    let idempotency_key = idempotency_key.transpose()?;
     let intent = request.intent()?;
     let submitter = bound(&caller.principal, request.client().clone().parse()?)?;
     let visibility = match (&caller.principal, &submitter.tenant) {

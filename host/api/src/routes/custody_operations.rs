@@ -17,13 +17,13 @@ use gateway_domain::intent::Family;
 use gateway_engine::Export;
 use gateway_engine::ports::Record;
 
-/// The operation with what its key tells.
+/// The operation, with the members that depend on its key.
 pub(super) async fn view(app: &App, record: &Record) -> Result<CustodyOperationView, ApiError> {
     let key = app.engine().key_of(&record.operation).await?;
     Ok(CustodyOperationView::new(record, key.as_ref()))
 }
 
-/// The operation.
+/// Shows the operation.
 #[utoipa::path(
     get, path = "/v1/custody/operations/{operationId}",
     operation_id = "custody_operation_show", tag = "custody",
@@ -62,7 +62,7 @@ pub async fn approve(
     Ok((headers, Json(view(&app, &record).await?)))
 }
 
-/// Sequences the policy receipt and the execution; safe to repeat.
+/// Obtains the nodes' policy receipts and executes the operation; safe to repeat.
 #[utoipa::path(
     post, path = "/v1/custody/operations/{operationId}/execute",
     operation_id = "custody_operation_execute", tag = "custody",
@@ -85,7 +85,7 @@ pub async fn execute(
     Ok((headers, Json(view(&app, &record).await?)))
 }
 
-/// Drives the publication gate; safe to repeat.
+/// Publishes the result; safe to repeat.
 #[utoipa::path(
     post, path = "/v1/custody/operations/{operationId}/publish",
     operation_id = "custody_operation_publish", tag = "custody",
@@ -127,7 +127,7 @@ pub async fn node_recovery(
     Ok((headers, Json(view(&app, &record).await?)))
 }
 
-/// Records how far an external rail took the published result.
+/// Records the progress of the published result on an external rail.
 #[utoipa::path(
     post, path = "/v1/custody/operations/{operationId}/external-export",
     operation_id = "custody_operation_external_export", tag = "custody",

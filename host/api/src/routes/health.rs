@@ -1,4 +1,4 @@
-//! Probes and the interface description.
+//! Probes, and the OpenAPI document.
 
 use crate::openapi;
 use crate::state::App;
@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// The gateway is ok: no dependency is asked.
+/// The gateway answers; no dependency is checked.
 #[utoipa::path(
     get, path = "/healthz", tag = "health", responses((status = 200, body = Object)),
 )]
@@ -18,13 +18,12 @@ pub async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// Whether the gateway can do its work, by part. Anybody may ask; no part is asked more than once a second for more than
-/// a glance.
+/// Whether the gateway can work, by part. Expensive checks run at most once a second.
 #[utoipa::path(
     get, path = "/readyz", tag = "health",
     responses(
         (status = 200, body = ReadinessView),
-        (status = 503, description = "a part is not as it should be", body = ReadinessView),
+        (status = 503, description = "a check failed", body = ReadinessView),
     ),
 )]
 pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>) {
@@ -34,7 +33,7 @@ pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>)
     (status, Json(ReadinessView::new(readiness, authentication, app.options().exceptions.clone())))
 }
 
-/// Counters for Prometheus, in its text format.
+/// Metrics in the text format of Prometheus.
 #[utoipa::path(
     get, path = "/metrics", tag = "health", responses((status = 200, body = String)),
 )]

@@ -1,4 +1,4 @@
-//! What both families do with an operation, written once.
+//! The steps that both families take with an operation.
 
 use crate::error::{ApiError, Code, rate_limit_headers};
 use crate::extract::{Body, Caller};
@@ -18,15 +18,15 @@ use gateway_engine::ports::Record;
 use gateway_engine::secret::Secrets;
 use gateway_engine::{Execute, Publish, Recover, Submitted, Target, Vote};
 
-/// An answer, with the headers that say what else there is to know.
+/// A response body and its additional headers.
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 
-/// The operation a caller means.
+/// The operation of a family that the caller names.
 pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
     Target { family, visibility: caller.visibility(), id }
 }
 
-/// Counts an approval.
+/// Records an approval.
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
@@ -42,7 +42,7 @@ pub async fn approve(
     Ok((warn_unknown(&body.unknown), record))
 }
 
-/// Brings an operation to execution.
+/// Executes an operation.
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
@@ -60,7 +60,7 @@ pub async fn execute(
     Ok((warn_unknown(&body.unknown), record))
 }
 
-/// Brings an operation to publication.
+/// Publishes an operation.
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
@@ -93,7 +93,7 @@ pub async fn node_recovery(
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
 
-/// What the answer to a submission says beside its body.
+/// The headers of a submission's answer.
 pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     let mut headers = warn_unknown(unknown);
     if submitted.replayed {
@@ -110,7 +110,7 @@ pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     headers
 }
 
-/// A `Warning` that names the members nobody read.
+/// A `Warning` that names the ignored members.
 pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if !unknown.is_empty() {
@@ -121,7 +121,7 @@ pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
     headers
 }
 
-/// Adds a `Warning`. Only visible ASCII gets into a header.
+/// Adds a `Warning`, with the visible ASCII characters of `text`.
 pub fn warn(headers: &mut HeaderMap, text: &str) {
     let shown: String = text.chars().filter(|c| is_visible(*c) || *c == ' ').collect();
     if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{shown}\"")) {
@@ -133,7 +133,7 @@ const fn is_visible(c: char) -> bool {
     c.is_ascii_graphic() && c != '"' && c != '\\'
 }
 
-/// Who asked, for evidence. A `client` that is given must be the caller; one that is not is the caller.
+/// The requester, for evidence. A given `client` must be the caller; without one the caller itself is recorded.
 pub(super) fn requester(
     principal: &Principal,
     client: Option<ClientBinding>,
@@ -145,11 +145,11 @@ pub(super) fn requester(
         (None, Principal::Identified(identity)) => Some(identity.binding(fresh_salt()?)),
         (None, Principal::Unrestricted) => None,
     };
-    let says_something = client.is_some() || !unknown_fields.is_empty();
-    Ok(says_something.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
+    let is_worth_recording = client.is_some() || !unknown_fields.is_empty();
+    Ok(is_worth_recording.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
-/// An identified caller approves as itself, in roles it has.
+/// An identified caller approves as itself, in roles that it has.
 fn check_approver(principal: &Principal, approval: &ApproveOperationRequest) -> Result<(), ApiError> {
     let Principal::Identified(identity) = principal else { return Ok(()) };
     let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));

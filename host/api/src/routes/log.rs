@@ -1,5 +1,5 @@
-//! `/v1/log`: the log of all events, for auditors and monitors. It is one log for all tenants, and nothing of an event is
-//! in it but a hash.
+//! `/v1/log`: the log of all events, for auditors and monitors. It is one log for all tenants, and has only the hash of each
+//! event.
 
 use crate::error::ApiError;
 use crate::error::Code::{self, *};
@@ -13,7 +13,7 @@ use axum::response::IntoResponse;
 use gateway_auth::Scope::*;
 use gateway_domain::ids::OperationId;
 
-/// The log's head, signed: C2SP `checkpoint`.
+/// The signed head of the log: C2SP `checkpoint`.
 #[utoipa::path(
     get, path = "/v1/log/checkpoint", operation_id = "log_checkpoint", tag = "log",
     security(("bearer" = [AuditRead])),
@@ -24,8 +24,8 @@ pub async fn checkpoint(_caller: Caller, State(app): State<App>) -> Result<impl 
     Ok(text(app.engine().checkpoint().await?.to_string()))
 }
 
-/// What checkpoints are verified with, as a C2SP verifier key. Whoever relies on it asks the operator for it another
-/// way: a forged log would give a forged key.
+/// The public key for checkpoints, as a C2SP verifier key. Get it from the operator over another channel to rely on it: a
+/// forged log would show a forged key.
 #[utoipa::path(
     get, path = "/v1/log/key", operation_id = "log_key", tag = "log",
     security(("bearer" = [AuditRead])),
@@ -35,7 +35,7 @@ pub async fn key(_caller: Caller, State(app): State<App>) -> impl IntoResponse {
     text(format!("{}\n", app.engine().log_key()))
 }
 
-/// That the log of `second` events begins with the log of `first`.
+/// Proves that the log of `second` events begins with the log of `first` events.
 #[utoipa::path(
     get, path = "/v1/log/consistency", operation_id = "log_consistency", tag = "log",
     security(("bearer" = [AuditRead])), responses((status = 200, body = LogConsistencyView)),
@@ -52,14 +52,14 @@ pub async fn consistency(
     let query = uri.query().unwrap_or_default();
     let (first, second) = (query::whole_number(query, "first")?, query::whole_number(query, "second")?);
     let proof = app.engine().log_consistency(first, second).await?;
-    let nothing = || {
+    let out_of_range = || {
         let rule = "`first` must be at least 1 and at most `second`, which must be at most the log's size";
         query::fault(rule.to_owned())
     };
-    Ok(Json(proof.ok_or_else(nothing)?.into()))
+    Ok(Json(proof.ok_or_else(out_of_range)?.into()))
 }
 
-/// That the log of `size` events has the one at `index`.
+/// Proves that the log of `size` events has the event at `index`.
 #[utoipa::path(
     get, path = "/v1/log/inclusion", operation_id = "log_inclusion", tag = "log",
     security(("bearer" = [AuditRead])), responses((status = 200, body = LogInclusionView)),
@@ -76,13 +76,13 @@ pub async fn inclusion(
     let query = uri.query().unwrap_or_default();
     let (index, size) = (query::whole_number(query, "index")?, query::whole_number(query, "size")?);
     let proof = app.engine().log_inclusion(index, size).await?;
-    let nothing =
+    let out_of_range =
         || query::fault("`index` must be below `size`, which must be at most the log's size".to_owned());
-    Ok(Json(proof.ok_or_else(nothing)?.into()))
+    Ok(Json(proof.ok_or_else(out_of_range)?.into()))
 }
 
-/// That an event of an operation is in the log, as a file that needs nothing else but the log's key: C2SP `tlog-proof`
-/// against a checkpoint signed now.
+/// Proves that an event of an operation is in the log: C2SP `tlog-proof` against a checkpoint signed now, a file that
+/// verifies with the log's key alone.
 #[utoipa::path(
     get, path = "/v1/log/tlog-proof", operation_id = "log_tlog_proof", tag = "log",
     security(("bearer" = [AuditRead])),
@@ -105,8 +105,9 @@ pub async fn tlog_proof(
     })?;
     let seq = query::whole_number(query, "seq")?;
     let proof = app.engine().tlog_proof(&caller.visibility(), id, seq).await?;
-    let nothing = || query::fault("`seq` must be from 1 to the number of the operation's events".to_owned());
-    Ok(text(proof.ok_or_else(nothing)?.to_string()))
+    let out_of_range =
+        || query::fault("`seq` must be from 1 to the number of the operation's events".to_owned());
+    Ok(text(proof.ok_or_else(out_of_range)?.to_string()))
 }
 
 fn text(body: String) -> impl IntoResponse {

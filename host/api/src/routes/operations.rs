@@ -56,7 +56,7 @@ fn submit(caller: &Caller, body: Body<SignOperationRequest>) -> Result<Submit, A
     })
 }
 
-/// The operation.
+/// Shows the operation.
 #[utoipa::path(
     get, path = "/v1/operations/{operationId}", operation_id = "operation_show", tag = "operations",
     security(("bearer" = [OperationsRead])), responses((status = 200, body = OperationView)),
@@ -94,7 +94,7 @@ pub async fn approve(
     Ok((headers, Json(OperationView::from(&record))))
 }
 
-/// Sequences the policy receipt and the execution; safe to repeat.
+/// Obtains the nodes' policy receipts and executes the operation; safe to repeat.
 #[utoipa::path(
     post, path = "/v1/operations/{operationId}/execute",
     operation_id = "operation_execute", tag = "operations",
@@ -117,7 +117,7 @@ pub async fn execute(
     Ok((headers, Json(OperationView::from(&record))))
 }
 
-/// Drives the publication gate; safe to repeat.
+/// Publishes the result; safe to repeat.
 #[utoipa::path(
     post, path = "/v1/operations/{operationId}/publish",
     operation_id = "operation_publish", tag = "operations",
