@@ -17,11 +17,11 @@ pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
     let name = not_empty(pointer, text.to_owned())?;
     let wrong = |message: String| Err(Fault::at(pointer, message));
     if name == "." || name == ".." {
-        return wrong("must not be `.` or `..`, which clients remove from paths".to_owned());
+        return wrong("must not be `.` or `..`, which clients take out of paths".to_owned());
     }
     if let Some(hidden) = name.chars().find(|sign| !is_visible(*sign)) {
         return wrong(format!(
-            "must have visible characters and spaces only, and has U+{:04X}",
+            "must be of visible characters and spaces, and has U+{:04X}",
             u32::from(hidden)
         ));
     }
