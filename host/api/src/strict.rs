@@ -2,8 +2,8 @@
 //! on strings and arrays, and a JSON pointer in each message.
 //!
 //! serde_json alone keeps the last of two equal members and reads an array where a struct is due, so that two readers of
-//! one body could see different requests. [`parse`] therefore builds a [`Json`] value, which [`read`](mod@read) matches
-//! with the shape (ADR 33).
+//! one body could see different requests. `parse` therefore builds a `Json` value, which [`read()`] matches with the
+//! shape (ADR 33).
 
 mod parse;
 mod read;
