@@ -26,7 +26,7 @@ fn every_route_is_in_the_openapi_document_and_nothing_else_is() {
 #[tokio::test]
 async fn every_route_is_routed() {
     let world = World::start().await;
-    for (method, path, _) in ROUTES {
+    for (method, path, _) in ROUTES.iter() {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
         let answer = world.call_as(&[], method, &path, &Value::Null).await;
         assert!(

@@ -112,7 +112,7 @@ fn whole(answer: Answer) -> (u16, HeaderMap, String) {
 /// Every request of the other tenant's that names something of acme's.
 fn requests(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
     let mut requests = Vec::new();
-    for (method, route, access) in ROUTES {
+    for (method, route, access) in ROUTES.iter() {
         if *access == Access::Open || NAMELESS.contains(&(*method, *route)) {
             continue;
         }

@@ -108,7 +108,7 @@ async fn strings_have_a_length() {
 #[tokio::test]
 async fn targets_have_a_length_on_every_route() {
     let world = World::start().await;
-    for (method, path, _) in ROUTES {
+    for (method, path, _) in ROUTES.iter() {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
         let target = |n_bytes: usize| format!("{path}?{}", "q".repeat(n_bytes - path.len() - 1));
         let message =
@@ -130,7 +130,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_handler() {
         compose::options(&world.settings),
         String::new,
     );
-    let limit = from_fn_with_state(app, gateway_api::limits::limit);
+    let limit = from_fn_with_state(app, gateway_api::layers::limit);
     let router = Router::new().route("/never", get(std::future::pending::<()>)).layer(limit);
     let answer = crate::harness::standing::send_to(router, Request::get("/never")).await;
     assert_eq!(answer.header("retry-after"), "1");

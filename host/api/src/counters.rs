@@ -1,11 +1,11 @@
-//! What is counted at the HTTP border. Labels are routes, methods and statuses that the gateway itself gives, so that no
-//! caller can make new ones.
+//! Metrics of the HTTP layer. Labels are only routes, methods, statuses and reasons of the gateway itself, so that callers
+//! cannot create new ones.
 
 use axum::http::{Method, StatusCode};
 use gateway_engine::ports::PolicyHealth;
 use metrics::counter;
 
-/// Counters of this crate, each with what it counts.
+/// The counters of this crate, each with its description.
 pub const DESCRIPTIONS: &[(&str, &str)] = &[
     (REQUESTS, "Requests answered, by method, route and status"),
     (
@@ -17,7 +17,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
 const REFUSED: &str = "operation_gateway_callers_refused_total";
 const REQUESTS: &str = "operation_gateway_requests_total";
 const ACTIVE: &str = "operation_gateway_policy_active_bundle_info";
-const JUDGES: &str = "operation_gateway_policy_judges";
+const EVALUATES: &str = "operation_gateway_policy_judges";
 const APPROVERS: &str = "operation_gateway_approvers_verifiable";
 
 pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
@@ -30,12 +30,12 @@ pub(crate) fn answered(method: &Method, route: &str, status: StatusCode) {
     counter!(REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
 }
 
-/// `reason` is of a fixed list.
+/// `reason` comes from a fixed list.
 pub(crate) fn refused(reason: &'static str) {
     counter!(REFUSED, "reason" => reason).increment(1);
 }
 
-/// Whether approvals can count, as a gauge.
+/// The gauge that shows whether approvals can be verified.
 pub(crate) fn approvers(can_verify: bool) -> String {
     let can_verify = u8::from(can_verify);
     format!(
@@ -44,12 +44,12 @@ pub(crate) fn approvers(can_verify: bool) -> String {
     )
 }
 
-/// Which bundle judges, as gauges: written anew each time, so that only the active bundle is ever a label.
+/// The gauges of the policy: rendered at each scrape, so that only the active bundle is a label.
 pub(crate) fn policy(health: &PolicyHealth) -> String {
-    let judges = u8::from(health.fault.is_none());
+    let evaluates = u8::from(health.fault.is_none());
     let active = health.bundle_hash.map(|hash| format!("{ACTIVE}{{bundle_hash=\"{hash}\"}} 1\n"));
     format!(
-        "# HELP {JUDGES} Whether evaluations give verdicts\n# TYPE {JUDGES} gauge\n{JUDGES} {judges}\n\
+        "# HELP {EVALUATES} Whether evaluations give verdicts\n# TYPE {EVALUATES} gauge\n{EVALUATES} {evaluates}\n\
          # HELP {ACTIVE} The active policy bundle\n# TYPE {ACTIVE} gauge\n{}",
         active.unwrap_or_default()
     )

@@ -1,32 +1,32 @@
-//! Errors as the contract has them: `{ "error": code, "message": text }`. [`Code`] is the single list.
+//! Errors of the contract: `{ "error": code, "message": text }`. [`Code`] is the only list of codes.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gateway_auth::{BindingMismatch, Scope, Unauthenticated};
 use gateway_domain::operation::Refusal;
 use gateway_engine::{Dependency, EngineError, Quota, Unavailable};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 macro_rules! codes {
     ($($name:ident = $text:literal, $status:ident;)*) => {
-        /// Every error code there is (decisions.md 2).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+        /// Every error code (`host/docs/interface.md`, section *Errors*).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
         #[serde(rename_all = "snake_case")]
-        #[expect(missing_docs, reason = "the contract's own words; README lists when each is given")]
+        #[expect(missing_docs, reason = "the contract's own words; README lists the cause of each")]
         pub enum Code { $($name,)* }
 
         impl Code {
             /// Every code.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The word on the wire.
+            /// The code on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// The HTTP status it always has.
+            /// The HTTP status of the code.
             #[must_use]
             pub const fn status(self) -> StatusCode {
                 match self { $(Self::$name => StatusCode::$status,)* }
@@ -75,7 +75,7 @@ codes! {
     AuthenticationUnavailable = "authentication_unavailable", SERVICE_UNAVAILABLE;
 }
 
-/// How callers may say who they are (RFC 6750).
+/// The authentication scheme for callers (RFC 6750).
 const CHALLENGE: &str = "Bearer realm=\"operation-gateway\"";
 
 /// The body of every error.
@@ -83,11 +83,11 @@ const CHALLENGE: &str = "Bearer realm=\"operation-gateway\"";
 pub struct ErrorBody {
     /// Stable code.
     pub error: Code,
-    /// What was wrong, where, and what to do.
+    /// The fault, its place, and the remedy.
     pub message: String,
 }
 
-/// An answer that is an error.
+/// An error response.
 #[derive(Debug)]
 pub struct ApiError {
     code: Code,
@@ -109,13 +109,13 @@ impl ApiError {
         self
     }
 
-    /// The same with what is left of the client's quota, if it was charged.
+    /// The same with the rest of the client's quota, if a token was taken from it.
     fn with_quota(self, quota: Option<Quota>) -> Self {
         let headers = quota.into_iter().flat_map(rate_limit_headers);
         headers.fold(self, |error, (name, value)| error.with(name, value))
     }
 
-    /// A caller without the scope an endpoint needs.
+    /// The caller lacks the scope that the endpoint requires.
     #[must_use]
     pub fn insufficient_scope(scope: Scope) -> Self {
         let code =
@@ -125,7 +125,7 @@ impl ApiError {
             .with(header::WWW_AUTHENTICATE, challenge)
     }
 
-    /// The same fault of a body, by the code this endpoint has for it.
+    /// The same fault of a body with the code of the execute endpoints.
     #[must_use]
     pub fn for_execute(mut self) -> Self {
         if self.code == Code::InvalidJson {
@@ -134,7 +134,7 @@ impl ApiError {
         self
     }
 
-    /// Its code.
+    /// The code.
     #[must_use]
     pub const fn code(&self) -> Code {
         self.code
@@ -241,7 +241,7 @@ impl From<Unavailable> for ApiError {
 }
 
 impl From<Unauthenticated> for ApiError {
-    /// RFC 6750, section 3: whoever sent no token is told to send one, and nothing else.
+    /// RFC 6750, section 3: the challenge for a request without a token has no error code.
     fn from(unauthenticated: Unauthenticated) -> Self {
         let message = unauthenticated.to_string();
         match unauthenticated {
@@ -268,8 +268,8 @@ impl From<BindingMismatch> for ApiError {
     }
 }
 
-/// The budget as headers (IETF draft-ietf-httpapi-ratelimit-headers-03), whole seconds: `RateLimit-Reset` is when all of it is
-/// there again.
+/// The quota as headers (IETF draft-ietf-httpapi-ratelimit-headers-03). `RateLimit-Reset` is the time until it is full, whole
+/// seconds.
 #[must_use]
 pub fn rate_limit_headers(quota: Quota) -> [(HeaderName, String); 3] {
     let Quota { limit, remaining, full_in_ms, .. } = quota;

@@ -1,8 +1,10 @@
-//! What every request goes through: a request id, a log line, no caching, and an error body when a handler panics.
+//! The layers around every request: a request id, a log line, no caching, a limit on the target and on the time, and an
+//! error body when a handler panics. `extract::body` limits bodies, the server connections.
 
 use crate::counters;
 use crate::error::{ApiError, Code};
-use axum::extract::{MatchedPath, Request};
+use crate::state::App;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -10,14 +12,15 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use tokio::time::timeout;
 use tracing::Instrument;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longest request id taken from a client.
+/// Longest request id that is accepted from a client.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// Names the request, logs it, and forbids caching of the answer.
+/// Gives the request an id, logs and counts it, and forbids caching of the answer.
 pub async fn observe(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = request_id(request.headers().get(&REQUEST_ID));
@@ -36,7 +39,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
     response
 }
 
-/// The client's id when it is short and plain, else one that this process never gave before.
+/// The client's id when it is short and plain, else a fresh one.
 fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
     let is_plain = |text: &str| {
         !text.is_empty()
@@ -51,25 +54,41 @@ fn request_id(given: Option<&HeaderValue>) -> HeaderValue {
 
 fn fresh_request_id() -> HeaderValue {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    // std seeds it from the system's randomness, once a process: ids of two processes do not meet.
+    // std seeds it from the system's randomness: two processes do not produce the same ids.
     static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     HeaderValue::from_str(&format!("{:016x}-{number:x}", *PROCESS))
         .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
 }
 
-/// The answer to a request whose handler panicked. What it panicked with goes to the log by the panic hook.
+/// Longest path and query together, bytes: the longest name, percent-encoded, has 3 KiB.
+pub const TARGET_BYTES_MAX: usize = 8192;
+
+/// Rejects a target that is too long, and answers for a handler that takes too long; the engine continues what it has begun.
+pub async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
+    if request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > TARGET_BYTES_MAX {
+        let message = format!("path and query must be at most {TARGET_BYTES_MAX} bytes");
+        return ApiError::new(Code::InvalidRequest, message).into_response();
+    }
+    let within = app.options().request_within;
+    timeout(within, next.run(request)).await.unwrap_or_else(|_| {
+        let message = "the gateway did not finish in time; nothing was lost, send the request again";
+        ApiError::new(Code::RuntimeUnavailable, message).with(header::RETRY_AFTER, "1").into_response()
+    })
+}
+
+/// The answer to a request whose handler panicked. The panic hook logs the panic.
 pub fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     ApiError::new(Code::InternalError, "the gateway failed; nothing was lost, the request may be sent again")
         .into_response()
 }
 
-/// No such path.
+/// The answer for an unknown path.
 pub async fn not_found() -> ApiError {
     ApiError::new(Code::NotFound, "no such path; GET /v1/openapi.json lists them")
 }
 
-/// The path exists, the method does not; the `Allow` header lists those that do.
+/// The answer for a path without the method; the `Allow` header lists the methods that it has.
 pub async fn method_not_allowed() -> ApiError {
     ApiError::new(Code::MethodNotAllowed, "this path does not have this method; see the `Allow` header")
 }

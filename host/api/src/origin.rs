@@ -1,12 +1,12 @@
-//! Cross-site requests: what a browser sends because a page of another site told it to is refused, on every route and before
-//! authentication.
+//! Cross-site requests: rejects requests that a browser sends for a page of another site, on every route and before
+//! authentication (ADR 27).
 //!
-//! A page can send requests to any address that its reader's browser reaches: to a developer's gateway on loopback, or through
-//! a proxy that takes a cookie for a login. The browser says so, in `Sec-Fetch-Site` (Fetch Metadata) and `Origin` (the Fetch
-//! standard), which no page can alter. A client that is no browser sends neither, and is not held to anything here.
+//! A page can send requests to every address that its reader's browser reaches: a developer's gateway on loopback, or one
+//! behind a proxy that authenticates by cookie. The browser reveals that in `Sec-Fetch-Site` (Fetch Metadata) and `Origin`
+//! (the Fetch standard), which a page cannot alter. Other clients send neither header, and nothing here applies to them.
 //!
-//! The scheme of the gateway's own origin is not compared: a proxy in front may speak TLS. A page at `http://` of the same
-//! host is another site to a browser, which says so in `Sec-Fetch-Site`.
+//! The scheme of the gateway's own origin is not compared, because a proxy in front may speak TLS. To a browser, a page at
+//! `http://` of the same host is another site, and `Sec-Fetch-Site` shows it.
 
 use crate::counters;
 use crate::error::{ApiError, Code};
@@ -44,7 +44,7 @@ impl AllowedOrigins {
     }
 }
 
-/// Where a page is from (RFC 6454): a scheme, a host in lower case, and a port.
+/// The origin of a page (RFC 6454): a scheme, a host in lower case, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Origin {
     scheme: Scheme,
@@ -68,7 +68,7 @@ impl Scheme {
 }
 
 impl Origin {
-    /// None for `null`, for lists, and for other schemes, as those of browsers' extensions.
+    /// `None` for `null`, for lists, and for other schemes, such as those of browser extensions.
     fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let scheme = match scheme {
@@ -80,14 +80,14 @@ impl Origin {
         Some(Self { scheme, host, port: port.unwrap_or(scheme.port()) })
     }
 
-    /// Whether a request of a page of this origin to its own host has this `Host`: a browser leaves the port out that its scheme
-    /// has by default.
+    /// Whether `host` is the `Host` header of a request from a page of this origin to its own server: a browser omits the
+    /// scheme's default port.
     fn is_at(&self, host: &Authority) -> bool {
         self.host == host.host && self.port == host.port.unwrap_or(self.scheme.port())
     }
 }
 
-/// What a `Host` header has: a host in lower case, and a port unless it is the scheme's own.
+/// The content of a `Host` header: a host in lower case, and a port unless it is the scheme's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Authority {
     host: String,
@@ -98,13 +98,12 @@ impl Authority {
     fn parse(text: &str) -> Option<Self> {
         let authority: axum::http::uri::Authority = text.parse().ok()?;
         let (host, port) = (authority.host(), authority.port_u16());
-        // A user, or a port that is no port.
+        // Rejects a user part, and a port that is not a number.
         let length = host.len() + port.map_or(0, |port| 1 + port.to_string().len());
         (text.len() == length).then(|| Self { host: host.to_ascii_lowercase(), port })
     }
 
-    /// Whether the host is this machine by its own name or address. A name of another site that resolves to a loopback address
-    /// is not.
+    /// Whether the host is `localhost` or a loopback address. Another name is not, even if it resolves to one.
     fn is_loopback(&self) -> bool {
         let address = self.host.trim_start_matches('[').trim_end_matches(']');
         self.host == "localhost"
@@ -113,7 +112,7 @@ impl Authority {
     }
 }
 
-/// Refuses what a page of another site sent.
+/// Rejects requests of pages of other sites.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let verdict =
         permitted(request.headers(), &app.options().allowed_origins, app.authenticator().is_bypass());
@@ -126,7 +125,7 @@ pub async fn check(State(app): State<App>, request: Request, next: Next) -> Resp
     }
 }
 
-/// Whether no browser sent it, or one that says that the gateway's own page, an allowed one, or its user did.
+/// Whether the request is not a browser's, or comes from a page of the gateway or of an allowed origin, or from the user.
 fn permitted(headers: &HeaderMap, allowed: &AllowedOrigins, is_bypass: bool) -> Result<(), &'static str> {
     let site = once(headers, "sec-fetch-site")?;
     let origin = once(headers, "origin")?;
@@ -142,10 +141,10 @@ fn permitted(headers: &HeaderMap, allowed: &AllowedOrigins, is_bypass: bool) -> 
         return Err(OTHER_ORIGIN);
     }
     if site.is_some_and(|site| !is_allowed && !matches!(site, "same-origin" | "none")) {
-        return Err("the browser says that a page of another site sent this (`Sec-Fetch-Site`); \
+        return Err("by its browser, a page of another site sent this (`Sec-Fetch-Site`); \
                     the setting `allowed_origins` lists origins whose pages may");
     }
-    // Another site's name can be made to lead to this machine (DNS rebinding): to the browser its page is the gateway's own.
+    // By DNS rebinding another site's name resolves to this machine, and to the browser its page is the gateway's own.
     if is_bypass && !host.is_loopback() && !allowed.has_host(&host) {
         return Err(
             "without authentication, a browser must name the gateway `localhost` or a loopback address, \
@@ -158,14 +157,14 @@ fn permitted(headers: &HeaderMap, allowed: &AllowedOrigins, is_bypass: bool) -> 
 const OTHER_ORIGIN: &str = "the `Origin` of this request is not the gateway's own, by its `Host`; \
                             the setting `allowed_origins` lists others that may send requests";
 
-/// Over plain HTTP to a name that is not loopback, a browser sends neither `Sec-Fetch-Site` nor, with a GET of a page to its own
-/// host, `Origin`. It always sends `Accept-Language`, which a page can change and not remove. Programs that send that too, as
-/// Node.js does, send `Sec-Fetch-Mode` with it, which no page can set.
+/// Over plain HTTP to a name that is not loopback, a browser does not send `Sec-Fetch-Site`, and with a GET of a page to its
+/// own host it does not send `Origin` either. It always sends `Accept-Language`, which a page can change but not remove.
+/// Programs that send it too, such as Node.js, add `Sec-Fetch-Mode`, which a page cannot set.
 fn may_be_unmarked_browser(headers: &HeaderMap) -> bool {
     headers.contains_key("accept-language") && !headers.contains_key("sec-fetch-mode")
 }
 
-/// The header's value, which may be there once.
+/// The value of a header that may be given once.
 fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, &'static str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -175,8 +174,34 @@ fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, &'sta
     }
 }
 
-const UNREADABLE: &str =
-    "`Origin`, `Sec-Fetch-Site` and `Host` must be there once at most, in readable ASCII";
+const UNREADABLE: &str = "`Origin`, `Sec-Fetch-Site` and `Host` must be given at most once, in ASCII";
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowed_origin_is_a_scheme_a_host_and_a_port() {
+        let allowed: AllowedOrigins = " https://Console.example ,,http://[::1]:3000".parse().unwrap();
+        for at in ["console.example", "console.example:443", "[::1]:3000"] {
+            assert!(allowed.has_host(&Authority::parse(at).unwrap()), "{at}");
+        }
+        for at in ["console.example:80", "console.example:9200", "[::1]"] {
+            assert!(!allowed.has_host(&Authority::parse(at).unwrap()), "{at}");
+        }
+        assert_eq!("".parse(), Ok(AllowedOrigins::default()));
+        for wrong in [
+            "*",
+            "null",
+            "console.example",
+            "https://",
+            "https://a/",
+            "https://a,b",
+            "ftp://a",
+            "https://u@a",
+            "HTTPS://a",
+        ] {
+            assert!(wrong.parse::<AllowedOrigins>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,4 +1,5 @@
-//! Handlers: take what the signature says, call the engine, show the answer. Nothing else.
+//! The routes. Each handler's `#[utoipa::path]` is the only statement about its route: method, path, scope (`security`),
+//! shapes, and the errors that only it has (`x-errors`). The router enforces that scope, and `/v1/openapi.json` shows it.
 
 pub mod custody_keys;
 pub mod custody_operations;
@@ -8,3 +9,112 @@ pub mod lifecycle;
 pub mod log;
 pub mod operations;
 pub mod policy;
+
+use crate::openapi::Document;
+use crate::state::App;
+use axum::Extension;
+use gateway_auth::Scope;
+use serde_json::json;
+use std::sync::LazyLock;
+use utoipa::OpenApi;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
+
+/// The credentials that a route requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// None: probes, and the description of the interface.
+    Open,
+    /// An authenticated caller that holds this scope.
+    Scope(Scope),
+}
+
+/// Every route: method, path, access.
+pub static ROUTES: LazyLock<Vec<(&str, &str, Access)>> = LazyLock::new(|| {
+    let items = DOCUMENT.paths.paths.iter();
+    let routes = items.filter_map(|(path, item)| {
+        let (method, operation) = operation(item)?;
+        Some((method, path.as_str(), scope(operation).map_or(Access::Open, Access::Scope)))
+    });
+    routes.collect()
+});
+
+/// The description that utoipa derives from the handlers.
+pub(crate) static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(|| {
+    OpenApiRouter::with_openapi(Document::openapi()).merge(api()).merge(probes()).into_openapi()
+});
+
+/// Every route but the probes that may have an address of their own.
+pub(crate) fn api() -> OpenApiRouter<App> {
+    router([
+        routes!(operations::sign),
+        routes!(operations::show),
+        routes!(operations::approve),
+        routes!(operations::execute),
+        routes!(operations::publish),
+        routes!(operations::node_recovery),
+        routes!(evidence::operation_evidence),
+        routes!(evidence::operation_audit_replay),
+        routes!(custody_keys::create),
+        routes!(custody_keys::show),
+        routes!(custody_keys::operations),
+        routes!(custody_keys::sign),
+        routes!(custody_keys::refresh),
+        routes!(custody_keys::reshare),
+        routes!(custody_keys::rotate),
+        routes!(custody_keys::recover),
+        routes!(custody_operations::show),
+        routes!(custody_operations::approve),
+        routes!(custody_operations::execute),
+        routes!(custody_operations::publish),
+        routes!(custody_operations::node_recovery),
+        routes!(custody_operations::external_export),
+        routes!(evidence::custody_evidence),
+        routes!(evidence::custody_audit_replay),
+        routes!(log::checkpoint),
+        routes!(log::key),
+        routes!(log::consistency),
+        routes!(log::inclusion),
+        routes!(log::tlog_proof),
+        routes!(policy::preview),
+        routes!(policy::bundles),
+        routes!(health::healthz),
+        routes!(health::openapi_json),
+    ])
+}
+
+/// The probes that the setting `admin_bind` moves to an address of their own.
+pub(crate) fn probes() -> OpenApiRouter<App> {
+    router([routes!(health::readyz), routes!(health::metrics)])
+}
+
+/// The routes of that address: the probes, and the liveness probe that the API has too.
+pub(crate) fn admin() -> OpenApiRouter<App> {
+    probes().merge(router([routes!(health::healthz)]))
+}
+
+fn router<const N: usize>(routes: [UtoipaMethodRouter<App>; N]) -> OpenApiRouter<App> {
+    routes.into_iter().map(with_scope).fold(OpenApiRouter::new(), OpenApiRouter::routes)
+}
+
+/// Gives the scope in the route's `security` to [`crate::extract::Caller`], which rejects callers without it.
+fn with_scope((schemas, paths, methods): UtoipaMethodRouter<App>) -> UtoipaMethodRouter<App> {
+    let scope = paths.paths.values().filter_map(operation).find_map(|(_, operation)| scope(operation));
+    let methods = match scope {
+        Some(scope) => methods.route_layer(Extension(scope)),
+        None => methods,
+    };
+    (schemas, paths, methods)
+}
+
+/// The one operation of a path, and its method.
+fn operation(item: &PathItem) -> Option<(&'static str, &Operation)> {
+    let get = item.get.as_ref().map(|operation| ("GET", operation));
+    get.or_else(|| item.post.as_ref().map(|operation| ("POST", operation)))
+}
+
+fn scope(operation: &Operation) -> Option<Scope> {
+    let security = json!(operation.security);
+    serde_json::from_value(security.pointer("/0/bearer/0")?.clone()).ok()
+}

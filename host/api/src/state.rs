@@ -1,4 +1,4 @@
-//! What every handler has at hand.
+//! The state of the application: engine, authenticator, options.
 
 use crate::origin::AllowedOrigins;
 use gateway_auth::Authenticator;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What to do with members of a body that the contract does not have (decisions.md 1).
+/// The treatment of body members that are not in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownFields {
     /// Ignore them; name them in a `Warning` header and in evidence.
@@ -17,7 +17,7 @@ pub enum UnknownFields {
     Reject,
 }
 
-/// Limits and modes of the HTTP border.
+/// Limits and modes of the HTTP layer.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Largest request body, bytes.
@@ -26,36 +26,36 @@ pub struct Options {
     pub recovery_body_bytes_max: usize,
     /// Largest audit export, bytes.
     pub audit_bytes_max: usize,
-    /// How long a client may take to send a body.
+    /// Deadline for receiving a body.
     pub body_within: Duration,
-    /// How long a whole request may take.
+    /// Deadline for a whole request.
     pub request_within: Duration,
-    /// Whether readiness and counters are served on an address of their own, and not here.
+    /// Whether readiness and metrics are served on a separate address only.
     pub probes_apart: bool,
     /// Origins whose pages may send requests, besides the gateway's own.
     pub allowed_origins: AllowedOrigins,
-    /// Unknown members of bodies.
+    /// The treatment of unknown members of bodies.
     pub unknown_fields: UnknownFields,
-    /// Other names of signature profiles.
+    /// Aliases of signature profiles.
     pub signature_profiles: ProfileAliases,
-    /// The defences that production does without, by name.
+    /// The defences that this production deployment lacks, by name.
     pub exceptions: Vec<&'static str>,
-    /// What keys serve whose creation does not say; none leaves it to the first signing operation on each.
+    /// The use of keys whose creation names none; `None` leaves it to the first signing operation on each.
     pub keys_serve: Option<KeyUse>,
 }
 
-/// Other names under which signature profiles may be asked for (decisions.md 5).
+/// Other names by which requests may name signature profiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileAliases(BTreeMap<String, &'static str>);
 
-/// Stands for every name that is neither a profile nor an alias.
+/// The alias that matches every name that is neither a profile nor another alias.
 const ANY_NAME: &str = "*";
 
 impl ProfileAliases {
-    /// Reads `name=profile,...`; the name `*` is every other one.
+    /// Reads `name=profile,...`; the name `*` matches every other name.
     ///
     /// # Errors
-    /// What is wrong, for an operator.
+    /// The fault, for an operator.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut aliases = BTreeMap::new();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -72,14 +72,14 @@ impl ProfileAliases {
         Ok(Self(aliases))
     }
 
-    /// The profile that a name stands for.
+    /// The profile that a name resolves to.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<&'static str> {
         let alias = || self.0.get(name).or_else(|| self.0.get(ANY_NAME)).copied();
         known(name).ok().or_else(alias)
     }
 
-    /// Every name that may be asked for, for messages.
+    /// The names that requests may use, for messages.
     #[must_use]
     pub fn names(&self) -> String {
         let names = SIGNATURE_PROFILES.iter().copied().chain(self.0.keys().map(String::as_str));
@@ -89,7 +89,9 @@ impl ProfileAliases {
 
 fn known(profile: &str) -> Result<&'static str, String> {
     let known = SIGNATURE_PROFILES.into_iter().find(|known| *known == profile);
-    known.ok_or_else(|| format!("`{profile}` is no profile; there are {}", SIGNATURE_PROFILES.join(", ")))
+    known.ok_or_else(|| {
+        format!("`{profile}` is not a profile; the profiles are {}", SIGNATURE_PROFILES.join(", "))
+    })
 }
 
 /// The application.
@@ -104,7 +106,7 @@ struct Inner {
 }
 
 impl App {
-    /// The application on an engine. `metrics`: everything counted so far, as Prometheus reads it.
+    /// The application. `metrics`: renders the counters in the text format of Prometheus.
     #[must_use]
     pub fn new(
         engine: Engine,
@@ -121,13 +123,13 @@ impl App {
         &self.0.engine
     }
 
-    /// Who is calling.
+    /// The authenticator of callers.
     #[must_use]
     pub fn authenticator(&self) -> &Authenticator {
         &self.0.authenticator
     }
 
-    /// Everything counted so far, which bundle judges, and whether approvals can count.
+    /// All counters and gauges, in the text format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {
         let health = self.0.engine.policy_health();
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_profile_an_alias_or_any() {
+    fn profile_names_resolve_by_profile_alias_and_wildcard() {
         let aliases =
             ProfileAliases::parse(" btc = frost-secp256k1-sha256-tr , eth=frost-ed25519-sha512,").unwrap();
         assert_eq!(aliases.resolve("btc"), Some("frost-secp256k1-sha256-tr"));

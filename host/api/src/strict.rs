@@ -1,43 +1,46 @@
-//! JSON as this gateway takes it: no duplicate member, no deep nesting, no number that would be rounded in silence.
+//! The reader of request bodies: no duplicate member, no deep nesting, no number that would be rounded silently, limits
+//! on strings and arrays, and a JSON pointer in each message.
 //!
-//! serde_json alone keeps the last of two equal members and reads arrays where a struct is due; both let two readers
-//! of one body see two things.
+//! serde_json alone keeps the last of two equal members and reads an array where a struct is due, so that two readers of
+//! one body could see different requests. `parse` therefore builds a `Json` value, which [`read()`] matches with the
+//! shape (ADR 33).
 
-mod limits;
 mod parse;
 mod read;
-mod write;
 
-pub use limits::{ARRAY_ENTRIES_MAX, DEPTH_MAX, TEXT_BYTES_MAX};
-pub use parse::parse;
 pub use read::{Reading, read};
-pub use write::write;
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
-/// A JSON value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Json {
-    /// `null`
+/// Deepest nesting of objects and arrays: far above that of any request, far below what a stack holds.
+pub const DEPTH_MAX: usize = 64;
+
+/// Longest string in bytes, unless its member has another limit.
+pub const TEXT_BYTES_MAX: usize = 1024;
+
+/// Most entries of an array or of a map.
+pub const ARRAY_ENTRIES_MAX: usize = 64;
+
+/// Most unknown members that a `Warning` header and evidence name.
+const UNKNOWN_NAMED_MAX: usize = 16;
+
+/// A JSON value. Strings are overwritten when dropped: they may be secret.
+#[derive(Debug, PartialEq)]
+enum Json {
     Null,
-    /// `true` or `false`
     Bool(bool),
-    /// A whole number that fits.
     Integer(i64),
-    /// Any other number: a fraction, or one too large.
+    /// A fraction, or a number beyond 64 bits with a sign.
     OtherNumber,
-    /// A string.
-    Text(String),
-    /// An array.
+    Text(Zeroizing<String>),
     Array(Vec<Json>),
-    /// An object: members in order, each name once.
+    /// Members in their order, each name once.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// What it is, for messages.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
+    /// The type, for messages.
+    const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
@@ -49,42 +52,30 @@ impl Json {
     }
 }
 
-/// What is wrong with a body, and where.
+/// A value that does not fit, and its place in the body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", at(.pointer))]
+#[error("{}{message}", subject(.pointer))]
 pub struct Fault {
     /// JSON pointer (RFC 6901); empty for the whole body.
     pub pointer: String,
-    /// What is wrong or allowed.
+    /// The rule that the value breaks.
     pub message: String,
 }
 
-fn at(pointer: &str) -> String {
+fn subject(pointer: &str) -> String {
     if pointer.is_empty() { "the body ".to_owned() } else { format!("`{pointer}` ") }
 }
 
 impl Fault {
-    /// A fault at a place.
+    /// A fault at a pointer.
     #[must_use]
     pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), message: message.into() }
     }
 
-    /// The same fault of a value that is itself a member, at this pointer.
+    /// The same fault in a value that is itself at `pointer`.
     #[must_use]
     pub fn within(self, pointer: &str) -> Self {
         Self { pointer: format!("{pointer}{}", self.pointer), message: self.message }
-    }
-}
-
-/// Overwrites every string below a value.
-impl Zeroize for Json {
-    fn zeroize(&mut self) {
-        match self {
-            Self::Null | Self::Bool(_) | Self::Integer(_) | Self::OtherNumber => {}
-            Self::Text(text) => text.zeroize(),
-            Self::Array(items) => items.iter_mut().for_each(Zeroize::zeroize),
-            Self::Object(members) => members.iter_mut().for_each(|(_, value)| value.zeroize()),
-        }
     }
 }

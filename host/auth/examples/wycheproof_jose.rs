@@ -1,8 +1,8 @@
 //! Runs Project Wycheproof's JSON Web Signature files through our keys and tokens:
 //! `cargo run -p gateway-auth --example wycheproof_jose -- <json_web_signature_test.json>…`
 //!
-//! The files are of github.com/C2SP/wycheproof, `testvectors_v1`; no package of a registry has them. Nothing that is
-//! marked invalid may be accepted; of what is marked valid, everything in an algorithm that is taken is.
+//! The files are `testvectors_v1` of github.com/C2SP/wycheproof. Every vector that is marked invalid must be rejected, and
+//! every valid one in a supported algorithm accepted.
 
 #![allow(clippy::print_stdout, reason = "it prints a report")]
 
@@ -46,7 +46,7 @@ fn accepts(jwk: &Value, token: &str) -> Result<(), String> {
     let jwk = jwk.as_object().ok_or("no key")?;
     let key = Key::parse(jwk).map_err(|fault| format!("key {fault}"))?;
     let token = Compact::parse(token).map_err(|fault| fault.to_string())?;
-    // As a key set finds it: by its name.
+    // Found by its `kid`, as in a key set.
     let kid = jwk.get("kid").and_then(Value::as_str);
     if kid != token.key_id.as_deref() {
         return Err("another key's".to_owned());

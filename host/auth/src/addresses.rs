@@ -1,13 +1,13 @@
-//! Addresses and blocks of addresses, of both versions of IP.
+//! Sets of IPv4 and IPv6 addresses and CIDR blocks.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Some addresses. Those of IPv4 are the same in their own form and mapped into IPv6.
+/// A set of addresses. An IPv4 address and its form mapped into IPv6 are the same address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses(Vec<Block>);
 
-/// The text is no list of addresses.
+/// A text that is not a list of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{block}` {must}")]
 pub struct InvalidAddresses {
@@ -15,7 +15,7 @@ pub struct InvalidAddresses {
     must: &'static str,
 }
 
-/// A block in canonical form: nothing is set behind the prefix.
+/// A block in canonical form: no bit is set behind the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     network: IpAddr,
@@ -25,7 +25,7 @@ struct Block {
 impl FromStr for Addresses {
     type Err = InvalidAddresses;
 
-    /// Addresses and CIDR blocks, separated by commas.
+    /// Reads addresses and CIDR blocks, separated by commas.
     fn from_str(text: &str) -> Result<Self, InvalidAddresses> {
         let blocks = text.split(',').map(str::trim).filter(|block| !block.is_empty());
         let parsed = blocks.map(|block| {
@@ -36,13 +36,13 @@ impl FromStr for Addresses {
 }
 
 impl Addresses {
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the address is one of them.
+    /// Whether the set has the address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let (address, width) = bits(address.to_canonical());
@@ -56,7 +56,7 @@ impl Addresses {
 impl Block {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(it, prefix)| (it, Some(prefix)));
-        let given: IpAddr = address.parse().map_err(|_| "is no address and no CIDR block")?;
+        let given: IpAddr = address.parse().map_err(|_| "is neither an address nor a CIDR block")?;
         let (_, given_width) = bits(given);
         let network = given.to_canonical();
         let (value, width) = bits(network);
@@ -65,15 +65,15 @@ impl Block {
             Some(digits) => {
                 let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
                 let prefix_bits = digits.parse::<u32>().ok().filter(|bits| is_plain && *bits <= given_width);
-                let prefix_bits = prefix_bits.ok_or("has no prefix that such an address can have")?;
-                // Of a mapped address the 96 bits before the address itself.
+                let prefix_bits = prefix_bits.ok_or("has a prefix that is not possible for its address")?;
+                // A mapped address has 96 bits before the IPv4 address.
                 prefix_bits
                     .checked_sub(given_width - width)
-                    .ok_or("has no prefix that such an address can have")?
+                    .ok_or("has a prefix that is not possible for its address")?
             }
         };
         if prefix_bits == 0 {
-            return Err("is every address there is: nobody would be kept from it");
+            return Err("would match every address");
         }
         if masked(value, width, prefix_bits) != value {
             return Err("has bits set behind its prefix");
@@ -82,7 +82,7 @@ impl Block {
     }
 }
 
-/// The address as a number, and how many bits it has.
+/// The address as a number, and its width in bits.
 fn bits(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
@@ -90,7 +90,7 @@ fn bits(address: IpAddr) -> (u128, u32) {
     }
 }
 
-/// What is before the prefix; the prefix is at least 1 and at most the width.
+/// The bits of the prefix, which has at least 1 bit and at most `width`.
 const fn masked(value: u128, width: u32, prefix_bits: u32) -> u128 {
     let behind = width - prefix_bits;
     (value >> behind) << behind
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_blocks_of_both_versions() {
+    fn a_set_has_its_addresses_and_no_others() {
         for (set, within, without) in [
             ("10.1.2.3", "10.1.2.3", "10.1.2.4"),
             ("10.0.0.0/8", "10.255.255.255", "11.0.0.0"),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_the_address() {
+    fn an_ipv4_address_equals_its_ipv6_mapped_form() {
         assert!(contains("127.0.0.1", "::ffff:127.0.0.1"));
         assert!(contains("::ffff:127.0.0.1", "127.0.0.1"));
         assert!(contains("::ffff:10.0.0.0/104", "10.9.9.9") && !contains("::ffff:10.0.0.0/104", "11.0.0.0"));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_addresses_is_named() {
+    fn an_invalid_address_or_block_is_named_in_the_fault() {
         for wrong in [
             "nginx",
             "10.0.0.0/33",

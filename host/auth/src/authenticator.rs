@@ -1,4 +1,4 @@
-//! The one question: who calls?
+//! [`Authenticator`]: a request's headers and peer to its caller.
 
 use crate::credentials::{bearer_token, client_certificate};
 use crate::headers::identity;
@@ -6,23 +6,23 @@ use crate::{Addresses, Identity, Introspection, Jwks, Peer, Principal, TokenFaul
 use gateway_domain::ids::Hex32;
 use http::HeaderMap;
 
-/// How callers are authenticated (decisions.md 7).
+/// Authenticates callers in one of four modes (`host/docs/interface.md`, section *Authentication*).
 pub struct Authenticator {
     mode: Mode,
-    /// Whose word is taken about who calls, or about the certificate of whoever does.
+    /// The proxies that are trusted to name the caller or the client's certificate.
     trusted_proxies: Addresses,
-    /// Whether a caller without a tenant is nobody, instead of one of the tenant `default`.
+    /// Whether a caller without a tenant is rejected instead of belonging to the tenant `default`.
     requires_tenant: bool,
 }
 
 enum Mode {
-    /// Nobody is asked who they are, but whoever says so is held to it. For development alone.
+    /// Development only: no credentials are required, and identity headers are trusted.
     Bypass,
-    /// A proxy has authenticated the caller, and says who it is.
+    /// A trusted proxy has authenticated the caller, and names it in identity headers.
     TrustedHeaders,
-    /// Bearer tokens that are signed by an issuer whose keys are known.
+    /// Bearer tokens signed by an issuer whose public keys are known.
     Jwks(Box<Jwks>),
-    /// Bearer tokens that the identity provider is asked about.
+    /// Bearer tokens that the identity provider validates.
     Introspection(Introspection),
 }
 
@@ -33,19 +33,19 @@ impl Authenticator {
         Self::of(Mode::Bypass, Addresses::default())
     }
 
-    /// Identity headers, from these addresses alone.
+    /// Identity headers, from these addresses only.
     #[must_use]
     pub const fn trusted_headers(trusted_proxies: Addresses) -> Self {
         Self::of(Mode::TrustedHeaders, trusted_proxies)
     }
 
-    /// Signed tokens. The proxies may say which certificate the client has.
+    /// Signed tokens. The proxies may name the client's certificate.
     #[must_use]
     pub fn jwks(jwks: Jwks, trusted_proxies: Addresses) -> Self {
         Self::of(Mode::Jwks(Box::new(jwks)), trusted_proxies)
     }
 
-    /// Tokens that the identity provider knows. The proxies may say which certificate the client has.
+    /// Tokens that the identity provider validates. The proxies may name the client's certificate.
     #[must_use]
     pub const fn introspection(introspection: Introspection, trusted_proxies: Addresses) -> Self {
         Self::of(Mode::Introspection(introspection), trusted_proxies)
@@ -55,15 +55,15 @@ impl Authenticator {
         Self { mode, trusted_proxies, requires_tenant: false }
     }
 
-    /// The same, and every caller must have a tenant: where the claim or the header is missing, nobody meets in `default`. The
-    /// bypass asks nobody.
+    /// The same, and, except in the bypass, rejects callers without a tenant claim or header: they would all share the tenant
+    /// `default`.
     #[must_use]
     pub const fn requiring_tenant(mut self, requires_tenant: bool) -> Self {
         self.requires_tenant = requires_tenant;
         self
     }
 
-    /// Whether nobody has to say who they are.
+    /// Whether this is the development bypass.
     #[must_use]
     pub const fn is_bypass(&self) -> bool {
         matches!(self.mode, Mode::Bypass)
@@ -71,8 +71,7 @@ impl Authenticator {
 
     /// The caller of a request with these headers, on a connection from this peer.
     ///
-    /// Identity headers mean something in two modes: in the bypass, to whoever tries scopes out, and from a trusted
-    /// proxy in its own. Everywhere else they are not even read.
+    /// Identity headers are read in two modes only: in the bypass, and from a trusted proxy in trusted-headers mode.
     ///
     /// # Errors
     /// [`Unauthenticated`].
@@ -85,10 +84,10 @@ impl Authenticator {
             let caller = identity(headers, None)?;
             return Ok(caller.map_or(Principal::Unrestricted, Principal::Identified));
         }
-        let peer = peer.ok_or(Unauthenticated::Required("the connection has no known origin"))?;
+        let peer = peer.ok_or(Unauthenticated::Required("the address of the connection is unknown"))?;
         let certificate = || client_certificate(headers, peer, &self.trusted_proxies);
         let caller = match &self.mode {
-            Mode::Bypass | Mode::TrustedHeaders => self.told_by_proxy(headers, peer, certificate)?,
+            Mode::Bypass | Mode::TrustedHeaders => self.identity_from_proxy(headers, peer, certificate)?,
             Mode::Jwks(jwks) => jwks.identity(bearer_token(headers)?, certificate()?).await?,
             Mode::Introspection(introspection) => {
                 introspection.identity(bearer_token(headers)?, certificate()?).await?
@@ -103,7 +102,7 @@ impl Authenticator {
     const fn without_tenant(&self) -> Unauthenticated {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders => {
-                Unauthenticated::Required("the proxy must say of which tenant the caller is")
+                Unauthenticated::Required("the proxy must name the caller's tenant")
             }
             Mode::Jwks(_) | Mode::Introspection(_) => {
                 Unauthenticated::InvalidToken(TokenFault::Claim("tenant"))
@@ -111,19 +110,19 @@ impl Authenticator {
         }
     }
 
-    fn told_by_proxy(
+    fn identity_from_proxy(
         &self,
         headers: &HeaderMap,
         peer: &Peer,
         certificate: impl Fn() -> Result<Option<Hex32>, Unauthenticated>,
     ) -> Result<Identity, Unauthenticated> {
         if !self.trusted_proxies.contains(peer.address) {
-            return Err(Unauthenticated::Required("only a trusted proxy can say who calls"));
+            return Err(Unauthenticated::Required("only a trusted proxy may name the caller"));
         }
-        identity(headers, certificate()?)?.ok_or(Unauthenticated::Required("the proxy must say who calls"))
+        identity(headers, certificate()?)?.ok_or(Unauthenticated::Required("the proxy must name the caller"))
     }
 
-    /// Begins what takes time, behind the callers' backs: to be called once, where there is a runtime.
+    /// Begins to fetch keys in the background. Call once, in an async runtime.
     pub fn warm_up(&self) {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders | Mode::Introspection(_) => {}
@@ -131,7 +130,7 @@ impl Authenticator {
         }
     }
 
-    /// Fetches the issuer's keys again, now; none in a mode without keys.
+    /// Fetches the issuer's keys now; `None` in a mode without keys.
     pub async fn reload_keys(&self) -> Option<Result<(), String>> {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders | Mode::Introspection(_) => None,
@@ -142,7 +141,7 @@ impl Authenticator {
     /// Whether callers can be authenticated now.
     ///
     /// # Errors
-    /// Why not: no address, no secret.
+    /// The reason, without addresses or secrets.
     pub async fn check(&self) -> Result<(), &'static str> {
         match &self.mode {
             Mode::Bypass | Mode::TrustedHeaders => Ok(()),

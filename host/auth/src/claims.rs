@@ -1,4 +1,4 @@
-//! What a token, or the identity provider about it, says of the caller; and what it has to say to be believed.
+//! The claims of a token, from the token itself or from introspection, and the rules that they must satisfy.
 
 use crate::credentials::thumbprint;
 use crate::limits::{LEEWAY_MS, LIST_ENTRIES_MAX, TEXT_BYTES_MAX};
@@ -8,28 +8,28 @@ use gateway_domain::time::EpochMs;
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
-/// Under which name a claim is found: a member, or a JSON pointer where it begins with `/`.
+/// The place of a claim: a member's name, or a JSON pointer when it begins with `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimName(String);
 
-/// What claims must say, and under which names.
+/// The rules for claims, and the places of those whose names differ between providers.
 #[derive(Clone, Debug)]
 pub struct ClaimRules {
-    /// The only issuer that is believed; none leaves it open, where the provider itself was asked.
+    /// The only trusted issuer; `None` accepts any, when the provider itself validates the token.
     pub issuer: Option<String>,
-    /// Who tokens must be for; none leaves it open, likewise.
+    /// The audience that tokens must have; `None` accepts any, likewise.
     pub audience: Option<String>,
-    /// Where the calling system is, the first that is there.
+    /// Places of the client id; the first that exists is used.
     pub client: Vec<ClaimName>,
-    /// Where the roles are.
+    /// The place of the roles.
     pub roles: ClaimName,
-    /// Where the tenant is.
+    /// The place of the tenant.
     pub tenant: ClaimName,
-    /// Whether a token of a client without a person is the client's own: RFC 7662 need not name a subject, RFC 9068 must.
+    /// Whether a token without a subject is the client's own: RFC 7662 does not require a subject, RFC 9068 does.
     pub client_is_subject: bool,
 }
 
-/// The claims of a token that is genuine. Whether it is valid now and here, [`Self::identity`] says.
+/// The claims of a genuine token. [`Self::identity`] checks whether the token is valid now and for this certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
     identity: Identity,
@@ -97,8 +97,8 @@ impl Claims {
         })
     }
 
-    /// The caller, if the token is valid now and the certificate the one it is bound to. A certificate that the client
-    /// proved to have goes into evidence, whether the token is bound to it or not.
+    /// The caller, if the token is valid now and the certificate is the one that it is bound to. The certificate goes into
+    /// evidence whether the token is bound to it or not.
     ///
     /// # Errors
     /// [`TokenFault`]: `Expired`, `NotYetValid`, `Unproved`.
@@ -115,19 +115,19 @@ impl Claims {
         Ok(Identity { cert_sha256: certificate, ..self.identity.clone() })
     }
 
-    /// When it expires, if it says so.
+    /// The expiry, if the token has one.
     pub(crate) const fn expires_ms(&self) -> Option<u64> {
         self.expires_ms
     }
 }
 
-/// RFC 7519, section 4.1.1: one issuer, compared as it stands.
+/// RFC 7519, section 4.1.1: one issuer, compared byte for byte.
 fn check_issuer(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(), TokenFault> {
     let Some(issuer) = &rules.issuer else { return Ok(()) };
     if claims.get("iss").and_then(Value::as_str) == Some(issuer) { Ok(()) } else { Err(TokenFault::Issuer) }
 }
 
-/// RFC 7519, section 4.1.3: one audience, or a list that has it.
+/// RFC 7519, section 4.1.3: one audience, or a list with it.
 fn check_audience(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(), TokenFault> {
     let Some(audience) = &rules.audience else { return Ok(()) };
     let is_for_us = match claims.get("aud") {
@@ -138,7 +138,7 @@ fn check_audience(claims: &Map<String, Value>, rules: &ClaimRules) -> Result<(),
     if is_for_us { Ok(()) } else { Err(TokenFault::Audience) }
 }
 
-/// A name: none where there is none, and never an empty one.
+/// An optional name, which must not be empty.
 fn name(value: Option<&Value>, what: &'static str) -> Result<Option<String>, TokenFault> {
     match value {
         None | Some(Value::Null) => Ok(None),
@@ -149,7 +149,7 @@ fn name(value: Option<&Value>, what: &'static str) -> Result<Option<String>, Tok
     }
 }
 
-/// Names: a list of them, or a text that `split` takes apart.
+/// Names: an array of them, or a text that `split` separates.
 fn names<'a>(
     value: Option<&'a Value>,
     what: &'static str,
@@ -179,12 +179,13 @@ fn instant(value: Option<&Value>, what: &'static str) -> Result<Option<u64>, Tok
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is between 0 and 10^18, and a fraction of a millisecond means nothing"
+        reason = "the value is between 0 and 10^18, and fractions of a millisecond do not matter"
     )]
     ms.map(|ms| Some(ms as u64)).ok_or(TokenFault::Claim(what))
 }
 
-/// RFC 7800's confirmation. Whatever a token is bound to has to be proved; what nobody here can check is not proved.
+/// The confirmation claim (RFC 7800). A token that is bound in any way but by certificate is rejected: the binding cannot
+/// be checked here.
 fn certificate(confirmation: Option<&Value>) -> Result<Option<Hex32>, TokenFault> {
     let Some(confirmation) = confirmation.filter(|value| !value.is_null()) else { return Ok(None) };
     let members = confirmation.as_object().filter(|members| members.len() == 1);

@@ -1,15 +1,26 @@
-//! What a request carries of credentials.
+//! The credentials of a request: bearer token and client certificate.
 
 use crate::addresses::Addresses;
 use crate::headers::{CLIENT_CERT_SHA256, once};
 use crate::jose::base64url;
 use crate::limits::TOKEN_BYTES_MAX;
-use crate::{Peer, TokenFault, Unauthenticated};
+use crate::{TokenFault, Unauthenticated};
 use gateway_domain::ids::Hex32;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use std::net::IpAddr;
 
-/// The bearer token (RFC 6750, section 2.1): the one way there is, in the one header there is.
+/// The peer of a connection as the transport sees it, without anything from headers. The server puts it into each
+/// request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The address that the connection comes from.
+    pub address: IpAddr,
+    /// SHA-256 of the client certificate in DER, when this server terminated TLS and verified the certificate.
+    pub certificate_sha256: Option<Hex32>,
+}
+
+/// The bearer token of the header `authorization` (RFC 6750, section 2.1), which must be given once.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, Unauthenticated> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let only = given.next().ok_or(Unauthenticated::Required("`authorization` must have a bearer token"))?;
@@ -34,8 +45,8 @@ fn is_token(text: &str) -> bool {
     !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
 
-/// SHA-256 of the certificate that the client proved to have. Where TLS ends at a trusted proxy, the connection's own
-/// certificate is the proxy's and not the client's: then what the proxy says is what counts, and nothing else.
+/// SHA-256 of the certificate that the client proved to have. On a connection from a trusted proxy this is the header's
+/// value only: the connection's own certificate is the proxy's.
 pub(crate) fn client_certificate(
     headers: &HeaderMap,
     peer: &Peer,
@@ -51,7 +62,7 @@ pub(crate) fn client_certificate(
     fingerprint(text).map(Some).ok_or(Unauthenticated::Unreadable { name: CLIENT_CERT_SHA256, must })
 }
 
-/// A hash in either of the forms that proxies have.
+/// A hash in hexadecimal or base64url: proxies send either.
 fn fingerprint(text: &str) -> Option<Hex32> {
     if text.len() == 64 {
         return text.to_ascii_lowercase().parse().ok();
@@ -59,7 +70,7 @@ fn fingerprint(text: &str) -> Option<Hex32> {
     thumbprint(text)
 }
 
-/// A hash as tokens have it: base64url (RFC 8705, section 3.1).
+/// A hash in base64url, as in tokens (RFC 8705, section 3.1).
 pub(crate) fn thumbprint(text: &str) -> Option<Hex32> {
     base64url(text).and_then(|bytes| bytes.try_into().ok()).map(Hex32::new)
 }
@@ -78,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_header_one_scheme_one_token() {
+    fn one_authorization_header_with_one_bearer_token_is_accepted() {
         for good in ["Bearer a.b-c_d~e+f/g==", "bearer a.b-c_d~e+f/g==", "BEARER   a.b-c_d~e+f/g== "] {
             assert_eq!(token(&[good.as_bytes()]), Ok("a.b-c_d~e+f/g==".to_owned()));
         }
@@ -105,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_certificate_it_is() {
+    fn a_trusted_proxy_names_the_certificate_and_other_peers_show_their_own() {
         let (own, clients) = (Hex32::new([1; 32]), Hex32::new([0xab; 32]));
         let peer = |address: &str| Peer { address: address.parse().unwrap(), certificate_sha256: Some(own) };
         let proxies: Addresses = "10.0.0.1".parse().unwrap();
@@ -119,7 +130,7 @@ mod tests {
         let hex = clients.to_string();
         for form in [hex.clone(), hex.to_uppercase(), "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s".into()] {
             assert_eq!(seen("10.0.0.1", Some(&form)), Ok(Some(clients)), "{form}");
-            // Whoever is no proxy is held to its own connection.
+            // Another peer has the certificate of its connection.
             assert_eq!(seen("10.0.0.2", Some(&form)), Ok(Some(own)), "{form}");
         }
         // The proxy's own certificate is not its client's.

@@ -1,4 +1,4 @@
-//! The identity headers of decisions.md 7, lower case: who calls, as somebody says whose word is taken.
+//! The identity headers, lower case, by which a trusted proxy names the caller.
 
 use crate::limits::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX};
 use crate::{Identity, Unauthenticated};
@@ -15,16 +15,16 @@ pub const ROLES: &str = "x-roles";
 pub const SCOPES: &str = "x-scopes";
 /// The tenant.
 pub const TENANT: &str = "x-tenant";
-/// Those that say who calls.
+/// The headers that name the caller.
 pub const ALL: [&str; 5] = [CLIENT_ID, SUBJECT_ID, ROLES, SCOPES, TENANT];
-/// SHA-256 of the client's certificate, as a proxy that ends TLS saw it: hexadecimal or base64url.
+/// SHA-256 of the client's certificate, from a proxy that terminates TLS: hexadecimal or base64url.
 pub const CLIENT_CERT_SHA256: &str = "x-client-cert-sha256";
 
-/// Who the headers say it is; nobody when there is none of them.
+/// The identity in the headers; `None` when none of them is given.
 ///
 /// # Errors
-/// [`Unauthenticated::Required`] when there are some and not who it is, [`Unauthenticated::Unreadable`] when one of them
-/// can not be read.
+/// [`Unauthenticated::Required`] when client or subject is missing, [`Unauthenticated::Unreadable`] when a header cannot
+/// be read.
 pub(crate) fn identity(
     headers: &HeaderMap,
     cert_sha256: Option<Hex32>,
@@ -35,7 +35,7 @@ pub(crate) fn identity(
     if ALL.iter().all(|name| !headers.contains_key(*name)) {
         return Ok(None);
     }
-    let missing = "`x-client-id` and `x-subject-id` must both say who it is";
+    let missing = "`x-client-id` and `x-subject-id` must both be given";
     Ok(Some(Identity {
         client_id: client_id.ok_or(Unauthenticated::Required(missing))?.to_owned(),
         subject_id: subject_id.ok_or(Unauthenticated::Required(missing))?.to_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn identity(
     }))
 }
 
-/// The value of a header that stands there once, or not at all.
+/// The value of a header that may be given once.
 pub(crate) fn once<'a>(
     headers: &'a HeaderMap,
     name: &'static str,

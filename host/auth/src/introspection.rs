@@ -1,41 +1,40 @@
-//! Bearer tokens that the identity provider is asked about: OAuth 2.0 Token Introspection (RFC 7662).
+//! Opaque bearer tokens, which the identity provider validates: OAuth 2.0 Token Introspection (RFC 7662).
 //!
-//! "Active" is believed for half a minute and never beyond the token's own end; everything else is asked again. For one
-//! token there is one question at a time, however many requests carry it, and it is finished even when all of them hang
-//! up.
+//! "Active" is cached for half a minute and never beyond the token's expiry; no other answer is cached. For one token at
+//! most one request is in flight, however many callers present it, and it completes even when all of them disconnect.
 
-mod answers;
-mod question;
-mod turns;
+mod cache;
+mod limiter;
+mod request;
 
-use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_WITHIN, QUESTIONS_AGAIN_MAX, QUESTIONS_MAX};
+use crate::limits::{ACTIVE_FOR_MS, PROBE_EVERY_MS, PROVIDER_WITHIN, REQUESTS_KNOWN_MAX, REQUESTS_MAX};
 use crate::provider::{ProviderFault, chain};
 use crate::{ClaimRules, Claims, ClientSecret, Clock, Identity, Provider, TokenFault, Unauthenticated};
-use answers::{Answers, Found, TokenHash};
+use cache::{Lookup, TokenCache, TokenHash};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use http::HeaderValue;
+use limiter::Limiter;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use turns::Turns;
 use zeroize::Zeroizing;
 
-/// What tokens are asked about with.
+/// The introspection endpoint, and how its answers are read.
 pub struct IntrospectionConfig {
     /// The introspection endpoint.
     pub provider: Provider,
-    /// Who this gateway is to the provider.
+    /// The client id of this gateway at the provider.
     pub client_id: String,
-    /// The proof of it.
+    /// The client secret that belongs to it.
     pub client_secret: ClientSecret,
-    /// What the answers must say.
+    /// The rules for the claims in an answer.
     pub rules: ClaimRules,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// Asks about tokens.
+/// Authenticates callers by introspection.
 pub struct Introspection(Arc<Shared>);
 
 struct Shared {
@@ -43,61 +42,63 @@ struct Shared {
     authorization: HeaderValue,
     rules: ClaimRules,
     clock: Clock,
-    answers: Mutex<Answers>,
-    /// For tokens of which nothing is known.
-    first_turns: Turns,
-    /// For those that were active when they were asked about last.
-    further_turns: Turns,
+    cache: Mutex<TokenCache>,
+    /// Limits requests for tokens that are not in the cache.
+    new_tokens: Limiter,
+    /// Limits requests for tokens that the provider's last answer called active.
+    known_tokens: Limiter,
     health: Mutex<Health>,
-    /// Held by whoever asks for the readiness probe's sake.
+    /// Held while a readiness probe sends a request.
     probe: tokio::sync::Mutex<()>,
 }
 
-/// How the last question went, and when.
+/// The time of the last request's end, and whether it went without an answer.
 #[derive(Clone, Copy, Default)]
 struct Health {
-    answered_at: Option<EpochMs>,
-    is_silent: bool,
+    ended_at: Option<EpochMs>,
+    is_unanswered: bool,
 }
 
-/// What became of a question: the claims of an active token.
-type Verdict = Result<Arc<Claims>, Refused>;
+/// The outcome of a request: the claims of an active token.
+type Outcome = Result<Arc<Claims>, Rejection>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refused {
+enum Rejection {
     Token(TokenFault),
-    Silent,
+    NoAnswer,
     Busy,
 }
 
-impl From<Refused> for Unauthenticated {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Token(fault) => fault.into(),
-            Refused::Silent => {
+impl From<Rejection> for Unauthenticated {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::Token(fault) => fault.into(),
+            Rejection::NoAnswer => {
                 Self::Unavailable("the identity provider does not say whether the token is active")
             }
-            Refused::Busy => Self::Unavailable("too many other tokens are being asked about"),
+            Rejection::Busy => {
+                Self::Unavailable("too many other tokens are waiting for the identity provider")
+            }
         }
     }
 }
 
 impl Introspection {
-    /// Asks with these credentials.
+    /// Introspection with these settings.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The fault of the client's credentials.
     pub fn new(config: IntrospectionConfig) -> Result<Self, &'static str> {
         let IntrospectionConfig { provider, client_id, client_secret, rules, clock } = config;
-        let authorization = question::authorization(&client_id, &client_secret)?;
+        let authorization = request::authorization(&client_id, &client_secret)?;
         Ok(Self(Arc::new(Shared {
             provider,
             authorization,
             rules,
             clock,
-            answers: Mutex::default(),
-            first_turns: Turns::new(QUESTIONS_MAX),
-            further_turns: Turns::new(QUESTIONS_AGAIN_MAX),
+            cache: Mutex::default(),
+            new_tokens: Limiter::new(REQUESTS_MAX),
+            known_tokens: Limiter::new(REQUESTS_KNOWN_MAX),
             health: Mutex::default(),
             probe: tokio::sync::Mutex::default(),
         })))
@@ -106,109 +107,109 @@ impl Introspection {
     /// The caller with this token and certificate.
     ///
     /// # Errors
-    /// [`Unauthenticated`]: `InvalidToken`, or `Unavailable` when nobody says whether it holds.
+    /// [`Unauthenticated`]: `InvalidToken`, or `Unavailable` when the provider does not answer.
     pub async fn identity(
         &self,
         token: &str,
         certificate: Option<Hex32>,
     ) -> Result<Identity, Unauthenticated> {
-        let claims = self.0.verdict(token).await?;
+        let claims = self.0.outcome(token).await?;
         Ok(claims.identity((self.0.clock)(), certificate)?)
     }
 
-    /// Whether the provider answers. It is asked only when the last question went without an answer.
+    /// Whether the provider answers. Sends a request only when the last one went without an answer.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason, for the readiness probe.
     pub async fn check(&self) -> Result<(), &'static str> {
-        let _only_one_asks = self.0.probe.lock().await;
-        let is_silent = match self.0.known_health() {
-            Some(is_silent) => is_silent,
-            // About no token: whatever the provider says of it, it has answered.
-            None => matches!(self.0.ask("probe", &self.0.further_turns).await, Err(Refused::Silent)),
+        let _one_probe_at_a_time = self.0.probe.lock().await;
+        let is_unanswered = match self.0.recent_health() {
+            Some(is_unanswered) => is_unanswered,
+            // No real token: any answer about it shows that the provider answers.
+            None => matches!(self.0.send("probe", &self.0.known_tokens).await, Err(Rejection::NoAnswer)),
         };
-        if is_silent { Err("the identity provider does not answer") } else { Ok(()) }
+        if is_unanswered { Err("the identity provider does not answer") } else { Ok(()) }
     }
 }
 
 impl Shared {
-    /// Whether the last question went without an answer, unless that was long ago.
-    fn known_health(&self) -> Option<bool> {
-        let Health { answered_at, is_silent } = *lock(&self.health);
+    /// Whether the last request went without an answer; `None` when it did and that is long ago.
+    fn recent_health(&self) -> Option<bool> {
+        let Health { ended_at, is_unanswered } = *lock(&self.health);
         let now = (self.clock)();
-        let is_recent = now.0.checked_sub(answered_at?.0).is_some_and(|ms| ms < PROBE_EVERY_MS);
-        (is_recent || !is_silent).then_some(is_silent)
+        let is_recent = now.0.checked_sub(ended_at?.0).is_some_and(|ms| ms < PROBE_EVERY_MS);
+        (is_recent || !is_unanswered).then_some(is_unanswered)
     }
 
-    /// What is remembered of the token, or what the provider says now.
-    async fn verdict(self: &Arc<Self>, token: &str) -> Verdict {
-        let hash = answers::hash(token);
-        let found = lock(&self.answers).find(hash, (self.clock)());
-        let mut verdict = match found {
-            Found::Active(claims) => return Ok(claims),
-            Found::Asked(verdict) => verdict,
-            Found::Nothing { told, was_active } => {
-                let verdict = told.subscribe();
-                let question = Question { shared: Arc::clone(self), hash, told, was_active };
+    /// The cached claims of the token, or the outcome of a request.
+    async fn outcome(self: &Arc<Self>, token: &str) -> Outcome {
+        let hash = cache::hash(token);
+        let found = lock(&self.cache).find(hash, (self.clock)());
+        let mut outcome = match found {
+            Lookup::Active(claims) => return Ok(claims),
+            Lookup::Pending(outcome) => outcome,
+            Lookup::Missing { sender, was_active } => {
+                let outcome = sender.subscribe();
+                let request = InFlight { shared: Arc::clone(self), hash, sender, was_active };
                 let token = Zeroizing::new(token.to_owned());
-                tokio::spawn(async move { question.settle(&token).await });
-                verdict
+                tokio::spawn(async move { request.run(&token).await });
+                outcome
             }
         };
-        let told = verdict.wait_for(Option::is_some).await.map(|told| told.clone());
-        told.ok().flatten().unwrap_or(Err(Refused::Silent))
+        let outcome = outcome.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
+        outcome.ok().flatten().unwrap_or(Err(Rejection::NoAnswer))
     }
 
-    /// One question to the provider.
-    async fn ask(&self, token: &str, turns: &Turns) -> Verdict {
-        // That nobody asked says nothing of the provider.
-        let _turn = turns.take().await.ok_or(Refused::Busy)?;
-        let asked = question::ask(&self.provider, &self.authorization, token);
-        let answer = timeout(PROVIDER_WITHIN, asked).await.unwrap_or(Err(ProviderFault::Late));
+    /// Sends one request to the provider.
+    async fn send(&self, token: &str, limiter: &Limiter) -> Outcome {
+        // A request that was not sent does not change the provider's health.
+        let _permit = limiter.acquire().await.ok_or(Rejection::Busy)?;
+        let sent = request::send(&self.provider, &self.authorization, token);
+        let answer = timeout(PROVIDER_WITHIN, sent).await.unwrap_or(Err(ProviderFault::Timeout));
         let now = (self.clock)();
-        *lock(&self.health) = Health { answered_at: Some(now), is_silent: answer.is_err() };
+        *lock(&self.health) = Health { ended_at: Some(now), is_unanswered: answer.is_err() };
         match answer {
             Err(fault) => {
-                tracing::warn!(why = chain(&fault), "a token could not be asked about");
-                Err(Refused::Silent)
+                tracing::warn!(why = chain(&fault), "token introspection failed");
+                Err(Rejection::NoAnswer)
             }
-            Ok(None) => Err(Refused::Token(TokenFault::Inactive)),
-            Ok(Some(claims)) => Claims::read(&claims, &self.rules).map(Arc::new).map_err(Refused::Token),
+            Ok(None) => Err(Rejection::Token(TokenFault::Inactive)),
+            Ok(Some(claims)) => Claims::read(&claims, &self.rules).map(Arc::new).map_err(Rejection::Token),
         }
     }
 }
 
-/// A question that is under way, until it is dropped.
-struct Question {
+/// A request in flight, until it is dropped.
+struct InFlight {
     shared: Arc<Shared>,
     hash: TokenHash,
-    told: watch::Sender<Option<Verdict>>,
+    sender: watch::Sender<Option<Outcome>>,
     was_active: bool,
 }
 
-impl Question {
-    async fn settle(self, token: &str) {
-        let asked_at = (self.shared.clock)();
+impl InFlight {
+    async fn run(self, token: &str) {
+        let sent_at = (self.shared.clock)();
         let shared = &self.shared;
-        let turns = if self.was_active { &shared.further_turns } else { &shared.first_turns };
-        let verdict = shared.ask(token, turns).await;
-        match &verdict {
+        let limiter = if self.was_active { &shared.known_tokens } else { &shared.new_tokens };
+        let outcome = shared.send(token, limiter).await;
+        match &outcome {
             Ok(claims) => {
-                // From when it was asked: how long the answer was under way is not to be believed on top.
+                // Counted from the start: the time that the answer took is not added.
                 let until_ms =
-                    asked_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
-                lock(&shared.answers).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), asked_at);
+                    sent_at.0.saturating_add(ACTIVE_FOR_MS).min(claims.expires_ms().unwrap_or(u64::MAX));
+                lock(&shared.cache).remember(self.hash, Arc::clone(claims), EpochMs(until_ms), sent_at);
             }
-            Err(Refused::Token(_)) => lock(&shared.answers).forget(self.hash),
-            Err(Refused::Silent | Refused::Busy) => {}
+            Err(Rejection::Token(_)) => lock(&shared.cache).forget(self.hash),
+            Err(Rejection::NoAnswer | Rejection::Busy) => {}
         }
-        self.told.send_replace(Some(verdict));
+        self.sender.send_replace(Some(outcome));
     }
 }
 
-impl Drop for Question {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        lock(&self.shared.answers).settled(self.hash);
+        lock(&self.shared.cache).finish(self.hash);
     }
 }
 

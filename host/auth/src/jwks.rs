@@ -1,4 +1,4 @@
-//! Bearer tokens that prove themselves: signed by an issuer whose keys are known (decisions.md 7).
+//! Bearer tokens signed by an issuer whose public keys are known (JSON Web Key Set).
 
 mod cache;
 mod source;
@@ -11,19 +11,19 @@ use cache::{KeyCache, Missing};
 use gateway_domain::ids::Hex32;
 use std::time::Duration;
 
-/// What signed tokens are judged with.
+/// The source of the keys, and the rules for the claims.
 pub struct JwksConfig {
-    /// Where the issuer's keys are.
+    /// The source of the issuer's keys.
     pub source: KeySource,
-    /// How long keys hold after they were last fetched, while they can not be fetched again.
+    /// How long keys are used after their last fetch, while the source is unavailable.
     pub max_age: Duration,
-    /// What tokens must say.
+    /// The rules for claims.
     pub rules: ClaimRules,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// Judges signed tokens.
+/// Authenticates callers by signed tokens.
 pub struct Jwks {
     keys: KeyCache,
     rules: ClaimRules,
@@ -31,7 +31,7 @@ pub struct Jwks {
 }
 
 impl Jwks {
-    /// A judge. Its keys are fetched when they are first needed, or at [`Self::warm_up`].
+    /// Without keys, which are fetched when they are first needed, or at [`Self::warm_up`].
     #[must_use]
     pub fn new(config: JwksConfig) -> Self {
         let JwksConfig { source, max_age, rules, clock } = config;
@@ -41,28 +41,28 @@ impl Jwks {
     /// The caller with this token and certificate.
     ///
     /// # Errors
-    /// [`Unauthenticated`]: `InvalidToken`, or `Unavailable` when its key is not known and can not be asked for.
+    /// [`Unauthenticated`]: `InvalidToken`, or `Unavailable` when its key is unknown and keys cannot be fetched.
     pub async fn identity(
         &self,
         token: &str,
         certificate: Option<Hex32>,
     ) -> Result<Identity, Unauthenticated> {
         let token = Compact::parse(token)?;
-        // A key is known by its name, and only so: trying all of them would let the token choose.
+        // A key is found by `kid` only: if all keys were tried, the token would choose.
         let key_id = token.key_id.as_deref().ok_or(TokenFault::UnknownKey)?;
         let key = self.keys.key(key_id).await.map_err(|missing| match missing {
             Missing::Unknown => TokenFault::UnknownKey.into(),
-            Missing::Unavailable => Unauthenticated::Unavailable("the issuer's keys can not be had"),
+            Missing::Unavailable => Unauthenticated::Unavailable("the issuer's keys cannot be fetched"),
         })?;
         let claims = token.claims(&key)?;
-        // A token that never expires can not be taken back.
+        // A token that never expires could not be revoked.
         if claims.get("exp").is_none_or(serde_json::Value::is_null) {
             return Err(TokenFault::Claim("last instant").into());
         }
         Ok(Claims::read(&claims, &self.rules)?.identity((self.clock)(), certificate)?)
     }
 
-    /// Begins to fetch the keys.
+    /// Begins to fetch the keys in the background.
     pub fn warm_up(&self) {
         self.keys.warm_up();
     }
@@ -70,15 +70,15 @@ impl Jwks {
     /// Fetches the keys now and replaces those in use.
     ///
     /// # Errors
-    /// Why there are none now, for the log.
+    /// The reason for the log.
     pub async fn reload(&self) -> Result<(), String> {
         self.keys.reload().await
     }
 
-    /// Whether there are keys to judge with.
+    /// Whether there are usable keys.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason, for the readiness probe.
     pub async fn check(&self) -> Result<(), &'static str> {
         self.keys.check().await
     }

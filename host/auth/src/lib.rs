@@ -1,12 +1,11 @@
-//! Who is calling: credentials to a [`Principal`], and what its scopes permit.
+//! Authentication and scopes: from a request's credentials to a [`Principal`].
 //!
-//! Four modes (decisions.md 7), one question: [`Authenticator::authenticate`]. In every doubt the answer is no: what is
-//! not proved is refused, and what can not be found out because the identity provider does not answer is refused as
-//! well, under a name of its own.
+//! [`Authenticator::authenticate`] has four modes (`host/docs/authentication.md`). Credentials that are not proved are rejected,
+//! and so are credentials that cannot be checked because the identity provider does not answer, with an error of their own.
 //!
-//! Deliberately absent: endpoints, and which scope each needs (they are in `gateway_api`); the clock, which is an
-//! argument; logins and sessions, which are the identity provider's. Start at [`Authenticator`], then [`Claims`] for what
-//! a token has to say, then [`jose`] for how it is proved.
+//! Deliberately absent: endpoints and their scopes, which are in `gateway_api`; the clock, which is an argument; logins and
+//! sessions, which belong to the identity provider. Start at [`Authenticator`], then [`Claims`] for the content of tokens,
+//! then [`jose`] for their signatures.
 
 mod addresses;
 mod authenticator;
@@ -17,7 +16,6 @@ mod introspection;
 pub mod jose;
 mod jwks;
 pub mod limits;
-mod peer;
 mod principal;
 mod provider;
 mod scope;
@@ -29,9 +27,9 @@ mod unauthenticated;
 pub use addresses::{Addresses, InvalidAddresses};
 pub use authenticator::Authenticator;
 pub use claims::{ClaimName, ClaimRules, Claims};
+pub use credentials::Peer;
 pub use introspection::{Introspection, IntrospectionConfig};
 pub use jwks::{Jwks, JwksConfig, KeySource};
-pub use peer::Peer;
 pub use principal::{BindingMismatch, Identity, Principal, TokenId};
 pub use provider::{InvalidProvider, Provider, ProviderUrl};
 pub use scope::Scope;
@@ -41,5 +39,5 @@ pub use unauthenticated::{TokenFault, Unauthenticated};
 use gateway_domain::time::EpochMs;
 use std::sync::Arc;
 
-/// Tells the time.
+/// The current time.
 pub type Clock = Arc<dyn Fn() -> EpochMs + Send + Sync>;

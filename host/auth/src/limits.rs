@@ -2,66 +2,61 @@
 
 use std::time::Duration;
 
-/// Longest token, bytes. Tokens of identity providers with some hundred groups have about 8 KiB; nothing longer is
-/// decoded or hashed.
+/// Longest token, bytes. A token with a few hundred groups has about 8 KiB.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// How far the identity provider's clock may be from ours, milliseconds (decisions.md 7).
+/// Tolerated difference between the identity provider's clock and ours, milliseconds.
 pub const LEEWAY_MS: u64 = 60_000;
 
-/// Longest name, role, scope, tenant or token id, bytes: the limit of every string (decisions.md 1).
+/// Longest name, role, scope, tenant or token id, bytes: the limit of every string in a request.
 pub const TEXT_BYTES_MAX: usize = 1024;
 
-/// Most roles, and most scopes, of a caller (decisions.md 1).
+/// Most roles, and most scopes, of a caller: the limit of every array in a request.
 pub const LIST_ENTRIES_MAX: usize = 64;
 
 /// Longest key set of an identity provider, bytes: a hundred keys with their certificates.
 pub const KEY_SET_BYTES_MAX: usize = 256 * 1024;
 
-/// Most keys of a set that are looked at: a provider has two or three.
+/// Most keys of a set: a provider has two or three.
 pub const KEY_SET_KEYS_MAX: usize = 128;
 
-/// How long a request to the identity provider may take. Whoever waits for it is a caller whose token can not be
-/// judged without it.
+/// Deadline of a request to the identity provider: callers wait for it.
 pub const PROVIDER_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long making a connection to it may take.
+/// Deadline for connecting to it.
 pub const PROVIDER_CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// How often keys are fetched again because of a key id that nobody knows (decisions.md 7): whoever sends such tokens
-/// sends them as fast as he likes.
+/// Least time between fetches of keys that an unknown key id triggers: invented ids arrive at any rate.
 pub const REFETCH_EVERY_MS: u64 = 60_000;
 
-/// How often they are asked for while there are none to judge any token with.
+/// Least time between fetches while there are no keys at all.
 pub const FIRST_FETCH_EVERY_MS: u64 = 5_000;
 
-/// How old keys may get before they are fetched again behind the callers' backs, so that a key that the provider has
-/// withdrawn does not live on here.
+/// Age at which keys are fetched again in the background, so that a revoked key does not stay in use.
 pub const REFRESH_EVERY_MS: u64 = 300_000;
 
-/// How old keys may get before whoever comes waits until they were fetched again: nobody came for a while, and what the
-/// provider has withdrawn meanwhile is not known.
+/// Age at which callers wait for a new fetch: without requests for that long, a revocation may have been missed.
 pub const STALE_AFTER_MS: u64 = 2 * REFRESH_EVERY_MS;
 
-/// Longest answer about one token, bytes.
+/// Longest introspection answer, bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long "active" is believed without asking again (decisions.md 7).
+/// How long the answer "active" is cached.
 pub const ACTIVE_FOR_MS: u64 = 30_000;
 
-/// Most tokens that are remembered as active.
+/// Most active tokens in the cache.
 pub const ACTIVE_TOKENS_MAX: usize = 4_096;
 
-/// Most questions to the identity provider at a time about tokens that were not active lately: it has other customers.
-pub const QUESTIONS_MAX: usize = 48;
+/// Most concurrent introspection requests for tokens that were not recently active: the provider has other clients.
+pub const REQUESTS_MAX: usize = 48;
 
-/// The same about tokens that were: whoever sends tokens that he made up takes none of these turns.
-pub const QUESTIONS_AGAIN_MAX: usize = 16;
+/// The same for tokens that were recently active: invented tokens do not use these.
+pub const REQUESTS_KNOWN_MAX: usize = 16;
 
-/// Most questions that wait for their turn, of either kind. A provider that answers within 100 ms answers them in half a second.
-pub const QUESTIONS_WAITING_MAX: usize = 256;
+/// Most waiting requests of either kind. A provider that answers within 100 ms works through them in half a second.
+pub const REQUESTS_WAITING_MAX: usize = 256;
 
-/// How often the provider is asked for the readiness probe's sake, which anybody may cause.
+/// Least time between requests that the readiness probe causes: anyone may call it.
 pub const PROBE_EVERY_MS: u64 = 5_000;
 
 /// Longest client secret, bytes.

@@ -1,4 +1,4 @@
-//! A caller, and whether a request's `client` agrees with it.
+//! The caller, and the check that a request's `client` agrees with it.
 
 use crate::Scope;
 use base64::Engine;
@@ -7,12 +7,12 @@ use gateway_domain::binding::{ClientBinding, CredentialDigest};
 use gateway_domain::ids::{Hex32, Tenant};
 use std::fmt;
 
-/// Who calls.
+/// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// The development bypass without identity headers: may do everything, as whoever its requests say.
+    /// The development bypass without identity headers: may do everything, under any name in the request.
     Unrestricted,
-    /// Somebody.
+    /// An authenticated caller.
     Identified(Identity),
 }
 
@@ -27,19 +27,19 @@ pub struct Identity {
     pub roles: Vec<String>,
     /// Scopes granted.
     pub scopes: Vec<String>,
-    /// The tenant; none is the default one.
+    /// The tenant; `None` is the tenant `default`.
     pub tenant: Option<Tenant>,
-    /// The token's own name, where there is one.
+    /// The token's id (`jti`), if it has one.
     pub token_jti: Option<TokenId>,
     /// SHA-256 of the certificate that the client proved to have.
     pub cert_sha256: Option<Hex32>,
 }
 
-/// The name of a token: not a secret, but what identifies a credential. It is not shown.
+/// The id of a token. It identifies a credential, so `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenId(String);
 
-/// The request's `client` is not the caller.
+/// The request's `client` is not the authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`client.{member}` is not the authenticated caller's")]
 pub struct BindingMismatch {
@@ -48,7 +48,7 @@ pub struct BindingMismatch {
 }
 
 impl TokenId {
-    /// A token's name.
+    /// The token id `id`.
     #[must_use]
     pub const fn new(id: String) -> Self {
         Self(id)
@@ -62,7 +62,7 @@ impl fmt::Debug for TokenId {
 }
 
 impl Principal {
-    /// Whether the caller may do what needs this scope.
+    /// Whether the caller holds the scope.
     #[must_use]
     pub fn holds(&self, scope: Scope) -> bool {
         match self {
@@ -71,12 +71,12 @@ impl Principal {
         }
     }
 
-    /// The caller as it goes into evidence: the authenticated identity where there is one, else what the request says.
-    /// `salt`: 32 random bytes, of this request alone.
+    /// The caller for evidence: the authenticated identity if there is one, else the request's claim. `salt`: 32 random bytes,
+    /// used for this request only.
     ///
     /// # Errors
-    /// [`BindingMismatch`] when the request names somebody else, roles and scopes the caller does not have, or another
-    /// credential than the one that was shown.
+    /// [`BindingMismatch`] when the request names another caller, roles or scopes that the caller does not have, or a
+    /// credential that was not presented.
     pub fn bind(&self, claimed: ClientBinding, salt: Hex32) -> Result<ClientBinding, BindingMismatch> {
         match self {
             Self::Unrestricted => Ok(claimed),
@@ -86,8 +86,7 @@ impl Principal {
 }
 
 impl Identity {
-    /// The caller as it goes into evidence when the request does not say. `salt`: 32 random bytes, of this request
-    /// alone.
+    /// The caller for evidence when the request names none. `salt`: 32 random bytes, used for this request only.
     #[must_use]
     pub fn binding(&self, salt: Hex32) -> ClientBinding {
         ClientBinding {
@@ -123,7 +122,7 @@ impl Identity {
         self.token_jti.as_ref().is_some_and(|own| claimed.is_of(&own.0))
     }
 
-    /// The contract does not say in which form the hash is; each of the three in use names the same certificate.
+    /// The contract does not fix the hash's form: each of the three in use is accepted.
     fn has_certificate(&self, claimed: &CredentialDigest) -> bool {
         self.cert_sha256.is_some_and(|own| {
             let hex = own.to_string();
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bound_is_the_caller_and_not_the_claim() {
+    fn evidence_records_the_authenticated_caller_and_not_the_claim() {
         let own = identity().binding(SALT);
         assert!(own.token_jti.as_ref().unwrap().is_of("t-1"));
         assert!(own.cert_sha256.as_ref().unwrap().is_of(&CERTIFICATE.to_string()));
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_member_that_is_not_the_callers_is_named() {
+    fn a_mismatch_names_the_member_that_differs() {
         let other = || "other".to_owned();
         assert_eq!(bound(|it| it.client_id = other()), Err("client_id"));
         assert_eq!(bound(|it| it.subject_id = other()), Err("subject_id"));
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_that_was_not_shown_is_not_the_callers() {
+    fn a_claimed_credential_that_was_not_presented_is_a_mismatch() {
         let bare = Principal::Identified(Identity { token_jti: None, cert_sha256: None, ..identity() });
         let claimed = ClientBinding { cert_sha256: None, ..identity().binding(SALT) };
         assert_eq!(bare.bind(claimed, SALT).unwrap_err().member, "token_jti");
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tenant_is_the_default_one() {
+    fn a_missing_tenant_is_the_default_tenant() {
         let caller = Principal::Identified(Identity { tenant: None, ..identity() });
         let claimed = |tenant: Option<&str>| ClientBinding {
             tenant: tenant.map(|name| Tenant(name.to_owned())),
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_identifies_a_credential_is_not_shown() {
+    fn debug_output_hides_the_token_id() {
         assert!(!format!("{:?}", identity()).contains("t-1"));
     }
 }

@@ -1,4 +1,4 @@
-//! Speaking to the identity provider: one address, small answers, no patience, no detours.
+//! The HTTP client for the identity provider: one URL, small answers, a deadline, no redirects, no proxy.
 
 use crate::limits::{PROVIDER_CONNECT_WITHIN, PROVIDER_WITHIN};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
@@ -8,35 +8,35 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use tokio::time::timeout;
 
-/// Where an identity provider is: over TLS, or on this very machine.
+/// The URL of an identity provider: over TLS, or on loopback.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderUrl(Url);
 
-/// What an identity provider's address must be.
+/// The rule that a provider's URL breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be an `https` URL, or an `http` one on loopback, without user, password and fragment")]
 pub struct InvalidProvider;
 
-/// One address of an identity provider.
+/// A client for one URL of an identity provider.
 #[derive(Clone)]
 pub struct Provider {
     client: Client,
     url: ProviderUrl,
 }
 
-/// Why there is no answer; for the log.
+/// The reason for which there is no answer, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProviderFault {
     #[error("the identity provider does not answer")]
-    Silent(#[source] reqwest::Error),
+    NoAnswer(#[source] reqwest::Error),
     #[error("the identity provider did not answer within {} s", PROVIDER_WITHIN.as_secs())]
-    Late,
+    Timeout,
     #[error("the identity provider answered with status {0}")]
     Status(StatusCode),
     #[error("the identity provider's answer is larger than {0} bytes")]
     TooLarge(usize),
-    #[error("the identity provider's answer is not what it has to be: {0}")]
-    Garbage(&'static str),
+    #[error("the identity provider's answer is malformed: {0}")]
+    Malformed(&'static str),
 }
 
 impl FromStr for ProviderUrl {
@@ -60,13 +60,13 @@ impl fmt::Debug for ProviderUrl {
 }
 
 impl Provider {
-    /// A way to the address. `ca_pem`: the authorities its certificate may be of, in the place of the system's.
+    /// A client for the URL. `ca_pem`: certificate authorities that replace the system's.
     ///
     /// # Errors
-    /// Why there is no way to any address, for an operator: the authorities can not be read.
+    /// The reason for an operator: the authorities cannot be read.
     pub fn new(url: ProviderUrl, ca_pem: Option<&[u8]>) -> Result<Self, String> {
         let client = Client::builder()
-            // Where it answers is where it was said to be: redirects and proxies of the environment lead elsewhere.
+            // Neither redirects nor proxies of the environment may lead to another host than the setting.
             .redirect(redirect::Policy::none())
             .no_proxy()
             .connect_timeout(PROVIDER_CONNECT_WITHIN)
@@ -74,7 +74,7 @@ impl Provider {
             .user_agent("operation-gateway");
         let authorities = match ca_pem {
             Some(pem) => Some(Certificate::from_pem_bundle(pem).map_err(|error| error.to_string())?),
-            // Nothing is authenticated on loopback, and a container need not have authorities for it.
+            // Plain HTTP on loopback needs no authorities, which a container may not have.
             None if url.0.scheme() == "http" => Some(Vec::new()),
             None => None,
         };
@@ -89,12 +89,12 @@ impl Provider {
         Ok(Self { client, url })
     }
 
-    /// What is there, at most so many bytes of it.
+    /// Gets at most `bytes_max` bytes.
     pub(crate) async fn get(&self, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
         answer(self.client.get(self.url.0.clone()), bytes_max).await
     }
 
-    /// What it says to a form.
+    /// Posts a form; returns at most `bytes_max` bytes of the answer.
     pub(crate) async fn post(
         &self,
         authorization: HeaderValue,
@@ -109,18 +109,18 @@ impl Provider {
 
 async fn answer(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
     let request = request.header(ACCEPT, HeaderValue::from_static("application/json"));
-    timeout(PROVIDER_WITHIN, read(request, bytes_max)).await.unwrap_or(Err(ProviderFault::Late))
+    timeout(PROVIDER_WITHIN, read(request, bytes_max)).await.unwrap_or(Err(ProviderFault::Timeout))
 }
 
 async fn read(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, ProviderFault> {
-    // The address is the operator's and not for every reader of the log.
-    let silent = |error: reqwest::Error| ProviderFault::Silent(error.without_url());
-    let mut response = request.send().await.map_err(silent)?;
+    // The URL is a setting of the operator, not for every reader of the log.
+    let no_answer = |error: reqwest::Error| ProviderFault::NoAnswer(error.without_url());
+    let mut response = request.send().await.map_err(no_answer)?;
     if response.status() != StatusCode::OK {
         return Err(ProviderFault::Status(response.status()));
     }
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(silent)? {
+    while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
         if bytes.len().saturating_add(chunk.len()) > bytes_max {
             return Err(ProviderFault::TooLarge(bytes_max));
         }
@@ -129,7 +129,7 @@ async fn read(request: RequestBuilder, bytes_max: usize) -> Result<Vec<u8>, Prov
     Ok(bytes)
 }
 
-/// An error and what is behind it, on one line.
+/// An error and its sources, on one line.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
     texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_over_tls_or_on_this_machine() {
+    fn a_provider_url_must_use_tls_or_loopback() {
         for good in [
             "https://issuer.example/jwks",
             "https://10.0.0.1:8443/jwks?x=1",
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_that_are_none_are_refused() {
+    fn a_file_without_valid_authorities_is_rejected() {
         let url: ProviderUrl = "https://issuer.example/".parse().unwrap();
         assert!(Provider::new(url.clone(), Some(b"")).is_err());
         let wrong = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";

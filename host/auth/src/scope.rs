@@ -1,9 +1,12 @@
-//! Scopes, and which of a caller's scopes permit an act.
+//! Scopes, and which of a caller's scopes satisfy them.
 
-/// What an endpoint needs. A caller has it by any of the names, or by the family's wildcard (decisions.md 7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use serde::Deserialize;
+use std::fmt;
+
+/// A scope that an endpoint requires. Several names can satisfy it: see [`Self::is_held`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Scope {
-    /// Any `operations.` scope at all.
+    /// Any `operations.` scope.
     OperationsAny,
     /// Submit; `operations.sign` also covers the rest of the flow.
     OperationsSign,
@@ -17,7 +20,7 @@ pub enum Scope {
     OperationsPublish,
     /// Recover a node's effect.
     OperationsRecover,
-    /// Read keys, custody operations and their evidence; whoever may do anything in custody may.
+    /// Read keys, custody operations and their evidence; any `custody.` scope is enough.
     CustodyRead,
     /// Submit a custody signature.
     CustodySign,
@@ -35,12 +38,12 @@ pub enum Scope {
     CustodyExport,
     /// Read the audit exports.
     AuditRead,
-    /// Read which policy bundles there are: whoever may preview, and auditors.
+    /// List policy bundles: any `operations.` scope or `audit.read` is enough.
     PolicyRead,
 }
 
 impl Scope {
-    /// The scope's own name.
+    /// The scope's name, for callers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +67,7 @@ impl Scope {
         }
     }
 
-    /// Whether one of these scopes permits it.
+    /// Whether one of these scopes satisfies it.
     #[must_use]
     pub fn is_held(self, scopes: &[String]) -> bool {
         let held = |name: &str| scopes.iter().any(|scope| scope == name);
@@ -90,12 +93,19 @@ impl Scope {
     }
 }
 
+/// The variant's name, which [`Deserialize`] reads: it is unique, and [`Scope::name`] is not.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn custody_scopes_are_narrow_and_all_of_them_read() {
+    fn each_custody_scope_permits_its_action_and_reading() {
         let sign = ["custody.sign".to_owned()];
         assert!(Scope::CustodySign.is_held(&sign) && Scope::CustodyRead.is_held(&sign));
         for other in
@@ -109,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quickstart_scope_covers_the_flow_and_nothing_else() {
+    fn operations_sign_covers_the_signing_flow_and_nothing_else() {
         let scopes = ["operations.sign".to_owned()];
         assert!(Scope::OperationsPublish.is_held(&scopes) && Scope::OperationsAny.is_held(&scopes));
         assert!(!Scope::AuditRead.is_held(&scopes));

@@ -1,17 +1,17 @@
-//! The secret that this gateway shows to the identity provider.
+//! The client secret of this gateway at the identity provider.
 
 use crate::limits::SECRET_BYTES_MAX;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A secret that is wiped when it is dropped, and shown nowhere.
+/// A secret that is overwritten when dropped, and never shown.
 pub struct ClientSecret(Zeroizing<String>);
 
 impl ClientSecret {
-    /// A secret of one line; an end of line behind it is not part of it.
+    /// A secret of one line, without its line ending.
     ///
     /// # Errors
-    /// What it must be.
+    /// The rule that the text breaks.
     pub fn parse(text: &Zeroizing<String>) -> Result<Self, &'static str> {
         let line = text.strip_suffix('\n').unwrap_or(text);
         let line = line.strip_suffix('\r').unwrap_or(line);
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_one_line_and_shown_nowhere() {
+    fn a_secret_is_one_line_and_never_shown() {
         let parse = |text: &str| ClientSecret::parse(&Zeroizing::new(text.to_owned()));
         for good in ["s3cret", "s3cret\n", "s3cret\r\n"] {
             assert_eq!(parse(good).unwrap().expose(), "s3cret");

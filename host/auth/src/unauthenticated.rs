@@ -1,12 +1,12 @@
-//! Why there is no caller.
+//! The reasons for which a caller is not authenticated.
 
-/// No caller can be made of these credentials. Nothing of them is ever in the text.
+/// The credentials do not authenticate a caller. The text never has anything of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthenticated {
-    /// There are none, or not enough of them.
+    /// Credentials are missing or incomplete.
     #[error("credentials are required: {0}")]
     Required(&'static str),
-    /// An identity header that can not be read: it is no identity, and never taken as absent.
+    /// An identity header cannot be read; it is not treated as absent.
     #[error("header `{name}` {must}")]
     Unreadable {
         /// The header.
@@ -14,39 +14,39 @@ pub enum Unauthenticated {
         /// What it must be.
         must: &'static str,
     },
-    /// There is a token, and it does not hold.
-    #[error("the token does not hold: {0}")]
+    /// The token is not valid.
+    #[error("the token is not valid: {0}")]
     InvalidToken(#[from] TokenFault),
-    /// Whether it holds can not be found out now.
-    #[error("callers can not be authenticated: {0}")]
+    /// The credentials cannot be checked now.
+    #[error("callers cannot be authenticated: {0}")]
     Unavailable(&'static str),
 }
 
-/// What is wrong with a token.
+/// The fault of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// Two headers, of which only one could be meant.
+    /// More than one `authorization` header.
     #[error("the header `authorization` must be given once")]
     Repeated,
-    /// Longer than anything that is looked at.
+    /// Longer than the limit.
     #[error("it has more than 16384 bytes")]
     TooLarge,
-    /// Not of the form.
+    /// Not of the form of a token.
     #[error("it does not have the form of a token")]
     Malformed,
-    /// An algorithm that is not taken, or not the one of the key.
+    /// An algorithm that is not accepted, or not the key's.
     #[error("`alg` must be that of the key, and one of RS256, PS256, ES256, ES384, EdDSA")]
     Algorithm,
-    /// Another kind of token.
+    /// Not an access token.
     #[error("`typ` must be `JWT` or `at+jwt`")]
     Type,
-    /// It asks for what nobody here understands.
+    /// A critical extension, of which none is supported.
     #[error("`crit` names an extension that is not supported")]
     Critical,
-    /// No such key.
+    /// The issuer has no key with this `kid`.
     #[error("`kid` names none of the issuer's keys")]
     UnknownKey,
-    /// Not signed by that key.
+    /// The signature does not verify with that key.
     #[error("the signature does not verify")]
     Signature,
     /// No longer valid.
@@ -55,25 +55,25 @@ pub enum TokenFault {
     /// Not yet valid.
     #[error("it is not valid yet")]
     NotYetValid,
-    /// Of somebody else.
+    /// From another issuer.
     #[error("`iss` is another issuer")]
     Issuer,
-    /// For somebody else.
+    /// For another audience.
     #[error("`aud` is another audience")]
     Audience,
-    /// A claim is missing, or not what it has to be.
-    #[error("the claim for the caller's `{0}` is missing or not of its form")]
+    /// A claim is missing or malformed.
+    #[error("the claim for the caller's `{0}` is missing or malformed")]
     Claim(&'static str),
-    /// Bound to a certificate that the client did not show (RFC 8705), or in a way that can not be checked.
+    /// Bound to a certificate that the client did not present (RFC 8705), or in a way that cannot be checked.
     #[error("it is bound to a key that the client did not prove to have")]
     Unproved,
-    /// The identity provider says so.
+    /// Inactive according to the identity provider.
     #[error("it is not active")]
     Inactive,
 }
 
 impl Unauthenticated {
-    /// A word for counters, of a fixed list.
+    /// The label for counters, from a fixed list.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {

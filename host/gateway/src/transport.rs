@@ -1,7 +1,7 @@
 //! Connections: accepted, limited, encrypted, timed, and drained at the end.
 //!
 //! HTTP/1.1 only. What a connection may take, in numbers and in time, is in [`Limits`]; what one request may take is the
-//! router's (`gateway_api::limits`). A connection beyond the limits takes the place of one that is not used
+//! router's (`gateway_api::layers`). A connection beyond the limits takes the place of one that is not used
 //! (`connection_limit` says which), or is closed at once. It never waits: behind a queue that nobody works off, every client
 //! would wait until it gives up.
 

@@ -128,7 +128,7 @@ async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
             &alice,
             "/signature/credential_id",
             json!("AA"),
-            "`/signature/credential_id` is no member of kind `ed25519`",
+            "`/signature/credential_id` is not a member of kind `ed25519`",
         ),
         (&bob, "/signature/credential_id", Value::Null, "`/signature/credential_id` is required"),
         (
@@ -142,7 +142,7 @@ async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
             &bob,
             "/signature/public_key",
             json!("00"),
-            "`/signature/public_key` is no member of kind `webauthn`",
+            "`/signature/public_key` is not a member of kind `webauthn`",
         ),
         (
             &bob,

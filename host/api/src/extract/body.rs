@@ -1,88 +1,51 @@
-//! Request bodies: size, media type, strict JSON, shape. Every fault has the contract's error body.
+//! Request bodies: size, media type, strict JSON, shape.
 
 use crate::error::{ApiError, Code};
 use crate::state::{App, UnknownFields};
-use crate::strict::{self, Fault, Json};
+use crate::strict::{self, Fault, Reading};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderValue, header};
 use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::time::timeout;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// A body of shape `T`.
 pub struct Body<T> {
     /// The shape.
     pub value: T,
-    /// Members of the body that the shape does not have.
+    /// JSON pointers to members of the body that the shape does not have.
     pub unknown: Vec<String>,
 }
-
-/// A body of shape `T`, where none at all is an empty object.
-pub struct OptionalBody<T>(pub Body<T>);
-
-/// A body whose secret members are taken out before anything else reads it; what is left is overwritten afterwards.
-pub struct SecretBody(Json);
 
 impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let bytes = bytes(request, app, app.options().body_bytes_max).await?;
-        shape(&strict::parse(&bytes).map_err(ApiError::from)?, app)
+        Self::parse(&bytes(request, app, app.options().body_bytes_max).await?, app)
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<App> for OptionalBody<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let bytes = bytes(request, app, app.options().body_bytes_max).await?;
-        shape(&parse_optional(&bytes)?, app).map(Self)
-    }
-}
-
-impl SecretBody {
-    /// Reads a body of at most `bytes_max` bytes; none at all is an empty object.
+impl<T: DeserializeOwned> Body<T> {
+    /// Reads a body of at most `bytes_max` bytes; a blank one is an empty object.
     ///
     /// # Errors
-    /// [`ApiError`] when it is too large or too slow, or no JSON.
-    pub async fn read(request: Request, app: &App, bytes_max: usize) -> Result<Self, ApiError> {
-        Ok(Self(parse_optional(&bytes(request, app, bytes_max).await?)?))
+    /// [`ApiError`] when it is too large or too slow, not strict JSON, or of another shape.
+    pub async fn read_optional(request: Request, app: &App, bytes_max: usize) -> Result<Self, ApiError> {
+        let bytes = bytes(request, app, bytes_max).await?;
+        let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
+        Self::parse(if is_blank { b"{}" } else { &bytes }, app)
     }
 
-    /// Overwrites a secret object and leaves null. Nothing reads it: no signature profile uses one.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it is no object.
-    pub fn wipe(&mut self, name: &str) -> Result<(), ApiError> {
-        let Json::Object(members) = &mut self.0 else { return Ok(()) };
-        let Some((_, value)) = members.iter_mut().find(|(member, _)| member == name) else { return Ok(()) };
-        let mut value = std::mem::replace(value, Json::Null);
-        let taken = match &value {
-            Json::Null | Json::Object(_) => Ok(()),
-            Json::Bool(_) | Json::Integer(_) | Json::OtherNumber | Json::Text(_) | Json::Array(_) => {
-                Err(Fault::at(format!("/{name}"), format!("must be an object or null, not {}", value.kind()))
-                    .into())
+    fn parse(bytes: &[u8], app: &App) -> Result<Self, ApiError> {
+        let Reading { value, unknown } = strict::read(bytes)?;
+        match (app.options().unknown_fields, unknown.first()) {
+            (UnknownFields::Reject, Some(name)) => {
+                Err(Fault::at(name, "is not a member of this request").into())
             }
-        };
-        value.zeroize();
-        taken
-    }
-
-    /// Reads what is left.
-    ///
-    /// # Errors
-    /// [`ApiError`] when it does not have the shape.
-    pub fn shape<T: DeserializeOwned>(&self, app: &App) -> Result<Body<T>, ApiError> {
-        shape(&self.0, app)
-    }
-}
-
-impl Drop for SecretBody {
-    fn drop(&mut self) {
-        self.0.zeroize();
+            (UnknownFields::Warn | UnknownFields::Reject, _) => Ok(Self { value, unknown }),
+        }
     }
 }
 
@@ -92,24 +55,7 @@ impl From<Fault> for ApiError {
     }
 }
 
-fn shape<T: DeserializeOwned>(json: &Json, app: &App) -> Result<Body<T>, ApiError> {
-    let reading = strict::read::<T>(json)?;
-    match (app.options().unknown_fields, reading.unknown.first()) {
-        (UnknownFields::Reject, Some(name)) => Err(Fault::at(name, "is not a member of this request").into()),
-        (UnknownFields::Warn | UnknownFields::Reject, _) => {
-            Ok(Body { value: reading.value, unknown: reading.unknown })
-        }
-    }
-}
-
-fn parse_optional(bytes: &[u8]) -> Result<Json, ApiError> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Json::Object(Vec::new()));
-    }
-    Ok(strict::parse(bytes)?)
-}
-
-/// The whole body, overwritten when dropped: it may hold secrets.
+/// The whole body, overwritten when dropped: it may have secrets.
 async fn bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     check_media_type(request.headers().get(header::CONTENT_TYPE))?;
     let too_large =
@@ -119,7 +65,7 @@ async fn bytes(request: Request, app: &App, bytes_max: usize) -> Result<Zeroizin
     if declared.is_some_and(|length: u64| length > bytes_max as u64) {
         return Err(too_large());
     }
-    // One deadline for all of it: a client that sends a byte now and then is as slow as one that sends none.
+    // One deadline for the whole body, however its bytes are spread over it.
     let reading = timeout(app.options().body_within, axum::body::to_bytes(request.into_body(), bytes_max));
     match reading.await {
         Ok(Ok(bytes)) => Ok(Zeroizing::new(Vec::from(bytes))),
@@ -133,13 +79,13 @@ fn is_too_large(error: &axum::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<LengthLimitError>())
 }
 
-/// The rest of the body would be taken for the next request.
+/// Closes the connection: the rest of the body would be read as the next request.
 fn too_slow(within: Duration) -> ApiError {
     let message = format!("the body must arrive within {} ms", within.as_millis());
     ApiError::new(Code::RequestTimeout, message).with(header::CONNECTION, "close")
 }
 
-/// No media type is taken as JSON.
+/// A body without a media type is read as JSON.
 fn check_media_type(value: Option<&HeaderValue>) -> Result<(), ApiError> {
     let Some(value) = value else { return Ok(()) };
     let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();

@@ -1,10 +1,12 @@
-//! Answers: the errors that all operations of a kind share, which codes each status has where, and headers.
+//! Responses: the errors that all routes of a kind share, grouped by status, and headers.
 
-use super::each_operation;
+use super::{each_operation, scope};
 use crate::error::Code;
+use gateway_auth::Scope;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
-/// Completes the answers of every operation.
+/// Completes the responses of every operation.
 pub(super) fn complete(document: &mut Value) {
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
         components.insert("headers".to_owned(), headers());
@@ -13,39 +15,45 @@ pub(super) fn complete(document: &mut Value) {
         body.insert("additionalProperties".to_owned(), json!(false));
     }
     each_operation(document, |path, operation| {
-        let shared = shared(path, operation);
+        let errors = errors(path, operation);
         let takes_body = operation.contains_key("requestBody");
+        let takes_token = errors.contains(&Code::PolicyAdmissionRateLimited);
         let Some(Value::Object(answers)) = operation.get_mut("responses") else { return };
-        shared.into_iter().for_each(|code| list(answers, code));
-        let is_charged = answers.contains_key("429");
         for (status, answer) in answers.iter_mut() {
-            let Some(answer) = answer.as_object_mut() else { continue };
-            let is_error = say_codes(status, answer);
-            let mut names = if is_error { headers_of_error(status) } else { headers_of_answer(takes_body) };
-            if is_charged && matches!(status.as_str(), "200" | "403" | "429") {
-                names.extend(BUDGET);
-            }
-            answer.insert("headers".to_owned(), references(names));
+            add_headers(answer, status, headers_of_answer(takes_body), takes_token);
+        }
+        for (status, codes) in by_status(&errors) {
+            let mut answer = error_response(&codes);
+            add_headers(&mut answer, &status, headers_of_error(&status), takes_token);
+            answers.insert(status, answer);
         }
     });
 }
 
-/// Codes that an operation can answer with because of what it takes, whatever it does.
-fn shared(path: &str, operation: &Map<String, Value>) -> Vec<Code> {
-    if operation.get("tags") == Some(&json!(["health"])) {
-        return vec![Code::InvalidRequest, Code::OriginNotPermitted];
+fn add_headers(answer: &mut Value, status: &str, mut names: Vec<Header>, takes_token: bool) {
+    if takes_token && matches!(status, "200" | "403" | "429") {
+        names.extend(RATE_LIMIT);
     }
-    let is_audit = path.ends_with("/audit-replay") || path.starts_with("/v1/log/");
-    let mut codes = vec![
-        Code::InvalidRequest,
-        Code::OriginNotPermitted,
+    if let Some(answer) = answer.as_object_mut() {
+        answer.insert("headers".to_owned(), references(names));
+    }
+}
+
+/// Every code that an operation can answer with: its own, which it lists in `x-errors`, and those of all routes that take
+/// the same.
+fn errors(path: &str, operation: &mut Map<String, Value>) -> Vec<Code> {
+    let own = operation.remove("x-errors").unwrap_or_else(|| json!([]));
+    let mut codes: Vec<Code> = serde_json::from_value(own).unwrap_or_default();
+    codes.extend([Code::InvalidRequest, Code::OriginNotPermitted]);
+    let Some(scope) = scope(operation) else { return codes };
+    codes.extend([
         Code::AuthenticationRequired,
         Code::AuthenticationUnavailable,
         Code::InvalidToken,
-        if is_audit { Code::AuditReplayForbidden } else { Code::InsufficientScope },
+        if scope == Scope::AuditRead { Code::AuditReplayForbidden } else { Code::InsufficientScope },
         Code::InternalError,
         Code::StoreUnavailable,
-    ];
+    ]);
     if path.contains("{operationId}") {
         codes.extend([Code::InvalidOperationId, Code::OperationNotFound]);
     }
@@ -60,38 +68,25 @@ fn shared(path: &str, operation: &Map<String, Value>) -> Vec<Code> {
     codes
 }
 
-/// Lists a code in the description of its status, unless the handler has it there.
-fn list(answers: &mut Map<String, Value>, code: Code) {
-    let status = code.status().as_u16().to_string();
-    let answer = answers.entry(status).or_insert_with(|| json!({}));
-    let listed = answer.get("description").and_then(Value::as_str).unwrap_or_default();
-    let word = format!("`{}`", code.as_str());
-    if listed.contains(&word) {
-        return;
+fn by_status(codes: &[Code]) -> BTreeMap<String, Vec<&'static str>> {
+    let mut statuses = BTreeMap::<String, Vec<_>>::new();
+    for code in codes {
+        statuses.entry(code.status().as_str().to_owned()).or_default().push(code.as_str());
     }
-    let text = if listed.is_empty() { word } else { format!("{listed}, {word}") };
-    if let Some(answer) = answer.as_object_mut() {
-        answer.insert("description".to_owned(), json!(text));
-    }
+    statuses
 }
 
-/// An error's body has one of the codes that its description lists. An answer with a body of its own, as that of `/readyz`,
-/// keeps it and is none. Whether it is an error.
-fn say_codes(status: &str, answer: &mut Map<String, Value>) -> bool {
-    if !status.starts_with(['4', '5']) || answer.contains_key("content") {
-        return false;
-    }
-    let description = answer.get("description").and_then(Value::as_str).unwrap_or_default();
-    let codes: Vec<_> = description.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+/// An error's body has one of these codes.
+fn error_response(codes: &[&str]) -> Value {
+    let description = codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
     let body = json!({ "allOf": [
         { "$ref": "#/components/schemas/ErrorBody" },
         { "properties": { "error": { "enum": codes } } },
     ] });
-    answer.insert("content".to_owned(), json!({ "application/json": { "schema": body } }));
-    true
+    json!({ "description": description, "content": { "application/json": { "schema": body } } })
 }
 
-/// Every header that answers have, by name.
+/// The components of all headers, by name.
 fn headers() -> Value {
     let digits = json!({ "type": "string", "pattern": "^[0-9]+$" });
     json!({
@@ -105,11 +100,11 @@ fn headers() -> Value {
             "schema": { "type": "string", "enum": ["no-store"] },
         },
         "Warning": {
-            "description": "299, where part of the request was not taken as it was meant",
+            "description": "299: part of the request was ignored or substituted",
             "schema": { "type": "string", "pattern": "^299 - \"" },
         },
         "IdempotencyReplayed": {
-            "description": "That the operation was there before",
+            "description": "The operation existed already",
             "schema": { "type": "string", "enum": ["true"] },
         },
         "Authenticate": {
@@ -118,23 +113,23 @@ fn headers() -> Value {
         },
         "RetryAfter": { "description": "Seconds", "required": true, "schema": digits },
         "RateLimitLimit": {
-            "description": "Submissions of this client at once; only where one was charged, or refused for its budget", "schema": digits
+            "description": "Size of the client's quota of submissions; only when a token was taken from it, or the quota is used up", "schema": digits
         },
-        "RateLimitRemaining": { "description": "How many of them are left", "schema": digits },
+        "RateLimitRemaining": { "description": "Tokens left in the quota", "schema": digits },
         "RateLimitReset": {
-            "description": "Seconds until all of them are there again", "schema": digits
+            "description": "Seconds until the quota is full", "schema": digits
         },
     })
 }
 
-/// A header's name, and the component that says what it is.
+/// A header's name, and that of its component.
 type Header = (&'static str, &'static str);
 
-/// What every answer has.
+/// The headers of every answer.
 const EVERY: [Header; 2] = [("x-request-id", "RequestId"), ("cache-control", "CacheControl")];
 
-/// What an answer has that was charged to a client's budget.
-const BUDGET: [Header; 3] = [
+/// The headers of an answer that took a token from the client's quota.
+const RATE_LIMIT: [Header; 3] = [
     ("ratelimit-limit", "RateLimitLimit"),
     ("ratelimit-remaining", "RateLimitRemaining"),
     ("ratelimit-reset", "RateLimitReset"),

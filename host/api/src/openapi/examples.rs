@@ -1,9 +1,9 @@
-//! One body of every kind. In the development profile they make a whole life: submitted, approved by two, executed,
-//! published; a key made, and everything that can be done to it.
+//! One example body of every kind. In the development profile they run as one flow: a payment is submitted, approved twice,
+//! executed and published; a key is created and then goes through every operation on keys.
 
 use serde_json::{Map, Value, json};
 
-/// The examples of a shape of bodies, by name.
+/// The examples of a request shape, by name.
 pub(super) fn of(shape: &str) -> Value {
     match shape {
         "SignOperationRequest" => json!({ "payment": { "value": payment() } }),
@@ -39,7 +39,7 @@ pub(super) fn of(shape: &str) -> Value {
     }
 }
 
-/// The callers' clock in every example.
+/// The caller's clock in every example.
 const INSTANT_MS: u64 = 1_790_000_000_000;
 
 fn client(subject: &str, scope: &str) -> Value {
@@ -97,7 +97,7 @@ fn asset_action() -> Value {
     })
 }
 
-/// What every change of a key has, and its own.
+/// The members that every change of a key has, and `own`.
 fn change(target_epoch: &str, own: Value) -> Value {
     let mut body = Map::from_iter([
         ("target_epoch".to_owned(), json!(target_epoch)),

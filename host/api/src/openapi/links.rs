@@ -1,10 +1,9 @@
-//! Links: what an answer's operation or key can be used for next, so that a reader of the document, or a program, finds
-//! the whole flow.
+//! Links from an answer's operation or key to the endpoints that can follow.
 
 use super::{each_operation, shape_named};
 use serde_json::{Map, Value, json};
 
-/// What follows on an operation of a family.
+/// The endpoints for an operation, by family.
 const ON_OPERATION: [(&str, &[&str]); 2] = [
     ("operation", &["show", "approve", "execute", "publish", "node_recovery", "evidence", "audit_replay"]),
     (
@@ -22,10 +21,10 @@ const ON_OPERATION: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// What follows on a key.
+/// The endpoints for a key.
 const ON_KEY: [&str; 7] = ["show", "operations", "sign", "refresh", "reshare", "rotate", "recover"];
 
-/// Adds links to every answer that shows an operation.
+/// Adds links to every answer with an operation.
 pub(super) fn complete(document: &mut Value) {
     each_operation(document, |_, operation| {
         let Some(Value::Object(answer)) = operation.get_mut("responses").and_then(|it| it.get_mut("200"))
@@ -46,7 +45,7 @@ pub(super) fn complete(document: &mut Value) {
     });
 }
 
-/// `at`: where in the answer the operation is.
+/// `at`: JSON pointer to the operation in the answer.
 fn links(family: &str, at: &str) -> Map<String, Value> {
     let id = format!("$response.body#{at}/operation_id");
     let link = |name: String, parameters: Value| {
@@ -60,7 +59,7 @@ fn links(family: &str, at: &str) -> Map<String, Value> {
         let key = format!("$response.body#{at}/key_ref");
         links.extend(ON_KEY.map(|act| link(format!("custody_key_{act}"), json!({ "keyRef": key }))));
     }
-    // Its first event is in the log, which has one event at least.
+    // The operation's first event is in the log, which therefore has at least one event.
     links.extend([
         link("log_tlog_proof".to_owned(), json!({ "operation_id": id, "seq": 1 })),
         link("log_inclusion".to_owned(), json!({ "index": 0, "size": 1 })),

@@ -1,4 +1,4 @@
-//! Requests: what every path and body is held to, wherever the shape itself does not say.
+//! Requests: path parameters, examples, and the limits of the strict reader, which derived shapes do not have.
 
 use super::{each_operation, examples, shape_named};
 use crate::strict::{ARRAY_ENTRIES_MAX, TEXT_BYTES_MAX};
@@ -15,7 +15,7 @@ pub(super) fn complete(document: &mut Value) {
     bound_shapes(document, shapes);
 }
 
-/// Adds what the path itself names. A query parameter that is not there is absent and never null.
+/// Adds the path's parameters. An optional query parameter is absent, never null.
 fn parameters(path: &str, operation: &mut Map<String, Value>) {
     let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
     let Some(parameters) = parameters.as_array_mut() else { return };
@@ -30,11 +30,11 @@ fn parameters(path: &str, operation: &mut Map<String, Value>) {
         }
     };
     add("operationId", json!({ "type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Hex32" }));
-    // Longer names are answered like any other name that no key has.
+    // A longer name is answered like every other unknown name.
     add("keyRef", json!({ "type": "string", "minLength": 1, "description": "The key's name" }));
 }
 
-/// Adds examples; an optional body is absent and never null. The name of its shape.
+/// Adds examples, and returns the name of the body's shape. An optional body is absent, never null.
 fn body(operation: &mut Map<String, Value>) -> Option<String> {
     let content = operation.get_mut("requestBody")?.pointer_mut("/content/application~1json")?;
     let schema = content.get_mut("schema")?;
@@ -46,7 +46,7 @@ fn body(operation: &mut Map<String, Value>) -> Option<String> {
     Some(name)
 }
 
-/// Bounds these shapes and all that they have within.
+/// Adds limits to these shapes and to all shapes within them.
 fn bound_shapes(document: &mut Value, mut waiting: BTreeSet<String>) {
     let mut seen = BTreeSet::new();
     while let Some(name) = waiting.pop_first() {
@@ -57,7 +57,7 @@ fn bound_shapes(document: &mut Value, mut waiting: BTreeSet<String>) {
     }
 }
 
-/// The limits of `crate::strict`. A string's is in bytes, which a schema cannot say: for plain ASCII it is the same.
+/// Adds the limits of `crate::strict`. They are bytes for a string and characters in the schema: the same for ASCII.
 fn bound(schema: &mut Value, found: &mut BTreeSet<String>) {
     found.extend(shape_named(schema).map(str::to_owned));
     let Some(members) = schema.as_object_mut() else { return };
@@ -69,14 +69,14 @@ fn bound(schema: &mut Value, found: &mut BTreeSet<String>) {
     let limit = |members: &mut Map<String, Value>, name: &str, value: usize| {
         members.entry(name).or_insert_with(|| json!(value));
     };
-    let says_more = members.contains_key("enum") || members.contains_key("pattern");
-    if is(members, "string") && !says_more {
+    let is_narrower = members.contains_key("enum") || members.contains_key("pattern");
+    if is(members, "string") && !is_narrower {
         limit(members, "maxLength", TEXT_BYTES_MAX);
     }
     if is(members, "array") {
         limit(members, "maxItems", ARRAY_ENTRIES_MAX);
     }
-    // An object of no known shape is a secret for the nodes: nobody here looks into it.
+    // An object without a shape is a secret that nothing reads, and has no limit.
     if members.contains_key("properties") || members.contains_key("additionalProperties") {
         limit(members, "maxProperties", ARRAY_ENTRIES_MAX);
     }

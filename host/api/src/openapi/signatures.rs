@@ -1,13 +1,13 @@
-//! Approvers' signatures: which members go with which kind, which no derived shape says.
+//! Approvers' signatures: the members of each kind, which a derived shape cannot express.
 
 use serde_json::{Value, json};
 
-/// Canonical base64url without padding: no bits are left over.
+/// Canonical base64url without padding: the unused bits are zero.
 const BASE64URL: &str = "^([A-Za-z0-9_-]{4})*([A-Za-z0-9_-][AQgw]|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048])?$";
 const HEX_32: &str = "^[0-9a-f]{64}$";
 const HEX_64: &str = "^[0-9a-f]{128}$";
 
-/// Makes one shape of each kind. A member of the other kind is absent or null.
+/// Replaces the shape by one for each kind. A member of the other kind is absent or null.
 pub(super) fn complete(document: &mut Value) {
     let Some(shape) = document.pointer_mut("/components/schemas/ApprovalSignature") else { return };
     let text = |pattern: &str| json!({ "type": "string", "pattern": pattern, "maxLength": 1024 });

@@ -1,10 +1,10 @@
 //! `/v1/custody/keys`.
 
 use super::lifecycle::{Answer, replay_headers, warn};
-use crate::error::{ApiError, Code};
-use crate::extract::{Body, Caller, CustodyManage, CustodyRead, CustodySign, PathKeyRef, query};
+use crate::error::ApiError;
+use crate::error::Code::{self, *};
+use crate::extract::{Body, Caller, PathKeyRef, query};
 use crate::state::App;
-use crate::wire::common::{body_digest, bound, not_empty};
 use crate::wire::custody::{
     CustodyKeyCreateRequest, CustodyKeyRecoverRequest, CustodyKeyRefreshRequest, CustodyKeyReshareRequest,
     CustodyKeyRotateRequest, CustodySignRequest, KeyRequest,
@@ -12,35 +12,36 @@ use crate::wire::custody::{
 use crate::wire::custody_view::{
     CustodyKeyView, CustodyOperationResponse, CustodyOperationView, CustodyOperationsResponse,
 };
+use crate::wire::{body_digest, bound, not_empty};
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use gateway_auth::Principal;
+use gateway_auth::Scope::*;
 use gateway_domain::binding::ClientBinding;
 use gateway_domain::ids::{KeyRef, Tenant};
 use gateway_domain::intent::Intent;
 use gateway_engine::{KeyTarget, Submit, Submitted, Visibility};
 
-/// Operations on one page when the caller does not say.
+/// Default number of operations on a page.
 const PAGE_DEFAULT: u32 = 50;
 
-/// Most operations on one page: each is some kilobytes.
+/// Most operations on a page: each has a few kilobytes.
 const PAGE_MAX: u32 = 200;
 
 /// Submits the creation of a key: distributed key generation among its participants.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/keys", operation_id = "custody_key_create", tag = "custody", request_body = CustodyKeyCreateRequest, responses(
-    (status = 200, body = CustodyOperationResponse),
-    (status = 403, description = "`policy_rejected`"),
-    (status = 409, description = "`custody_key_exists`, `concurrent_update`"),
-    (status = 429, description = "`policy_admission_rate_limited`"),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
-))]
+#[utoipa::path(
+    post, path = "/v1/custody/keys", operation_id = "custody_key_create", tag = "custody",
+    security(("bearer" = [CustodyManage])), request_body = CustodyKeyCreateRequest,
+    responses((status = 200, body = CustodyOperationResponse)),
+    extensions(("x-errors" = json!([
+        PolicyRejected, CustodyKeyExists, ConcurrentUpdate, PolicyAdmissionRateLimited, PolicyUnavailable,
+        RuntimeUnavailable,
+    ]))),
+)]
 pub async fn create(
     State(app): State<App>,
-    caller: Caller<CustodyManage>,
+    caller: Caller,
     body: Body<CustodyKeyCreateRequest>,
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
@@ -60,7 +61,7 @@ pub async fn create(
     Ok((headers, answer))
 }
 
-/// A caller makes keys of its own tenant. Who may be anybody is of the tenant it names.
+/// A caller creates keys of its own tenant. An unrestricted caller has the tenant that it names.
 fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenant) -> Result<(), ApiError> {
     let own = match principal {
         Principal::Unrestricted if submitter.tenant.is_none() => return Ok(()),
@@ -73,23 +74,21 @@ fn check_tenant(principal: &Principal, submitter: &ClientBinding, tenant: &Tenan
     Err(ApiError::new(Code::ClientBindingMismatch, message))
 }
 
-/// What a profile was substituted for, for a `Warning`.
+/// The text of the `Warning` about a substituted profile.
 fn substitution(intent: &Intent) -> Option<String> {
     let Intent::KeyCreate(create) = intent else { return None };
-    let asked = create.requested_signature_profile.as_ref()?;
-    Some(format!("signature_profile {asked} is taken as {}", create.signature_profile))
+    let requested = create.requested_signature_profile.as_ref()?;
+    Some(format!("signature_profile {requested} is taken as {}", create.signature_profile))
 }
 
-/// The key.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}", operation_id = "custody_key_show", tag = "custody", responses(
-    (status = 200, body = CustodyKeyView),
-))]
+/// Shows the key.
+#[utoipa::path(
+    get, path = "/v1/custody/keys/{keyRef}", operation_id = "custody_key_show", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyKeyView)),
+)]
 pub async fn show(
     PathKeyRef(key_ref): PathKeyRef,
-    caller: Caller<CustodyRead>,
+    caller: Caller,
     State(app): State<App>,
 ) -> Result<Json<CustodyKeyView>, ApiError> {
     let target = KeyTarget { visibility: caller.visibility(), key_ref };
@@ -97,19 +96,19 @@ pub async fn show(
     Ok(Json(CustodyKeyView::new(&key, latest)))
 }
 
-/// The key's custody operations, newest first.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/keys/{keyRef}/operations", operation_id = "custody_key_operations", tag = "custody", params(
-    ("limit" = Option<u32>, Query, description = "Most operations on a page", minimum = 1, maximum = 200),
-    ("cursor" = Option<u64>, Query, description = "`next_cursor` of the page before"),
-), responses(
-    (status = 200, body = CustodyOperationsResponse),
-))]
+/// Lists the key's custody operations, newest first.
+#[utoipa::path(
+    get, path = "/v1/custody/keys/{keyRef}/operations",
+    operation_id = "custody_key_operations", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyOperationsResponse)),
+    params(
+        ("limit" = Option<u32>, Query, description = "Most operations on a page", minimum = 1, maximum = 200),
+        ("cursor" = Option<u64>, Query, description = "`next_cursor` of the page before"),
+    ),
+)]
 pub async fn operations(
     PathKeyRef(key_ref): PathKeyRef,
-    caller: Caller<CustodyRead>,
+    caller: Caller,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<CustodyOperationsResponse>, ApiError> {
@@ -126,21 +125,19 @@ pub async fn operations(
 }
 
 macro_rules! on_key {
-    ($(#[$doc:meta])* $name:ident, $path:literal, $needs:ident, $request:ident, $conflicts:literal) => {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $needs:ident, $request:ident, [$($conflict:ident),+]) => {
         $(#[$doc])*
-        ///
-        /// # Errors
-        /// [`ApiError`] with the codes listed.
-        #[utoipa::path(post, path = $path, operation_id = concat!("custody_key_", stringify!($name)), tag = "custody", request_body = $request, responses(
-            (status = 200, body = CustodyOperationResponse),
-            (status = 403, description = "`policy_rejected`"),
-            (status = 409, description = $conflicts),
-            (status = 429, description = "`policy_admission_rate_limited`"),
-            (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
-        ))]
+        #[utoipa::path(
+            post, path = $path, operation_id = concat!("custody_key_", stringify!($name)), tag = "custody",
+            security(("bearer" = [$needs])), request_body = $request,
+            responses((status = 200, body = CustodyOperationResponse)),
+            extensions(("x-errors" = json!([
+                PolicyRejected, $($conflict,)+ PolicyAdmissionRateLimited, PolicyUnavailable, RuntimeUnavailable,
+            ]))),
+        )]
         pub async fn $name(
             PathKeyRef(key_ref): PathKeyRef,
-            caller: Caller<$needs>,
+            caller: Caller,
             State(app): State<App>,
             body: Body<$request>,
         ) -> Answer<CustodyOperationResponse> {
@@ -152,42 +149,42 @@ macro_rules! on_key {
 on_key! {
     /// Submits a signature over a digest.
     sign, "/v1/custody/keys/{keyRef}/sign", CustodySign, CustodySignRequest,
-    "`custody_key_not_active`, `concurrent_update`"
+    [CustodyKeyNotActive, ConcurrentUpdate]
 }
 
 on_key! {
     /// Submits a refresh: same roster, same public key, new share epoch.
     refresh, "/v1/custody/keys/{keyRef}/refresh", CustodyManage, CustodyKeyRefreshRequest,
-    "`epoch_conflict`, `custody_key_not_active`, `concurrent_update`"
+    [EpochConflict, CustodyKeyNotActive, ConcurrentUpdate]
 }
 
 on_key! {
     /// Submits a reshare: new roster, same public key.
     reshare, "/v1/custody/keys/{keyRef}/reshare", CustodyManage, CustodyKeyReshareRequest,
-    "`epoch_conflict`, `custody_key_not_active`, `concurrent_update`"
+    [EpochConflict, CustodyKeyNotActive, ConcurrentUpdate]
 }
 
 on_key! {
     /// Submits a rotation: a new key pair that takes this one's place.
     rotate, "/v1/custody/keys/{keyRef}/rotate", CustodyManage, CustodyKeyRotateRequest,
-    "`custody_key_exists`, `custody_key_not_active`, `concurrent_update`"
+    [CustodyKeyExists, CustodyKeyNotActive, ConcurrentUpdate]
 }
 
 on_key! {
     /// Submits the recovery of a participant with helper shares.
     recover, "/v1/custody/keys/{keyRef}/recover", CustodyManage, CustodyKeyRecoverRequest,
-    "`epoch_conflict`, `custody_key_not_active`, `concurrent_update`"
+    [EpochConflict, CustodyKeyNotActive, ConcurrentUpdate]
 }
 
-async fn submit<N, R: KeyRequest>(
+async fn submit<R: KeyRequest>(
     app: &App,
-    caller: &Caller<N>,
+    caller: &Caller,
     key_ref: KeyRef,
     body: Body<R>,
 ) -> Answer<CustodyOperationResponse> {
     let request = body.value;
-    let named = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
-    let idempotency_key = named.transpose()?;
+    let idempotency_key = request.idempotency_key().map(|key| not_empty("/idempotency_key", key.to_owned()));
+    let idempotency_key = idempotency_key.transpose()?;
     let intent = request.intent()?;
     let submitter = bound(&caller.principal, request.client().clone().parse()?)?;
     let visibility = match (&caller.principal, &submitter.tenant) {

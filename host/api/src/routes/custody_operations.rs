@@ -2,10 +2,8 @@
 
 use super::lifecycle::{self, Answer, requester, warn_unknown};
 use crate::error::ApiError;
-use crate::extract::{
-    Body, Caller, CustodyApprove, CustodyExecute, CustodyExport, CustodyPublish, CustodyRead, CustodyRecover,
-    PathOperationId,
-};
+use crate::error::Code::*;
+use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
 use crate::wire::custody::CustodyExternalExportRequest;
 use crate::wire::custody_view::CustodyOperationView;
@@ -14,26 +12,26 @@ use crate::wire::operations::{
 };
 use axum::Json;
 use axum::extract::{Request, State};
+use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
 use gateway_engine::Export;
 use gateway_engine::ports::Record;
 
-/// The operation with what its key tells.
+/// The operation, with the members that depend on its key.
 pub(super) async fn view(app: &App, record: &Record) -> Result<CustodyOperationView, ApiError> {
     let key = app.engine().key_of(&record.operation).await?;
     Ok(CustodyOperationView::new(record, key.as_ref()))
 }
 
-/// The operation.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}", operation_id = "custody_operation_show", tag = "custody", responses(
-    (status = 200, body = CustodyOperationView),
-))]
+/// Shows the operation.
+#[utoipa::path(
+    get, path = "/v1/custody/operations/{operationId}",
+    operation_id = "custody_operation_show", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = CustodyOperationView)),
+)]
 pub async fn show(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyRead>,
+    caller: Caller,
     State(app): State<App>,
 ) -> Result<Json<CustodyOperationView>, ApiError> {
     let record = app.engine().operation(&lifecycle::target(Family::Custody, &caller, id)).await?;
@@ -42,18 +40,20 @@ pub async fn show(
 
 /// Records an approval; reaching the quorum triggers admission.
 ///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/approve", operation_id = "custody_operation_approve", tag = "custody", request_body = ApproveOperationRequest, responses(
-    (status = 200, body = CustodyOperationView),
-    (status = 403, description = "`policy_rejected`, `approver_not_permitted`"),
-    (status = 409, description = "`operation_failed`, `concurrent_update`"),
-    (status = 429, description = "`policy_admission_rate_limited`: what does not count is charged"),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
-))]
+/// An approval that does not count uses up a token of the client's rate limit.
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/approve",
+    operation_id = "custody_operation_approve", tag = "custody",
+    security(("bearer" = [CustodyApprove])), request_body = ApproveOperationRequest,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([
+        PolicyRejected, ApproverNotPermitted, OperationFailed, ConcurrentUpdate, PolicyAdmissionRateLimited,
+        PolicyUnavailable, RuntimeUnavailable,
+    ]))),
+)]
 pub async fn approve(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyApprove>,
+    caller: Caller,
     State(app): State<App>,
     body: Body<ApproveOperationRequest>,
 ) -> Answer<CustodyOperationView> {
@@ -62,18 +62,20 @@ pub async fn approve(
     Ok((headers, Json(view(&app, &record).await?)))
 }
 
-/// Sequences the policy receipt and the execution; safe to repeat.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/execute", operation_id = "custody_operation_execute", tag = "custody", request_body = Option<ExecuteOperationRequest>, responses(
-    (status = 200, body = CustodyOperationView),
-    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `epoch_conflict`, `custody_key_not_active`, `custody_key_busy`, `concurrent_update`"),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
-))]
+/// Obtains the nodes' policy receipts and executes the operation; safe to repeat.
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/execute",
+    operation_id = "custody_operation_execute", tag = "custody",
+    security(("bearer" = [CustodyExecute])), request_body = Option<ExecuteOperationRequest>,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([
+        OperationNotExecuted, OperationFailed, EpochFenceMismatch, EpochConflict, CustodyKeyNotActive,
+        CustodyKeyBusy, ConcurrentUpdate, PolicyUnavailable, RuntimeUnavailable,
+    ]))),
+)]
 pub async fn execute(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyExecute>,
+    caller: Caller,
     State(app): State<App>,
     request: Request,
 ) -> Answer<CustodyOperationView> {
@@ -83,18 +85,19 @@ pub async fn execute(
     Ok((headers, Json(view(&app, &record).await?)))
 }
 
-/// Drives the publication gate; safe to repeat.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/publish", operation_id = "custody_operation_publish", tag = "custody", request_body = PublishOperationRequest, responses(
-    (status = 200, body = CustodyOperationView),
-    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`"),
-    (status = 503, description = "`runtime_unavailable`"),
-))]
+/// Publishes the result; safe to repeat.
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/publish",
+    operation_id = "custody_operation_publish", tag = "custody",
+    security(("bearer" = [CustodyPublish])), request_body = PublishOperationRequest,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([
+        OperationNotExecuted, ResultRefMismatch, OperationFailed, ConcurrentUpdate, RuntimeUnavailable,
+    ]))),
+)]
 pub async fn publish(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyPublish>,
+    caller: Caller,
     State(app): State<App>,
     body: Body<PublishOperationRequest>,
 ) -> Answer<CustodyOperationView> {
@@ -104,17 +107,18 @@ pub async fn publish(
 }
 
 /// Recovers one runtime effect; idempotent by `effect_id`.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/node-recovery", operation_id = "custody_operation_node_recovery", tag = "custody", request_body = NodeRecoveryRequest, responses(
-    (status = 200, body = CustodyOperationView),
-    (status = 409, description = "`recovery_conflict`, `custody_key_not_active`, `concurrent_update`"),
-    (status = 503, description = "`runtime_unavailable`"),
-))]
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/node-recovery",
+    operation_id = "custody_operation_node_recovery", tag = "custody",
+    security(("bearer" = [CustodyRecover])), request_body = NodeRecoveryRequest,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([
+        RecoveryConflict, CustodyKeyNotActive, ConcurrentUpdate, RuntimeUnavailable,
+    ]))),
+)]
 pub async fn node_recovery(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyRecover>,
+    caller: Caller,
     State(app): State<App>,
     request: Request,
 ) -> Answer<CustodyOperationView> {
@@ -123,17 +127,20 @@ pub async fn node_recovery(
     Ok((headers, Json(view(&app, &record).await?)))
 }
 
-/// Records how far an external rail took the published result.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/custody/operations/{operationId}/external-export", operation_id = "custody_operation_external_export", tag = "custody", request_body = CustodyExternalExportRequest, responses(
-    (status = 200, body = CustodyOperationView),
-    (status = 409, description = "`operation_not_executed`, `publication_receipt_mismatch`, `external_export_conflict`, `operation_failed`, `concurrent_update`"),
-))]
+/// Records the progress of the published result on an external rail.
+#[utoipa::path(
+    post, path = "/v1/custody/operations/{operationId}/external-export",
+    operation_id = "custody_operation_external_export", tag = "custody",
+    security(("bearer" = [CustodyExport])), request_body = CustodyExternalExportRequest,
+    responses((status = 200, body = CustodyOperationView)),
+    extensions(("x-errors" = json!([
+        OperationNotExecuted, PublicationReceiptMismatch, ExternalExportConflict, OperationFailed,
+        ConcurrentUpdate,
+    ]))),
+)]
 pub async fn external_export(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyExport>,
+    caller: Caller,
     State(app): State<App>,
     body: Body<CustodyExternalExportRequest>,
 ) -> Answer<CustodyOperationView> {

@@ -1,86 +1,88 @@
-//! The evidence of an operation and its audit log: one form, of which the second opens less. Never larger than the cap.
+//! The evidence of an operation and its audit log: one format, of which the audit log discloses less. Both are paged by
+//! size.
 
 use super::lifecycle;
 use crate::error::ApiError;
-use crate::extract::{AuditRead, Caller, CustodyRead, OperationsRead, PathOperationId, query};
+use crate::extract::{Caller, PathOperationId, query};
 use crate::state::App;
-use crate::wire::evidence::{key_evidence, log_section};
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use gateway_auth::Scope::*;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::Family;
+use gateway_domain::key::CustodyKey;
 use gateway_domain::operation::Operation;
 use gateway_domain::time::EpochMs;
-use gateway_engine::{EngineError, Target};
+use gateway_engine::{EngineError, InclusionEvidence, Target};
 use gateway_evidence::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey};
 use serde_json::{Value, json};
 
-/// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}/evidence", operation_id = "operation_evidence", tag = "operations", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+/// Exports the evidence: every request, approval, decision, receipt and signature, for offline verification.
+#[utoipa::path(
+    get, path = "/v1/operations/{operationId}/evidence",
+    operation_id = "operation_evidence", tag = "operations",
+    security(("bearer" = [OperationsRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn operation_evidence(
     PathOperationId(id): PathOperationId,
-    caller: Caller<OperationsRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {
     export(&app, Kind::Evidence, lifecycle::target(Family::Product, &caller, id), query).await
 }
 
-/// The audit log: the same events with accounts, free texts and operands closed.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}/audit-replay", operation_id = "operation_audit_replay", tag = "operations", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+/// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
+#[utoipa::path(
+    get, path = "/v1/operations/{operationId}/audit-replay",
+    operation_id = "operation_audit_replay", tag = "operations",
+    security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn operation_audit_replay(
     PathOperationId(id): PathOperationId,
-    caller: Caller<AuditRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {
     export(&app, Kind::Audit, lifecycle::target(Family::Product, &caller, id), query).await
 }
 
-/// The evidence: everything that was asked, approved, decided, confirmed and signed, to be verified offline.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/evidence", operation_id = "custody_operation_evidence", tag = "custody", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+/// Exports the evidence: every request, approval, decision, receipt and signature, for offline verification.
+#[utoipa::path(
+    get, path = "/v1/custody/operations/{operationId}/evidence",
+    operation_id = "custody_operation_evidence", tag = "custody",
+    security(("bearer" = [CustodyRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn custody_evidence(
     PathOperationId(id): PathOperationId,
-    caller: Caller<CustodyRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {
     export(&app, Kind::Evidence, lifecycle::target(Family::Custody, &caller, id), query).await
 }
 
-/// The audit log: the same events with accounts, free texts and operands closed.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/custody/operations/{operationId}/audit-replay", operation_id = "custody_operation_audit_replay", tag = "custody", params(
-    ("after_seq" = Option<u64>, Query, description = "the events after this one, oldest first; without it the newest"),
-), responses(
-    (status = 200, body = Object),
-))]
+/// Exports the audit log: the same events, with accounts, free texts and operands as hashes.
+#[utoipa::path(
+    get, path = "/v1/custody/operations/{operationId}/audit-replay",
+    operation_id = "custody_operation_audit_replay", tag = "custody",
+    security(("bearer" = [AuditRead])), responses((status = 200, body = Object)),
+    params(
+        ("after_seq" = Option<u64>, Query, description = "The events after this one, oldest first; without it the newest"),
+    ),
+)]
 pub async fn custody_audit_replay(
     PathOperationId(id): PathOperationId,
-    caller: Caller<AuditRead>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     State(app): State<App>,
 ) -> Result<Json<Value>, ApiError> {
@@ -113,7 +115,7 @@ async fn export(
     Ok(Json(gateway_evidence::write(kind, &source, page).map_err(EngineError::from)?))
 }
 
-/// The key as it is now, the signed statement about it for this document, and the time of the statement.
+/// The current key, the signed statement about it for this document, and the time of the statement.
 async fn stated_key(
     app: &App,
     operation: &Operation,
@@ -122,10 +124,34 @@ async fn stated_key(
 ) -> Result<(Value, String, EpochMs), ApiError> {
     let key = app.engine().key_of(operation).await?;
     let key = json!(key.as_ref().map(key_evidence));
-    // The clock may have been put back since the operation's last event.
+    // The clock may have been set back since the operation's last event.
     let stated_at_ms = app.engine().now().max(operation.updated_at_ms);
     let statement =
         KeyStatement { operation_id: operation.id, record_root, log_size, stated_at_ms, key: &key };
     let note = app.engine().state(KEY_STATE, &json!(statement)).await?.to_string();
     Ok((key, note, stated_at_ms))
+}
+
+/// The proof that the last event is in the log.
+fn log_section(evidence: InclusionEvidence) -> Value {
+    json!({
+        "index": evidence.index,
+        "proof": evidence.tlog_proof.to_string(),
+        "consistency": evidence.consistency,
+    })
+}
+
+/// The current key; its epoch root is the fence token of signatures.
+fn key_evidence(key: &CustodyKey) -> Value {
+    json!({
+        "key_ref": key.key_ref,
+        "key_id": key.key_id,
+        "state": key.state,
+        "public_key_artifact_ref": key.public_key_artifact_ref(),
+        "active_epoch": key.epoch.name,
+        "active_epoch_root": key.epoch.root,
+        "past_epochs": key.past_epochs,
+        "replaces": key.replaces,
+        "replaced_by": key.replaced_by,
+    })
 }

@@ -1,4 +1,4 @@
-//! Probes and the interface description.
+//! Probes, and the OpenAPI document.
 
 use crate::openapi;
 use crate::state::App;
@@ -10,18 +10,22 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// The gateway is ok: no dependency is asked.
-#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, body = Object)))]
+/// The gateway answers; no dependency is checked.
+#[utoipa::path(
+    get, path = "/healthz", tag = "health", responses((status = 200, body = Object)),
+)]
 pub async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// Whether the gateway can do its work, by part. Anybody may ask; no part is asked more than once a second for more than
-/// a glance.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses(
-    (status = 200, body = ReadinessView),
-    (status = 503, description = "a part is not as it should be", body = ReadinessView),
-))]
+/// Whether the gateway can work, by part. Expensive checks run at most once a second.
+#[utoipa::path(
+    get, path = "/readyz", tag = "health",
+    responses(
+        (status = 200, body = ReadinessView),
+        (status = 503, description = "a check failed", body = ReadinessView),
+    ),
+)]
 pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>) {
     let (readiness, authentication) = tokio::join!(app.engine().readiness(), app.authenticator().check());
     let is_ready = readiness.is_ready() && authentication.is_ok();
@@ -29,14 +33,18 @@ pub async fn readyz(State(app): State<App>) -> (StatusCode, Json<ReadinessView>)
     (status, Json(ReadinessView::new(readiness, authentication, app.options().exceptions.clone())))
 }
 
-/// Counters for Prometheus, in its text format.
-#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
+/// Metrics in the text format of Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "health", responses((status = 200, body = String)),
+)]
 pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics())
 }
 
 /// This interface as OpenAPI 3.1.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "health", responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/v1/openapi.json", tag = "health", responses((status = 200, body = Object)),
+)]
 pub async fn openapi_json(State(app): State<App>) -> impl IntoResponse {
     static AUTHENTICATED: LazyLock<String> = LazyLock::new(|| openapi::document().to_string());
     static BYPASS: LazyLock<String> = LazyLock::new(|| openapi::document_of_the_bypass().to_string());

@@ -1,12 +1,12 @@
-//! What both families do with an operation, written once.
+//! The steps that both families take with an operation.
 
 use crate::error::{ApiError, Code, rate_limit_headers};
-use crate::extract::{Caller, SecretBody};
+use crate::extract::{Body, Caller};
 use crate::state::App;
-use crate::wire::common::{ClientBinding, bound, fresh_salt};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, PublishOperationRequest,
 };
+use crate::wire::{ClientBinding, bound, fresh_salt};
 use axum::Json;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -17,15 +17,15 @@ use gateway_domain::operation::{Recovery, Requester};
 use gateway_engine::ports::Record;
 use gateway_engine::{Execute, Publish, Recover, Submitted, Target, Vote};
 
-/// An answer, with the headers that say what else there is to know.
+/// A response body and its additional headers.
 pub type Answer<T> = Result<(HeaderMap, Json<T>), ApiError>;
 
-/// The operation a caller means.
-pub fn target<N>(family: Family, caller: &Caller<N>, id: OperationId) -> Target {
+/// The operation of a family that the caller names.
+pub fn target(family: Family, caller: &Caller, id: OperationId) -> Target {
     Target { family, visibility: caller.visibility(), id }
 }
 
-/// Counts an approval.
+/// Records an approval.
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
@@ -33,7 +33,7 @@ pub async fn approve(
     app: &App,
     principal: &Principal,
     target: Target,
-    body: crate::extract::Body<ApproveOperationRequest>,
+    body: Body<ApproveOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     check_approver(principal, &body.value)?;
@@ -41,7 +41,7 @@ pub async fn approve(
     Ok((warn_unknown(&body.unknown), record))
 }
 
-/// Brings an operation to execution.
+/// Executes an operation.
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
@@ -51,18 +51,15 @@ pub async fn execute(
     target: Target,
     request: Request,
 ) -> Result<(HeaderMap, Record), ApiError> {
-    let mut secret = SecretBody::read(request, app, app.options().body_bytes_max).await?;
-    secret.wipe("signing_share_mul")?;
-    secret.wipe("recovery_helper_shares")?;
-    let body = secret.shape::<ExecuteOperationRequest>(app)?;
-    drop(secret);
+    let bytes_max = app.options().body_bytes_max;
+    let body = Body::<ExecuteOperationRequest>::read_optional(request, app, bytes_max).await?;
     let requester = requester(principal, body.value.client, &body.unknown)?;
     let execute = Execute { requested_at_ms: body.value.requested_at_ms, requester };
     let record = app.engine().execute(target, execute).await?;
     Ok((warn_unknown(&body.unknown), record))
 }
 
-/// Brings an operation to publication.
+/// Publishes an operation.
 ///
 /// # Errors
 /// [`ApiError`] of the body, the binding or the engine.
@@ -70,7 +67,7 @@ pub async fn publish(
     app: &App,
     principal: &Principal,
     target: Target,
-    body: crate::extract::Body<PublishOperationRequest>,
+    body: Body<PublishOperationRequest>,
 ) -> Result<(HeaderMap, Record), ApiError> {
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     let record = app.engine().publish(target, Publish { requester, ..body.value.publish() }).await?;
@@ -87,17 +84,15 @@ pub async fn node_recovery(
     target: Target,
     request: Request,
 ) -> Result<(HeaderMap, Recovery, Record), ApiError> {
-    let mut secret = SecretBody::read(request, app, app.options().recovery_body_bytes_max).await?;
-    secret.wipe("secret_kernel_payload")?;
-    let body = secret.shape::<NodeRecoveryRequest>(app)?;
-    drop(secret);
+    let bytes_max = app.options().recovery_body_bytes_max;
+    let body = Body::<NodeRecoveryRequest>::read_optional(request, app, bytes_max).await?;
     let requester = requester(principal, body.value.client.clone(), &body.unknown)?;
     let recover = Recover { requester, ..body.value.recover()? };
     let (recovery, record) = app.engine().recover(target, recover).await?;
     Ok((warn_unknown(&body.unknown), recovery, record))
 }
 
-/// What the answer to a submission says beside its body.
+/// The headers of a submission's answer.
 pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     let mut headers = warn_unknown(unknown);
     if submitted.replayed {
@@ -114,7 +109,7 @@ pub fn replay_headers(unknown: &[String], submitted: &Submitted) -> HeaderMap {
     headers
 }
 
-/// A `Warning` that names the members nobody read.
+/// A `Warning` that names the ignored members.
 pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if !unknown.is_empty() {
@@ -125,7 +120,7 @@ pub fn warn_unknown(unknown: &[String]) -> HeaderMap {
     headers
 }
 
-/// Adds a `Warning`. Only visible ASCII gets into a header.
+/// Adds a `Warning`, with the visible ASCII characters of `text`.
 pub fn warn(headers: &mut HeaderMap, text: &str) {
     let shown: String = text.chars().filter(|c| is_visible(*c) || *c == ' ').collect();
     if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{shown}\"")) {
@@ -137,7 +132,7 @@ const fn is_visible(c: char) -> bool {
     c.is_ascii_graphic() && c != '"' && c != '\\'
 }
 
-/// Who asked, for evidence. A `client` that is given must be the caller; one that is not is the caller.
+/// The requester, for evidence. A given `client` must be the caller; without one the caller itself is recorded.
 pub(super) fn requester(
     principal: &Principal,
     client: Option<ClientBinding>,
@@ -149,11 +144,11 @@ pub(super) fn requester(
         (None, Principal::Identified(identity)) => Some(identity.binding(fresh_salt()?)),
         (None, Principal::Unrestricted) => None,
     };
-    let says_something = client.is_some() || !unknown_fields.is_empty();
-    Ok(says_something.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
+    let is_worth_recording = client.is_some() || !unknown_fields.is_empty();
+    Ok(is_worth_recording.then(|| Requester { client, unknown_fields: unknown_fields.to_vec() }))
 }
 
-/// An identified caller approves as itself, in roles it has.
+/// An identified caller approves as itself, in roles that it has.
 fn check_approver(principal: &Principal, approval: &ApproveOperationRequest) -> Result<(), ApiError> {
     let Principal::Identified(identity) = principal else { return Ok(()) };
     let refused = |message| Err(ApiError::new(Code::ApproverNotPermitted, message));

@@ -1,107 +1,100 @@
-//! `/v1/log`: the log of all events, for auditors and monitors. It is one log for all tenants, and nothing of an event is
-//! in it but a hash.
+//! `/v1/log`: the log of all events, for auditors and monitors. It is one log for all tenants, and has only the hash of each
+//! event.
 
-use crate::error::{ApiError, Code};
-use crate::extract::{AuditRead, Caller, query};
+use crate::error::ApiError;
+use crate::error::Code::{self, *};
+use crate::extract::{Caller, query};
 use crate::state::App;
 use crate::wire::log::{LogConsistencyView, LogInclusionView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{Uri, header};
 use axum::response::IntoResponse;
+use gateway_auth::Scope::*;
 use gateway_domain::ids::OperationId;
 
-/// The log's head, signed: C2SP `checkpoint`.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/checkpoint", operation_id = "log_checkpoint", tag = "log", responses(
-    (status = 200, description = "the signed checkpoint", body = String, content_type = "text/plain"),
-    (status = 503, description = "`policy_unavailable`"),
-))]
-pub async fn checkpoint(
-    _caller: Caller<AuditRead>,
-    State(app): State<App>,
-) -> Result<impl IntoResponse, ApiError> {
+/// The signed head of the log: C2SP `checkpoint`.
+#[utoipa::path(
+    get, path = "/v1/log/checkpoint", operation_id = "log_checkpoint", tag = "log",
+    security(("bearer" = [AuditRead])),
+    responses((status = 200, description = "the signed checkpoint", body = String, content_type = "text/plain")),
+    extensions(("x-errors" = json!([PolicyUnavailable]))),
+)]
+pub async fn checkpoint(_caller: Caller, State(app): State<App>) -> Result<impl IntoResponse, ApiError> {
     Ok(text(app.engine().checkpoint().await?.to_string()))
 }
 
-/// What checkpoints are verified with, as a C2SP verifier key. Whoever relies on it asks the operator for it another
-/// way: a forged log would give a forged key.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/key", operation_id = "log_key", tag = "log", responses(
-    (status = 200, description = "the verifier key", body = String, content_type = "text/plain"),
-))]
-pub async fn key(_caller: Caller<AuditRead>, State(app): State<App>) -> impl IntoResponse {
+/// The public key for checkpoints, as a C2SP verifier key. Get it from the operator over another channel to rely on it: a
+/// forged log would show a forged key.
+#[utoipa::path(
+    get, path = "/v1/log/key", operation_id = "log_key", tag = "log",
+    security(("bearer" = [AuditRead])),
+    responses((status = 200, description = "the verifier key", body = String, content_type = "text/plain")),
+)]
+pub async fn key(_caller: Caller, State(app): State<App>) -> impl IntoResponse {
     text(format!("{}\n", app.engine().log_key()))
 }
 
-/// That the log of `second` events begins with the log of `first`.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/consistency", operation_id = "log_consistency", tag = "log", params(
-    ("first" = u64, Query, description = "Size of the log before", minimum = 1),
-    ("second" = u64, Query, description = "Size of the log after; at most its size now", minimum = 1),
-), responses(
-    (status = 200, body = LogConsistencyView),
-))]
+/// Proves that the log of `second` events begins with the log of `first` events.
+#[utoipa::path(
+    get, path = "/v1/log/consistency", operation_id = "log_consistency", tag = "log",
+    security(("bearer" = [AuditRead])), responses((status = 200, body = LogConsistencyView)),
+    params(
+        ("first" = u64, Query, description = "Size of the log before", minimum = 1),
+        ("second" = u64, Query, description = "Size of the log after; at most its size now", minimum = 1),
+    ),
+)]
 pub async fn consistency(
-    _caller: Caller<AuditRead>,
+    _caller: Caller,
     uri: Uri,
     State(app): State<App>,
 ) -> Result<Json<LogConsistencyView>, ApiError> {
     let query = uri.query().unwrap_or_default();
     let (first, second) = (query::whole_number(query, "first")?, query::whole_number(query, "second")?);
     let proof = app.engine().log_consistency(first, second).await?;
-    let nothing = || {
+    let out_of_range = || {
         let rule = "`first` must be at least 1 and at most `second`, which must be at most the log's size";
         query::fault(rule.to_owned())
     };
-    Ok(Json(proof.ok_or_else(nothing)?.into()))
+    Ok(Json(proof.ok_or_else(out_of_range)?.into()))
 }
 
-/// That the log of `size` events has the one at `index`.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/inclusion", operation_id = "log_inclusion", tag = "log", params(
-    ("index" = u64, Query, description = "The event's place in the log, from 0"),
-    ("size" = u64, Query, description = "Size of the log; at most its size now", minimum = 1),
-), responses(
-    (status = 200, body = LogInclusionView),
-))]
+/// Proves that the log of `size` events has the event at `index`.
+#[utoipa::path(
+    get, path = "/v1/log/inclusion", operation_id = "log_inclusion", tag = "log",
+    security(("bearer" = [AuditRead])), responses((status = 200, body = LogInclusionView)),
+    params(
+        ("index" = u64, Query, description = "The event's place in the log, from 0"),
+        ("size" = u64, Query, description = "Size of the log; at most its size now", minimum = 1),
+    ),
+)]
 pub async fn inclusion(
-    _caller: Caller<AuditRead>,
+    _caller: Caller,
     uri: Uri,
     State(app): State<App>,
 ) -> Result<Json<LogInclusionView>, ApiError> {
     let query = uri.query().unwrap_or_default();
     let (index, size) = (query::whole_number(query, "index")?, query::whole_number(query, "size")?);
     let proof = app.engine().log_inclusion(index, size).await?;
-    let nothing =
+    let out_of_range =
         || query::fault("`index` must be below `size`, which must be at most the log's size".to_owned());
-    Ok(Json(proof.ok_or_else(nothing)?.into()))
+    Ok(Json(proof.ok_or_else(out_of_range)?.into()))
 }
 
-/// That an event of an operation is in the log, as a file that needs nothing else but the log's key: C2SP `tlog-proof`
-/// against a checkpoint signed now.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/log/tlog-proof", operation_id = "log_tlog_proof", tag = "log", params(
-    ("operation_id" = String, Query, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
-    ("seq" = u64, Query, description = "The event's number within the operation", minimum = 1),
-), responses(
-    (status = 200, description = "the proof", body = String, content_type = "text/plain"),
-    (status = 400, description = "`invalid_operation_id`"),
-    (status = 404, description = "`operation_not_found`"),
-    (status = 503, description = "`policy_unavailable`"),
-))]
+/// Proves that an event of an operation is in the log: C2SP `tlog-proof` against a checkpoint signed now, a file that
+/// verifies with the log's key alone.
+#[utoipa::path(
+    get, path = "/v1/log/tlog-proof", operation_id = "log_tlog_proof", tag = "log",
+    security(("bearer" = [AuditRead])),
+    responses((status = 200, description = "the proof", body = String, content_type = "text/plain")),
+    params(
+        ("operation_id" = String, Query, description = "Hex32", pattern = "^[0-9a-f]{64}$"),
+        ("seq" = u64, Query, description = "The event's number within the operation", minimum = 1),
+    ),
+    extensions(("x-errors" = json!([InvalidOperationId, OperationNotFound, PolicyUnavailable]))),
+)]
 pub async fn tlog_proof(
-    caller: Caller<AuditRead>,
+    caller: Caller,
     uri: Uri,
     State(app): State<App>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -112,8 +105,9 @@ pub async fn tlog_proof(
     })?;
     let seq = query::whole_number(query, "seq")?;
     let proof = app.engine().tlog_proof(&caller.visibility(), id, seq).await?;
-    let nothing = || query::fault("`seq` must be from 1 to the number of the operation's events".to_owned());
-    Ok(text(proof.ok_or_else(nothing)?.to_string()))
+    let out_of_range =
+        || query::fault("`seq` must be from 1 to the number of the operation's events".to_owned());
+    Ok(text(proof.ok_or_else(out_of_range)?.to_string()))
 }
 
 fn text(body: String) -> impl IntoResponse {

@@ -2,38 +2,35 @@
 
 use super::lifecycle::{self, Answer, replay_headers};
 use crate::error::ApiError;
-use crate::extract::{
-    Body, Caller, OperationsApprove, OperationsExecute, OperationsPublish, OperationsRead, OperationsRecover,
-    OperationsSign, PathOperationId,
-};
+use crate::error::Code::*;
+use crate::extract::{Body, Caller, PathOperationId};
 use crate::state::App;
-use crate::wire::common::{body_digest, bound, not_empty};
 use crate::wire::operations::{
     ApproveOperationRequest, ExecuteOperationRequest, NodeRecoveryRequest, OperationNodeRecoveryResponse,
     PublishOperationRequest, RecoveryView, SignOperationRequest, SignOperationResponse,
 };
 use crate::wire::view::OperationView;
+use crate::wire::{body_digest, bound, not_empty};
 use axum::Json;
 use axum::extract::{Request, State};
+use gateway_auth::Scope::*;
 use gateway_domain::intent::Family;
 use gateway_domain::operation::{Recovery, RecoveryOutcome};
 use gateway_engine::Submit;
 
 /// Creates the operation, or replays the existing one for the same `idempotency_key`.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/sign", operation_id = "operation_submit", tag = "operations", request_body = SignOperationRequest, responses(
-    (status = 200, body = SignOperationResponse),
-    (status = 403, description = "`policy_rejected`"),
-    (status = 404, description = "`custody_key_not_found`"),
-    (status = 409, description = "`custody_key_not_active`, `concurrent_update`"),
-    (status = 429, description = "`policy_admission_rate_limited`"),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
-))]
+#[utoipa::path(
+    post, path = "/v1/operations/sign", operation_id = "operation_submit", tag = "operations",
+    security(("bearer" = [OperationsSign])), request_body = SignOperationRequest,
+    responses((status = 200, body = SignOperationResponse)),
+    extensions(("x-errors" = json!([
+        PolicyRejected, CustodyKeyNotFound, CustodyKeyNotActive, ConcurrentUpdate,
+        PolicyAdmissionRateLimited, PolicyUnavailable, RuntimeUnavailable,
+    ]))),
+)]
 pub async fn sign(
     State(app): State<App>,
-    caller: Caller<OperationsSign>,
+    caller: Caller,
     body: Body<SignOperationRequest>,
 ) -> Answer<SignOperationResponse> {
     let unknown = body.unknown.clone();
@@ -42,7 +39,7 @@ pub async fn sign(
     Ok((headers, Json(SignOperationResponse { operation: OperationView::from(&submitted.record) })))
 }
 
-fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
+fn submit(caller: &Caller, body: Body<SignOperationRequest>) -> Result<Submit, ApiError> {
     let request = body.value;
     let idempotency_key = not_empty("/idempotency_key", request.idempotency_key.clone())?;
     let intent = request.intent()?;
@@ -59,16 +56,14 @@ fn submit(caller: &Caller<OperationsSign>, body: Body<SignOperationRequest>) -> 
     })
 }
 
-/// The operation.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/operations/{operationId}", operation_id = "operation_show", tag = "operations", responses(
-    (status = 200, body = OperationView),
-))]
+/// Shows the operation.
+#[utoipa::path(
+    get, path = "/v1/operations/{operationId}", operation_id = "operation_show", tag = "operations",
+    security(("bearer" = [OperationsRead])), responses((status = 200, body = OperationView)),
+)]
 pub async fn show(
     PathOperationId(id): PathOperationId,
-    caller: Caller<OperationsRead>,
+    caller: Caller,
     State(app): State<App>,
 ) -> Result<Json<OperationView>, ApiError> {
     let record = app.engine().operation(&lifecycle::target(Family::Product, &caller, id)).await?;
@@ -77,18 +72,20 @@ pub async fn show(
 
 /// Records an approval; reaching the quorum triggers admission.
 ///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/approve", operation_id = "operation_approve", tag = "operations", request_body = ApproveOperationRequest, responses(
-    (status = 200, body = OperationView),
-    (status = 403, description = "`policy_rejected`, `approver_not_permitted`"),
-    (status = 409, description = "`operation_failed`, `concurrent_update`"),
-    (status = 429, description = "`policy_admission_rate_limited`: what does not count is charged"),
-    (status = 503, description = "`policy_unavailable`, `runtime_unavailable`"),
-))]
+/// An approval that does not count uses up a token of the client's rate limit.
+#[utoipa::path(
+    post, path = "/v1/operations/{operationId}/approve",
+    operation_id = "operation_approve", tag = "operations",
+    security(("bearer" = [OperationsApprove])), request_body = ApproveOperationRequest,
+    responses((status = 200, body = OperationView)),
+    extensions(("x-errors" = json!([
+        PolicyRejected, ApproverNotPermitted, OperationFailed, ConcurrentUpdate, PolicyAdmissionRateLimited,
+        PolicyUnavailable, RuntimeUnavailable,
+    ]))),
+)]
 pub async fn approve(
     PathOperationId(id): PathOperationId,
-    caller: Caller<OperationsApprove>,
+    caller: Caller,
     State(app): State<App>,
     body: Body<ApproveOperationRequest>,
 ) -> Answer<OperationView> {
@@ -97,18 +94,20 @@ pub async fn approve(
     Ok((headers, Json(OperationView::from(&record))))
 }
 
-/// Sequences the policy receipt and the execution; safe to repeat.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/execute", operation_id = "operation_execute", tag = "operations", request_body = Option<ExecuteOperationRequest>, responses(
-    (status = 200, body = OperationView),
-    (status = 409, description = "`operation_not_executed`, `operation_failed`, `epoch_fence_mismatch`, `custody_key_not_active`, `concurrent_update`"),
-    (status = 503, description = "`runtime_unavailable`"),
-))]
+/// Obtains the nodes' policy receipts and executes the operation; safe to repeat.
+#[utoipa::path(
+    post, path = "/v1/operations/{operationId}/execute",
+    operation_id = "operation_execute", tag = "operations",
+    security(("bearer" = [OperationsExecute])), request_body = Option<ExecuteOperationRequest>,
+    responses((status = 200, body = OperationView)),
+    extensions(("x-errors" = json!([
+        OperationNotExecuted, OperationFailed, EpochFenceMismatch, CustodyKeyNotActive, ConcurrentUpdate,
+        RuntimeUnavailable,
+    ]))),
+)]
 pub async fn execute(
     PathOperationId(id): PathOperationId,
-    caller: Caller<OperationsExecute>,
+    caller: Caller,
     State(app): State<App>,
     request: Request,
 ) -> Answer<OperationView> {
@@ -118,18 +117,19 @@ pub async fn execute(
     Ok((headers, Json(OperationView::from(&record))))
 }
 
-/// Drives the publication gate; safe to repeat.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/publish", operation_id = "operation_publish", tag = "operations", request_body = PublishOperationRequest, responses(
-    (status = 200, body = OperationView),
-    (status = 409, description = "`operation_not_executed`, `result_ref_mismatch`, `operation_failed`, `concurrent_update`"),
-    (status = 503, description = "`runtime_unavailable`"),
-))]
+/// Publishes the result; safe to repeat.
+#[utoipa::path(
+    post, path = "/v1/operations/{operationId}/publish",
+    operation_id = "operation_publish", tag = "operations",
+    security(("bearer" = [OperationsPublish])), request_body = PublishOperationRequest,
+    responses((status = 200, body = OperationView)),
+    extensions(("x-errors" = json!([
+        OperationNotExecuted, ResultRefMismatch, OperationFailed, ConcurrentUpdate, RuntimeUnavailable,
+    ]))),
+)]
 pub async fn publish(
     PathOperationId(id): PathOperationId,
-    caller: Caller<OperationsPublish>,
+    caller: Caller,
     State(app): State<App>,
     body: Body<PublishOperationRequest>,
 ) -> Answer<OperationView> {
@@ -139,17 +139,16 @@ pub async fn publish(
 }
 
 /// Recovers one runtime effect; idempotent by `effect_id`.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/operations/{operationId}/node-recovery", operation_id = "operation_node_recovery", tag = "operations", request_body = NodeRecoveryRequest, responses(
-    (status = 200, body = OperationNodeRecoveryResponse),
-    (status = 409, description = "`recovery_conflict`, `concurrent_update`"),
-    (status = 503, description = "`runtime_unavailable`"),
-))]
+#[utoipa::path(
+    post, path = "/v1/operations/{operationId}/node-recovery",
+    operation_id = "operation_node_recovery", tag = "operations",
+    security(("bearer" = [OperationsRecover])), request_body = NodeRecoveryRequest,
+    responses((status = 200, body = OperationNodeRecoveryResponse)),
+    extensions(("x-errors" = json!([RecoveryConflict, ConcurrentUpdate, RuntimeUnavailable]))),
+)]
 pub async fn node_recovery(
     PathOperationId(id): PathOperationId,
-    caller: Caller<OperationsRecover>,
+    caller: Caller,
     State(app): State<App>,
     request: Request,
 ) -> Answer<OperationNodeRecoveryResponse> {

@@ -2,34 +2,35 @@
 
 use super::lifecycle::warn_unknown;
 use crate::error::ApiError;
-use crate::extract::{Body, Caller, OperationsAny, PolicyRead, query};
+use crate::error::Code::*;
+use crate::extract::{Body, Caller, query};
 use crate::state::App;
 use crate::strict::Fault;
 use crate::wire::bundles::PolicyBundlesResponse;
-use crate::wire::common::{bound, not_empty};
 use crate::wire::policy::{PolicyPreview, PolicyPreviewRequest};
+use crate::wire::{bound, not_empty};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
+use gateway_auth::Scope::*;
 use gateway_domain::approval::Approval;
 use gateway_domain::time::EpochMs;
 use gateway_engine::{EngineError, Preview};
 
-/// Activations in one answer when the caller does not say, and at most.
+/// Activations in one answer: by default, and at most.
 const HISTORY_DEFAULT: u32 = 20;
 const HISTORY_MAX: u32 = 200;
 
-/// Which bundles there are: the one that judges, the one that looks on, what was refused, and what was active before.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(get, path = "/v1/policy/bundles", operation_id = "policy_bundles", tag = "policy", params(
-    ("limit" = Option<u32>, Query, description = "Most activations in `history`", minimum = 1, maximum = 200),
-), responses(
-    (status = 200, body = PolicyBundlesResponse),
-))]
+/// Shows the bundles: the active one, the candidate, refused ones, and past activations.
+#[utoipa::path(
+    get, path = "/v1/policy/bundles", operation_id = "policy_bundles", tag = "policy",
+    security(("bearer" = [PolicyRead])), responses((status = 200, body = PolicyBundlesResponse)),
+    params(
+        ("limit" = Option<u32>, Query, description = "Most activations in `history`", minimum = 1, maximum = 200),
+    ),
+)]
 pub async fn bundles(
-    _caller: Caller<PolicyRead>,
+    _caller: Caller,
     uri: Uri,
     State(app): State<App>,
 ) -> Result<Json<PolicyBundlesResponse>, ApiError> {
@@ -37,17 +38,16 @@ pub async fn bundles(
     Ok(Json(app.engine().policies(limit).await?.into()))
 }
 
-/// Evaluates the policy without creating an operation. The answer is on record before it is given.
-///
-/// # Errors
-/// [`ApiError`] with the codes listed.
-#[utoipa::path(post, path = "/v1/policy/preview", operation_id = "policy_preview", tag = "policy", request_body = PolicyPreviewRequest, responses(
-    (status = 200, body = PolicyPreview),
-    (status = 429, description = "`policy_admission_rate_limited`"),
-))]
+/// Evaluates the policy without creating an operation. The evaluation is recorded before the answer is sent.
+#[utoipa::path(
+    post, path = "/v1/policy/preview", operation_id = "policy_preview", tag = "policy",
+    security(("bearer" = [OperationsAny])), request_body = PolicyPreviewRequest,
+    responses((status = 200, body = PolicyPreview)),
+    extensions(("x-errors" = json!([PolicyAdmissionRateLimited]))),
+)]
 pub async fn preview(
     State(app): State<App>,
-    caller: Caller<OperationsAny>,
+    caller: Caller,
     body: Body<PolicyPreviewRequest>,
 ) -> Result<(HeaderMap, Json<PolicyPreview>), ApiError> {
     let PolicyPreviewRequest { intent: request, approvals } = body.value;
@@ -56,7 +56,7 @@ pub async fn preview(
     let submitter = bound(&caller.principal, request.client.parse_at("/intent/client")?)?;
     let approvals = approvals.into_iter().enumerate().map(|(index, mut approval)| {
         let pointer = format!("/approvals/{index}");
-        // Who would send it has no part in what the policy says.
+        // The policy does not depend on who would send the approval.
         approval.client.take().map(|client| client.parse_at(&format!("{pointer}/client"))).transpose()?;
         Ok(claimed(approval.vote().map_err(|fault| fault.within(&pointer))?))
     });
@@ -66,7 +66,7 @@ pub async fn preview(
     Ok((warn_unknown(&body.unknown), Json(PolicyPreview::from(&outcome))))
 }
 
-/// The engine names members of an intent; here it is a member of the body.
+/// The engine's pointers are relative to the intent, which is a member of this body.
 fn in_the_intent(error: EngineError) -> ApiError {
     match error {
         EngineError::Invalid { pointer, message } => Fault::at(pointer, message).within("/intent").into(),
@@ -74,8 +74,8 @@ fn in_the_intent(error: EngineError) -> ApiError {
     }
 }
 
-/// Nothing happened yet, so the claimed instant stands for the gateway's. A signature is read and no more: there is no
-/// operation that it could be of.
+/// The approval as it would be recorded, with the claimed time in place of the gateway's. A signature is not verified: there
+/// is no operation that it could be over.
 fn claimed(vote: gateway_engine::Vote) -> Approval {
     Approval {
         approved_at_ms: EpochMs(u64::try_from(vote.claimed_at_ms).unwrap_or_default()),

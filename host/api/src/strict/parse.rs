@@ -1,15 +1,16 @@
-//! Bytes to [`Json`].
+//! A body to a [`Json`] value.
 
 use super::{DEPTH_MAX, Fault, Json};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeSet;
 use std::fmt;
+use zeroize::Zeroizing;
 
 /// Parses a body.
 ///
 /// # Errors
 /// [`Fault`] when it is missing or not JSON, has a member twice, or is nested deeper than [`DEPTH_MAX`].
-pub fn parse(bytes: &[u8]) -> Result<Json, Fault> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Json, Fault> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Fault::at("", "is missing"));
     }
@@ -21,7 +22,7 @@ pub fn parse(bytes: &[u8]) -> Result<Json, Fault> {
     })
 }
 
-/// How deep the value to come is nested.
+/// The depth at which the next value is nested.
 #[derive(Clone, Copy)]
 struct Depth(usize);
 
@@ -70,7 +71,7 @@ impl<'de> Visitor<'de> for Depth {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::Text(value.to_owned()))
+        Ok(Json::Text(Zeroizing::new(value.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Json, A::Error> {
@@ -96,7 +97,7 @@ impl<'de> Visitor<'de> for Depth {
     }
 }
 
-/// A name as far as a message should repeat it.
+/// The first characters of a name, escaped for a message.
 fn shown(name: &str) -> String {
     name.chars().take(64).flat_map(char::escape_default).collect()
 }
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bodies_are_named() {
+    fn bodies_that_are_not_strict_json_are_rejected() {
         assert!(fault("").contains("is missing") && fault(" \n").contains("is missing"));
         assert!(fault("{").contains("is not JSON"));
         assert!(fault("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}").contains("is refused: member `c` appears twice"));
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_kept_or_known_to_be_lost() {
+    fn numbers_are_exact_or_marked_as_other() {
         let number = |text: &str| parse(text.as_bytes()).unwrap();
         assert_eq!(number("9223372036854775807"), Json::Integer(i64::MAX));
         assert_eq!(number("9223372036854775808"), Json::OtherNumber);

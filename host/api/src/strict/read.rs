@@ -1,114 +1,114 @@
-//! [`Json`] to a request shape: serde does the matching, this says where it failed and in whose words.
+//! A body to a request shape: serde matches members, `serde_ignored` finds those that the shape does not have, and
+//! `serde_path_to_error` the place of a value that does not fit.
 
-use super::limits::UNKNOWN_NAMED_MAX;
-use super::{ARRAY_ENTRIES_MAX, Fault, Json, TEXT_BYTES_MAX};
-use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use super::parse::parse;
+use super::{ARRAY_ENTRIES_MAX, Fault, Json, TEXT_BYTES_MAX, UNKNOWN_NAMED_MAX};
+use serde::de::value::{MapDeserializer, SeqDeserializer};
+use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
-use std::cell::RefCell;
+use serde_path_to_error::Segment;
 use std::fmt;
 
-/// A request shape, and the members of the body it does not have.
+/// A request shape, and the members of the body that it does not have.
 #[derive(Debug)]
 pub struct Reading<T> {
     /// The shape.
     pub value: T,
-    /// JSON pointers, at most a few.
+    /// JSON pointers to the first 16 unknown members.
     pub unknown: Vec<String>,
 }
 
-/// Reads a shape.
+/// Reads a body.
 ///
 /// # Errors
-/// [`Fault`] at the first member that does not fit.
-pub fn read<'a, T: de::Deserialize<'a>>(json: &'a Json) -> Result<Reading<T>, Fault> {
-    let unknown = RefCell::new(Vec::new());
-    let value = T::deserialize(Cursor { json, place: Place::Root, unknown: &unknown })?;
-    Ok(Reading { value, unknown: unknown.into_inner() })
+/// [`Fault`] when it is missing or not JSON, has a member twice, is nested deeper than [`super::DEPTH_MAX`], or at the
+/// first member that does not fit the shape.
+pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Reading<T>, Fault> {
+    let json = parse(body)?;
+    let mut unknown = Vec::new();
+    let mut on_unknown = |path: serde_ignored::Path<'_>| {
+        if unknown.len() < UNKNOWN_NAMED_MAX {
+            unknown.push(pointer_of_unknown(&path));
+        }
+    };
+    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(&json, &mut on_unknown));
+    let value = value.map_err(|error| {
+        let pointer: String = error.path().iter().map(pointer_segment).collect();
+        error.into_inner().within(&pointer)
+    })?;
+    Ok(Reading { value, unknown })
 }
 
-/// Before a pointer from where a visitor is, which it does not know: no pointer has it.
-const UNPLACED: char = '\0';
+fn pointer_of_unknown(path: &serde_ignored::Path<'_>) -> String {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}/{index}", pointer_of_unknown(parent)),
+        Path::Map { parent, key } => pointer_of_unknown(parent) + &member_segment(key),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            pointer_of_unknown(parent)
+        }
+    }
+}
 
+fn pointer_segment(segment: &Segment) -> String {
+    match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => member_segment(key),
+        Segment::Enum { .. } | Segment::Unknown => String::new(),
+    }
+}
+
+/// RFC 6901, section 3: `~` and `/` are escaped.
+fn member_segment(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A fault's pointer is relative to the value that is read; [`read`] puts the value's own in front.
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::at("", message.to_string())
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::at(format!("{UNPLACED}/{field}"), "is required")
+        Self::at(format!("/{field}"), "is required")
     }
 }
 
-#[derive(Clone, Copy)]
-enum Place<'a> {
-    Root,
-    Member(&'a Place<'a>, &'a str),
-    Entry(&'a Place<'a>, usize),
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => Ok(()),
-            // RFC 6901, section 3: `~` and `/` are escaped.
-            Self::Member(parent, name) => {
-                write!(f, "{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
-            }
-            Self::Entry(parent, index) => write!(f, "{parent}/{index}"),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Cursor<'a, 'p> {
-    json: &'a Json,
-    place: Place<'p>,
-    unknown: &'p RefCell<Vec<String>>,
-}
-
-impl Cursor<'_, '_> {
-    fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault::at(self.place.to_string(), message)
-    }
-
+impl Json {
     fn must_be(&self, what: &str) -> Fault {
-        self.fault(format!("must be {what}, not {}", self.json.kind()))
+        Fault::at("", format!("must be {what}, not {}", self.kind()))
     }
 
     fn integer<T: TryFrom<i64>>(&self, min: impl fmt::Display, max: impl fmt::Display) -> Result<T, Fault> {
-        let number = if let Json::Integer(number) = self.json { T::try_from(*number).ok() } else { None };
-        number.ok_or_else(|| match self.json {
-            Json::Integer(_) | Json::OtherNumber => {
-                self.fault(format!("must be an integer from {min} to {max}"))
+        let number = if let Self::Integer(number) = self { T::try_from(*number).ok() } else { None };
+        number.ok_or_else(|| match self {
+            Self::Integer(_) | Self::OtherNumber => {
+                Fault::at("", format!("must be an integer from {min} to {max}"))
             }
-            Json::Null | Json::Bool(_) | Json::Text(_) | Json::Array(_) | Json::Object(_) => {
+            Self::Null | Self::Bool(_) | Self::Text(_) | Self::Array(_) | Self::Object(_) => {
                 self.must_be(&format!("an integer from {min} to {max}"))
             }
         })
     }
+}
 
-    /// Puts a place on a fault that a visitor made without knowing where it was.
-    fn placed(&self, fault: Fault) -> Fault {
-        let place = self.place.to_string();
-        if let Some(relative) = fault.pointer.strip_prefix(UNPLACED) {
-            Fault::at(place + relative, fault.message)
-        } else if fault.pointer.starts_with(&place) {
-            fault
-        } else {
-            Fault::at(place + &fault.pointer, fault.message)
-        }
+fn check_length(length: usize, of: &str) -> Result<(), Fault> {
+    if length > ARRAY_ENTRIES_MAX {
+        return Err(Fault::at("", format!("must have at most {ARRAY_ENTRIES_MAX} {of}, not {length}")));
     }
+    Ok(())
 }
 
 macro_rules! integers {
     ($($method:ident, $visit:ident, $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-            visitor.$visit(self.integer::<$type>(<$type>::MIN, <$type>::MAX)?).map_err(|fault: Fault| self.placed(fault))
+            visitor.$visit(self.integer::<$type>(<$type>::MIN, <$type>::MAX)?)
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Cursor<'de, '_> {
+impl<'de> Deserializer<'de> for &'de Json {
     type Error = Fault;
 
     integers! {
@@ -118,20 +118,21 @@ impl<'de> Deserializer<'de> for Cursor<'de, '_> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Fault> {
-        Err(self.fault("has no known shape"))
+        Err(Fault::at("", "has no known shape"))
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Json::Bool(value) = self.json else { return Err(self.must_be("a boolean")) };
+        let Json::Bool(value) = self else { return Err(self.must_be("a boolean")) };
         visitor.visit_bool(*value)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Json::Text(text) = self.json else { return Err(self.must_be("a string")) };
+        let Json::Text(text) = self else { return Err(self.must_be("a string")) };
         if text.len() > TEXT_BYTES_MAX {
-            return Err(self.fault(format!("must be at most {TEXT_BYTES_MAX} bytes, not {}", text.len())));
+            let message = format!("must be at most {TEXT_BYTES_MAX} bytes, not {}", text.len());
+            return Err(Fault::at("", message));
         }
-        visitor.visit_borrowed_str(text).map_err(|fault: Fault| self.placed(fault))
+        visitor.visit_borrowed_str(text)
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -139,7 +140,7 @@ impl<'de> Deserializer<'de> for Cursor<'de, '_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if *self.json == Json::Null { visitor.visit_none() } else { visitor.visit_some(self) }
+        if *self == Json::Null { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -150,24 +151,26 @@ impl<'de> Deserializer<'de> for Cursor<'de, '_> {
         visitor.visit_newtype_struct(self)
     }
 
+    /// A unit struct stands for an optional object that nothing reads.
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let Json::Object(_) = self else { return Err(self.must_be("an object or null")) };
+        visitor.visit_unit()
+    }
+
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Json::Array(items) = self.json else { return Err(self.must_be("an array")) };
-        if items.len() > ARRAY_ENTRIES_MAX {
-            return Err(
-                self.fault(format!("must have at most {ARRAY_ENTRIES_MAX} entries, not {}", items.len()))
-            );
-        }
-        visitor.visit_seq(Entries { cursor: self, items: items.iter().enumerate() })
+        let Json::Array(items) = self else { return Err(self.must_be("an array")) };
+        check_length(items.len(), "entries")?;
+        visitor.visit_seq(SeqDeserializer::new(items.iter()))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Json::Object(members) = self.json else { return Err(self.must_be("an object")) };
-        if members.len() > ARRAY_ENTRIES_MAX {
-            let n_members = members.len();
-            return Err(self.fault(format!("must have at most {ARRAY_ENTRIES_MAX} members, not {n_members}")));
-        }
-        let members = Members { cursor: self, members: members.iter(), current: None };
-        visitor.visit_map(members).map_err(|fault| self.placed(fault))
+        let Json::Object(members) = self else { return Err(self.must_be("an object")) };
+        check_length(members.len(), "members")?;
+        visitor.visit_map(MapDeserializer::new(members.iter().map(|(name, value)| (name.as_str(), value))))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -186,68 +189,32 @@ impl<'de> Deserializer<'de> for Cursor<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let allowed = || variants.iter().map(|variant| format!("`{variant}`")).collect::<Vec<_>>().join(", ");
-        let Json::Text(text) = self.json else { return Err(self.must_be(&format!("one of {}", allowed()))) };
+        let Json::Text(text) = self else { return Err(self.must_be(&format!("one of {}", allowed()))) };
         if !variants.contains(&text.as_str()) {
-            return Err(self.fault(format!("must be one of {}", allowed())));
+            return Err(Fault::at("", format!("must be one of {}", allowed())));
         }
         visitor.visit_enum(text.as_str().into_deserializer())
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let mut unknown = self.unknown.borrow_mut();
-        if unknown.len() < UNKNOWN_NAMED_MAX {
-            unknown.push(self.place.to_string());
-        }
         visitor.visit_unit()
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i128 u8 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+        i8 i16 i32 i128 u8 u64 u128 f32 f64 char bytes byte_buf unit tuple tuple_struct identifier
     }
 }
 
-struct Entries<'a, 'p> {
-    cursor: Cursor<'a, 'p>,
-    items: std::iter::Enumerate<std::slice::Iter<'a, Json>>,
-}
+impl<'de> IntoDeserializer<'de, Fault> for &'de Json {
+    type Deserializer = Self;
 
-impl<'de> SeqAccess<'de> for Entries<'de, '_> {
-    type Error = Fault;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
-        let Some((index, json)) = self.items.next() else { return Ok(None) };
-        let place = Place::Entry(&self.cursor.place, index);
-        let cursor = Cursor { json, place, unknown: self.cursor.unknown };
-        seed.deserialize(cursor).map(Some).map_err(|fault| cursor.placed(fault))
-    }
-}
-
-struct Members<'a, 'p> {
-    cursor: Cursor<'a, 'p>,
-    members: std::slice::Iter<'a, (String, Json)>,
-    current: Option<&'a (String, Json)>,
-}
-
-impl<'de> MapAccess<'de> for Members<'de, '_> {
-    type Error = Fault;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
-        self.current = self.members.next();
-        let Some((name, _)) = self.current else { return Ok(None) };
-        seed.deserialize(de::value::BorrowedStrDeserializer::new(name)).map(Some)
-    }
-
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
-        let Some((name, json)) = self.current.take() else { return Err(self.cursor.fault("has no value")) };
-        let place = Place::Member(&self.cursor.place, name);
-        let cursor = Cursor { json, place, unknown: self.cursor.unknown };
-        seed.deserialize(cursor).map_err(|fault| cursor.placed(fault))
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
     use super::*;
 
     #[derive(Debug, serde::Deserialize)]
@@ -272,11 +239,11 @@ mod tests {
     }
 
     fn shape(text: &str) -> Result<Reading<Shape>, String> {
-        read(&parse(text.as_bytes()).unwrap()).map_err(|fault| fault.to_string())
+        read(text.as_bytes()).map_err(|fault| fault.to_string())
     }
 
     #[test]
-    fn unknown_members_are_found_at_any_depth() {
+    fn unknown_members_are_named_at_any_depth() {
         let hex = "00".repeat(32);
         let text = format!(
             r#"{{"name":"a","amount":1,"indices":[1],"x/y":[1e99],"inner":{{"deep":"{hex}","z":{{}}}},"mode":"manual"}}"#
@@ -294,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_its_place() {
+    fn a_fault_names_the_pointer_of_the_value() {
         let cases = [
             ("[]", "the body must be an object, not an array"),
             (r#"{"amount":1,"indices":[]}"#, "`/name` is required"),

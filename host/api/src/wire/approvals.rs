@@ -1,4 +1,4 @@
-//! Approvals that approvers sign: what they sign, and how the signature is sent.
+//! Signed approvals: the statement that approvers sign, and the form of their signatures.
 
 use crate::strict::Fault;
 use gateway_domain::approval::{ApprovalSignature as Signature, ApprovalSubject, TAG};
@@ -9,11 +9,11 @@ use std::fmt;
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// What an approver signed with.
+/// The kind of an approver's signature.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SignatureKind {
-    /// RFC 8032 over the message.
+    /// Ed25519 (RFC 8032) over the message.
     Ed25519,
     /// A WebAuthn assertion whose challenge is the message's SHA-256.
     Webauthn,
@@ -23,7 +23,7 @@ pub enum SignatureKind {
 /// credential.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ApprovalSignature {
-    /// With what.
+    /// The kind of signature.
     pub kind: SignatureKind,
     /// Ed25519: the key, 64 hexadecimal characters.
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -31,10 +31,10 @@ pub struct ApprovalSignature {
     /// WebAuthn: the credential's id, base64url without padding, as all of its members.
     #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
     pub credential_id: Option<String>,
-    /// WebAuthn: what the authenticator says of itself.
+    /// WebAuthn: the authenticator data.
     #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
     pub authenticator_data: Option<String>,
-    /// WebAuthn: what the browser says of the ceremony.
+    /// WebAuthn: the client data, as the browser serialised it.
     #[schema(pattern = "^[A-Za-z0-9_-]+$", max_length = 1024)]
     pub client_data_json: Option<String>,
     /// Ed25519: 128 hexadecimal characters. WebAuthn: base64url.
@@ -43,10 +43,10 @@ pub struct ApprovalSignature {
 }
 
 impl ApprovalSignature {
-    /// The signature, in its one form. `at`: where it stands.
+    /// The signature in its canonical form. `at`: the signature's JSON pointer.
     ///
     /// # Errors
-    /// [`Fault`] at the member that is missing, wrong, or of the other kind.
+    /// [`Fault`] at the member that is missing, malformed, or of the other kind.
     pub fn parse(self, at: &str) -> Result<Signature, Fault> {
         let Self { kind, public_key, credential_id, authenticator_data, client_data_json, signature } = self;
         let webauthn = [
@@ -83,38 +83,40 @@ fn given<T: FromStr<Err: fmt::Display>>(at: &str, name: &str, text: Option<&str>
 
 fn absent(at: &str, kind: &str, members: &[(&str, &Option<String>)]) -> Result<(), Fault> {
     match members.iter().find(|(_, value)| value.is_some()) {
-        Some((name, _)) => Err(Fault::at(format!("{at}/{name}"), format!("is no member of kind `{kind}`"))),
+        Some((name, _)) => {
+            Err(Fault::at(format!("{at}/{name}"), format!("is not a member of kind `{kind}`")))
+        }
         None => Ok(()),
     }
 }
 
-/// What an approval of the operation is over, for approvers that sign theirs. It can be made anew from the operation:
-/// whoever signs what a gateway gives, and does not look at it, signs for the gateway.
+/// The statement that approvers sign. It can be computed from the operation: an approver that signs it unchecked trusts the
+/// gateway for its content.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApprovalStatementView {
-    /// Whose operation.
+    /// The tenant that owns the operation.
     pub tenant: String,
-    /// Which.
+    /// The operation's id.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub operation_id: Hex32,
     /// The key that is to sign or to change.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub key_id: Hex32,
-    /// What is to be done.
+    /// Hash of the operation's intent.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub intent_hash: Hex32,
     /// The tag that the message begins with.
     pub tag: &'static str,
-    /// The message, with `{approved_at_ms}` for the number, `{roles}` and `{subject_id}` for the JSON texts of what the
-    /// approval's body says.
+    /// The message, with the placeholders `{approved_at_ms}` for the number, and `{roles}` and `{subject_id}` for the JSON texts
+    /// of these members of the approval's body.
     pub template: String,
 }
 
 impl ApprovalStatementView {
-    /// What is signed of this subject.
+    /// The statement for this subject.
     ///
     /// # Errors
-    /// [`CanonicalError`], which a subject does not give.
+    /// [`CanonicalError`], which a subject never causes.
     pub fn new(subject: &ApprovalSubject<'_>) -> Result<Self, CanonicalError> {
         Ok(Self {
             tenant: subject.tenant.0.clone(),

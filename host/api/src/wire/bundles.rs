@@ -1,4 +1,4 @@
-//! Policy bundles as people see them.
+//! Shapes of policy bundles.
 
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::{
@@ -10,30 +10,30 @@ use utoipa::ToSchema;
 /// Answer of `GET /v1/policy/bundles`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyBundlesResponse {
-    /// The bundle that judges; null when there is none.
+    /// The active bundle; null without one.
     #[schema(required = true)]
     pub active: Option<ActivatedBundleView>,
-    /// Why the active bundle gives no verdict: the kind of fault that every evaluation ends with.
+    /// The fault that every evaluation of the active bundle ends with; null when it evaluates.
     #[schema(required = true)]
     pub fault: Option<String>,
-    /// The bundle that sees what the active one saw and decides nothing.
+    /// The candidate, which evaluates the same requests without effect.
     #[schema(required = true)]
     pub candidate: Option<CandidateBundleView>,
-    /// What is offered now and is not taken; at most one of each kind.
+    /// The current offers that are refused; at most one of each kind.
     pub refused: Vec<RefusedOfferView>,
-    /// The last offer that was not taken, whether or not it still stands.
+    /// The last refused offer, whether or not it still exists.
     #[schema(required = true)]
     pub last_refusal: Option<RefusedOfferView>,
     /// Activations, newest first.
     pub history: Vec<ActivatedBundleView>,
 }
 
-/// What a bundle declares.
+/// The content of a bundle's manifest.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BundleView {
     /// Name, the same for every version.
     pub bundle_id: String,
-    /// For people.
+    /// The version, for people.
     pub version: String,
     /// The bundle's own sequence.
     pub sequence: u64,
@@ -42,24 +42,24 @@ pub struct BundleView {
     pub bundle_hash: Hex32,
     /// The component's imports.
     pub capabilities: Vec<String>,
-    /// Names of the facts it may ask for.
+    /// Names of the facts that it may read.
     pub facts: Vec<String>,
-    /// What one evaluation may use.
+    /// The resource limits of one evaluation.
     pub limits: BundleLimits,
-    /// When it may judge.
+    /// The period in which it may be active.
     pub validity: BundleValidity,
 }
 
-/// What one evaluation may use.
+/// The resource limits of one evaluation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BundleLimits {
     /// Wasm fuel, about one unit an instruction.
     pub fuel: u64,
-    /// Linear memory.
+    /// Linear memory in bytes.
     pub memory_bytes: u64,
 }
 
-/// First and last instant, epoch milliseconds; null: without bound.
+/// First and last instant, epoch milliseconds; null means unlimited.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BundleValidity {
     /// First instant.
@@ -73,7 +73,7 @@ pub struct BundleValidity {
 /// A bundle that became the active one.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ActivatedBundleView {
-    /// What it declares; null when this version of the gateway cannot read its manifest any more.
+    /// The manifest's content; null when this version of the gateway can no longer read it.
     #[schema(required = true)]
     pub bundle: Option<BundleView>,
     /// SHA-256 of its canonical manifest.
@@ -81,26 +81,26 @@ pub struct ActivatedBundleView {
     pub bundle_hash: Hex32,
     /// `activate` or `rollback`.
     pub kind: String,
-    /// The high-water mark it made: the bundle's sequence, or the record's of a rollback.
+    /// The high-water mark that it set: the bundle's sequence, or that of a rollback record.
     pub activation_sequence: u64,
-    /// Key ids of those who signed the bundle, or the record of a rollback.
+    /// Key ids of the signers of the bundle, or of the rollback record.
     pub signers: Vec<String>,
-    /// The record's reason; empty unless it was a rollback.
+    /// The rollback record's reason; empty for an activation.
     pub reason: String,
-    /// When, epoch milliseconds.
+    /// Time of the activation, epoch milliseconds.
     pub activated_at_ms: u64,
 }
 
-/// The bundle on trial.
+/// The candidate bundle.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CandidateBundleView {
-    /// What it declares.
+    /// The manifest's content.
     pub bundle: BundleView,
-    /// Key ids of those who signed it.
+    /// Key ids of its signers.
     pub signers: Vec<String>,
-    /// Since when it is asked, epoch milliseconds.
+    /// Start of its evaluations, epoch milliseconds.
     pub since_ms: u64,
-    /// How it compares with the active bundle.
+    /// The comparison with the active bundle.
     pub shadow: ShadowView,
 }
 
@@ -108,7 +108,7 @@ pub struct CandidateBundleView {
 /// `otherwise_different` and `faults`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShadowView {
-    /// All of them.
+    /// Evaluations in total.
     pub evaluated: u64,
     /// The same decision, reasons, obligations and counted approvals.
     pub same: u64,
@@ -116,11 +116,11 @@ pub struct ShadowView {
     pub allow_to_deny: u64,
     /// The active bundle denied, the candidate allowed.
     pub deny_to_allow: u64,
-    /// The same decision, but not for the same reasons, obligations or approvals.
+    /// The same decision with other reasons, obligations or approvals.
     pub otherwise_different: u64,
-    /// One of the two gave no verdict.
+    /// One of the two ended with a fault.
     pub faults: u64,
-    /// Not evaluated: too many at once.
+    /// Not evaluated, because too many were waiting.
     pub dropped: u64,
     /// Wasm fuel of the active bundle in these evaluations.
     pub fuel_active: u64,
@@ -128,17 +128,17 @@ pub struct ShadowView {
     pub fuel_candidate: u64,
 }
 
-/// Something that was offered and is not taken.
+/// A refused offer.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RefusedOfferView {
-    /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the bundle that should judge and may not.
+    /// `bundle`, `activation`, `candidate`, `trust_roots`, or `active` for the active bundle when it may no longer evaluate.
     pub offer: String,
-    /// Which bundle, when that much is known.
+    /// The bundle, if it is known.
     #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub bundle_hash: Option<Hex32>,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// When, epoch milliseconds.
+    /// Time of the refusal, epoch milliseconds.
     pub at_ms: u64,
 }
 

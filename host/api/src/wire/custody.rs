@@ -1,8 +1,8 @@
 //! Request shapes of the custody family.
 
-use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use super::names::key_ref;
 use super::operations::fence;
+use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use crate::state::Options;
 use crate::strict::{Fault, TEXT_BYTES_MAX};
 use gateway_domain::ids::{EpochName, Hex32, KeyRef};
@@ -21,16 +21,16 @@ type Texts = BTreeMap<String, String>;
 
 /// A request to create an operation on the key of its path.
 pub trait KeyRequest {
-    /// The request's own name, where it has one.
+    /// The idempotency key, if the request has one.
     fn idempotency_key(&self) -> Option<&str>;
 
-    /// The caller.
+    /// The caller's claim about itself.
     fn client(&self) -> &ClientBinding;
 
-    /// The intent, checked. Client and idempotency key are no part of it.
+    /// The checked intent, without client and idempotency key.
     ///
     /// # Errors
-    /// [`Fault`] at what is impossible.
+    /// [`Fault`] at the invalid member.
     fn intent(&self) -> Result<Intent, Fault>;
 }
 
@@ -41,35 +41,35 @@ pub struct CustodyKeyCreateRequest {
     /// spaces between them.
     #[schema(min_length = 1)]
     pub key_ref: String,
-    /// Whose key.
+    /// The tenant that owns the key.
     #[schema(min_length = 1)]
     pub tenant_id: String,
-    /// The asset it is for.
+    /// The asset of the key.
     #[schema(min_length = 1)]
     pub asset_id: String,
-    /// What it is for.
+    /// The purpose, for people.
     #[schema(min_length = 1)]
     pub purpose: String,
-    /// How many must sign together.
+    /// The number of participants that must sign together.
     #[schema(minimum = 2, maximum = 64)]
     pub threshold: u16,
-    /// Who holds shares: 0-based indices, each once.
+    /// The share holders: 0-based indices, each once.
     #[schema(schema_with = participants)]
     pub participants: Vec<u16>,
-    /// A signature profile, or another name of one.
+    /// A signature profile, or an alias of one.
     #[schema(min_length = 1)]
     pub signature_profile: String,
     /// Chains the key is meant for.
     #[serde(default)]
     pub chains: Vec<String>,
-    /// What the key signs for, for ever. Left out, production takes `asset_actions`, and development what the first
-    /// signing operation admitted on the key is.
+    /// The permanent use of the key. Without it, production takes `asset_actions`, and development that of the first signing
+    /// operation that is admitted on the key.
     pub serves: Option<KeyUse>,
     /// The caller.
     pub client: ClientBinding,
 }
 
-/// What a key signs for.
+/// The use of a key.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyUse {
@@ -89,18 +89,18 @@ impl From<KeyUse> for intent::KeyUse {
 }
 
 impl CustodyKeyCreateRequest {
-    /// The key's name and the intent, checked.
+    /// The checked name of the key and intent.
     ///
     /// # Errors
-    /// [`Fault`] at what is impossible.
+    /// [`Fault`] at the invalid member.
     pub fn parse(&self, options: &Options) -> Result<(KeyRef, Intent), Fault> {
         let key_ref = key_ref("/key_ref", &self.key_ref)?;
         text("/tenant_id", &self.tenant_id)?;
         let participants = roster("/participants", &self.participants)?;
-        let asked = text("/signature_profile", &self.signature_profile)?;
+        let requested = text("/signature_profile", &self.signature_profile)?;
         let profiles = &options.signature_profiles;
         let profile = profiles
-            .resolve(&asked)
+            .resolve(&requested)
             .ok_or_else(|| Fault::at("/signature_profile", format!("must be one of {}", profiles.names())))?;
         let create = KeyCreate {
             asset_id: text("/asset_id", &self.asset_id)?,
@@ -108,7 +108,7 @@ impl CustodyKeyCreateRequest {
             threshold: threshold(&participants, self.threshold)?,
             participants,
             signature_profile: profile.to_owned(),
-            requested_signature_profile: (asked != profile).then_some(asked),
+            requested_signature_profile: (requested != profile).then_some(requested),
             chains: self.chains.clone(),
             serves: self.serves.map(Into::into).or(options.keys_serve),
         };
@@ -119,35 +119,35 @@ impl CustodyKeyCreateRequest {
 /// Body of `POST /v1/custody/keys/{keyRef}/sign`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct CustodySignRequest {
-    /// The request's own name on this key: resubmission returns the existing operation.
+    /// Unique for this key: resubmission returns the existing operation.
     #[schema(min_length = 1)]
     pub idempotency_key: String,
-    /// The asset moved.
+    /// The asset that moves.
     #[schema(min_length = 1)]
     pub asset_id: String,
     /// Kind of asset action.
     #[schema(min_length = 1)]
     pub action: String,
-    /// The chain it happens on.
+    /// The chain of the action.
     #[schema(min_length = 1)]
     pub chain_id: String,
-    /// The 32 bytes that are signed.
+    /// The 32 bytes to sign.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub request_digest: Hex32,
-    /// Root of the typed data the digest was computed from.
+    /// Root of the typed data from which the digest was computed.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub typed_data_root: Hex32,
     /// 0-based signer indices, each once.
     #[schema(schema_with = participants)]
     pub requested_participants: Vec<u16>,
-    /// Fence that rejects execution across an epoch change.
+    /// Fence token: execution is rejected after a change of the epoch.
     #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
-    /// Who publishes.
+    /// The party that publishes.
     pub publication_mode: PublicationMode,
     /// The caller.
     pub client: ClientBinding,
-    /// What the caller wants seen beside the digest.
+    /// Further fields for approvers and evidence.
     #[serde(default)]
     pub public_fields: BTreeMap<String, String>,
 }
@@ -180,22 +180,22 @@ impl KeyRequest for CustodySignRequest {
     }
 }
 
-/// A request with the members that every change of a key has, and its own.
+/// A request with the members that every change of a key has, and further ones.
 macro_rules! change_request {
     ($(#[$doc:meta])* $name:ident { $($(#[$member_doc:meta])* $member:ident: $type:ty,)* } $intent:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
         pub struct $name {
-            /// The request's own name on this key; without one its content names it.
+            /// Unique for this key; without one the content identifies the request.
             #[schema(min_length = 1)]
             pub idempotency_key: Option<String>,
-            /// The epoch the key will be in: a name it never had, above all decimal ones it had when it is decimal.
+            /// The name of the key's next epoch: never used before, and if decimal, greater than every earlier decimal one.
             #[schema(min_length = 1, max_length = 128)]
             pub target_epoch: String,
-            /// Why.
+            /// The reason.
             #[schema(min_length = 1)]
             pub reason: String,
-            /// Who publishes.
+            /// The party that publishes.
             pub publication_mode: PublicationMode,
             /// The caller.
             pub client: ClientBinding,
@@ -241,10 +241,10 @@ change_request! {
 change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/reshare`.
     CustodyKeyReshareRequest {
-        /// Who will hold shares.
+        /// The new share holders.
         #[schema(schema_with = participants)]
         new_participants: Vec<u16>,
-        /// How many of them must sign together.
+        /// The number of them that must sign together.
         #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
@@ -258,13 +258,13 @@ change_request! {
 change_request! {
     /// Body of `POST /v1/custody/keys/{keyRef}/rotate`.
     CustodyKeyRotateRequest {
-        /// The new key's name: as that of a creation.
+        /// The new key's name, with the rules of a creation.
         #[schema(min_length = 1)]
         new_key_ref: String,
-        /// Who will hold its shares.
+        /// The share holders of the new key.
         #[schema(schema_with = participants)]
         participants: Vec<u16>,
-        /// How many of them must sign together.
+        /// The number of them that must sign together.
         #[schema(minimum = 2, maximum = 64)]
         threshold: u16,
     }
@@ -282,16 +282,16 @@ change_request! {
         /// The case that authorised the recovery.
         #[schema(min_length = 1)]
         recovery_case_ref: String,
-        /// Whose share is rebuilt.
+        /// The participant whose share is rebuilt.
         #[schema(maximum = 1023)]
         recovering_participant: u16,
-        /// Who helps: at least the key's threshold, without the recovering participant.
+        /// The helpers: at least the key's threshold, without the recovering participant.
         #[schema(schema_with = participants)]
         helper_participants: Vec<u16>,
-        /// Content ids of the helpers' contributions: the caller's own, part of what is approved and compared with nothing.
+        /// Content ids of the helpers' contributions, chosen by the caller: part of the approved intent, and compared with nothing.
         helper_share_cids: Vec<String>,
-        /// Merkle root that the caller expects the contributions to have: part of what is approved and compared with nothing. That
-        /// each helper contributed to this key's share, the nodes verify themselves.
+        /// Merkle root that the caller expects of the contributions: part of the approved intent, and compared with nothing. The nodes
+        /// verify each helper's contribution themselves.
         expected_helper_admission_root: Option<String>,
     }
     |request| {
@@ -312,7 +312,7 @@ change_request! {
     }
 }
 
-/// How far an export is.
+/// The progress of an export.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[expect(missing_docs, reason = "the contract's own words")]
 pub enum ExternalExportState {
@@ -326,25 +326,25 @@ pub enum ExternalExportState {
 pub struct CustodyExternalExportRequest {
     /// The operation's publication receipt.
     pub publication_receipt: String,
-    /// Which rail.
+    /// The external rail.
     #[schema(min_length = 1)]
     pub rail: String,
-    /// The caller's reference of this step.
+    /// The caller's reference for this step.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub export_ref: Hex32,
-    /// How far it is.
+    /// The progress.
     pub state: ExternalExportState,
-    /// The rail's name for it.
+    /// The rail's id of the transfer.
     #[schema(min_length = 1)]
     pub external_id: String,
-    /// The caller's clock, epoch milliseconds: a claim.
+    /// The caller's clock, epoch milliseconds; not verified.
     pub exported_at_ms: i64,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
 
 impl CustodyExternalExportRequest {
-    /// The request in the engine's terms, checked.
+    /// The checked request for the engine.
     ///
     /// # Errors
     /// [`Fault`] for an empty name.
@@ -380,7 +380,7 @@ fn epoch(name: &str) -> Result<EpochName, Fault> {
     Ok(EpochName(name.to_owned()))
 }
 
-/// Values are held to their limit where they are read; names are not.
+/// The strict reader limits the values; this limits the names.
 fn texts(pointer: &str, texts: &Texts) -> Result<Texts, Fault> {
     match texts.keys().find(|name| name.len() > TEXT_BYTES_MAX) {
         Some(_) => Err(Fault::at(pointer, format!("must have names of at most {TEXT_BYTES_MAX} bytes"))),

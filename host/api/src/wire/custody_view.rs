@@ -1,4 +1,4 @@
-//! Custody operations and keys as callers see them.
+//! Response shapes of custody operations and keys.
 
 use super::view::{OperationView, roster};
 use gateway_domain::ids::{Hex32, OperationId};
@@ -19,34 +19,34 @@ pub struct CustodyOperationResponse {
 /// An operation of the custody family.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CustodyOperationView {
-    /// What every operation has.
+    /// The members of every operation.
     #[serde(flatten)]
     pub operation: OperationView,
-    /// What is done to or with the key.
+    /// The kind of operation.
     #[schema(value_type = CustodyOperationType)]
     pub operation_type: OperationType,
     /// The key.
     pub key_ref: String,
-    /// The asset it is about.
+    /// The asset of the operation.
     pub asset_id: String,
-    /// Whose.
+    /// The tenant that owns the operation.
     pub tenant_id: String,
-    /// When it was submitted, epoch milliseconds.
+    /// Time of submission, epoch milliseconds.
     pub created_at_ms: u64,
-    /// When it last changed, epoch milliseconds.
+    /// Time of the last change, epoch milliseconds.
     pub updated_at_ms: u64,
-    /// The key whose generation it makes: the new one of a rotation. Null for a signature, which makes none.
+    /// The key that gets a new epoch: for a rotation the new key. Null for a signature.
     #[schema(required = true)]
     pub target_key_ref: Option<String>,
-    /// That generation's name: as it is when it is a Hex32, else its tagged SHA-256.
+    /// The name of that epoch: unchanged if it is a Hex32, else its tagged SHA-256.
     #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub target_epoch_hex: Option<Hex32>,
-    /// How many of its holders must sign together.
+    /// The threshold in that epoch.
     #[schema(required = true)]
     pub target_threshold: Option<u16>,
-    /// Who will hold its shares.
+    /// The share holders in that epoch.
     pub target_participants: Vec<u16>,
-    /// Where it is on an external rail.
+    /// The progress on an external rail.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub external_export: Option<ExternalExport>,
@@ -66,7 +66,7 @@ pub enum CustodyOperationType {
 }
 
 impl CustodyOperationView {
-    /// The operation with what its key tells.
+    /// The operation, with the members that depend on its key.
     #[must_use]
     pub fn new(record: &Record, key: Option<&CustodyKey>) -> Self {
         let operation = &record.operation;
@@ -90,7 +90,7 @@ impl CustodyOperationView {
     }
 }
 
-/// The asset that the request names, else the one the key is for.
+/// The asset that the request names, else that of the key.
 fn asset_id(operation: &Operation, key: Option<&CustodyKey>) -> String {
     match &operation.intent {
         Intent::AssetAction(action) => action.asset_id.clone(),
@@ -108,7 +108,7 @@ fn asset_id(operation: &Operation, key: Option<&CustodyKey>) -> String {
 pub struct CustodyOperationsResponse {
     /// Newest first.
     pub operations: Vec<CustodyOperationView>,
-    /// What to send as `cursor` for the next page; absent on the last one.
+    /// The `cursor` of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -116,36 +116,35 @@ pub struct CustodyOperationsResponse {
 /// A custody key.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CustodyKeyView {
-    /// The caller's name for it.
+    /// The key's name.
     pub key_ref: String,
-    /// Where it is in its life.
+    /// The state.
     #[schema(value_type = CustodyKeyState)]
     pub state: KeyState,
-    /// Its id.
+    /// The key's id.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub key_id: Hex32,
-    /// `<profile>:<public key hex>`; empty until it was generated.
+    /// `<profile>:<public key hex>`; empty until the key is generated.
     pub public_key_artifact_ref: String,
-    /// What it signs for, for ever; null until the first signing operation on it is admitted, where its creation left
-    /// that open.
+    /// The permanent use of the key; null until the first signing operation on it is admitted, if its creation named none.
     #[schema(required = true, value_type = Option<super::custody::KeyUse>)]
     pub serves: Option<KeyUse>,
-    /// The generation that signs.
+    /// The epoch that signs.
     pub active_epoch: String,
-    /// Its root, the fence token of signatures; 64 zeros until it was generated.
+    /// The epoch's root, the fence token of signatures; 64 zeros until the key is generated.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub active_epoch_root: Hex32,
-    /// How many must sign together.
+    /// The number of participants that must sign together.
     pub threshold: u16,
-    /// Who holds shares.
+    /// The share holders.
     pub participants: Vec<u16>,
-    /// The latest of its operations.
+    /// The key's latest operation.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub latest_operation_id: Hex32,
-    /// The key whose place it took.
+    /// The key that this one replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// The key that took its place.
+    /// The key that replaces this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
 }
@@ -153,7 +152,7 @@ pub struct CustodyKeyView {
 /// The states of a key.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "decisions.md 5")]
+#[expect(missing_docs, reason = "the contract's own words")]
 pub enum CustodyKeyState {
     Creating,
     Active,

@@ -5,39 +5,39 @@ use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The log at one size.
+/// The log's head at one size.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LogHeadView {
-    /// How many events it has.
+    /// The number of events.
     pub size: u64,
-    /// Its root.
+    /// The root.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub root: Hex32,
 }
 
-/// That an event is in the log (RFC 6962, section 2.1.1).
+/// Proof that an event is in the log (RFC 6962, section 2.1.1).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LogInclusionView {
-    /// The event's place, from 0.
+    /// The event's index, from 0.
     pub index: u64,
     /// SHA-256 of a zero byte and the event's hash.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub leaf_hash: Hex32,
-    /// The log that it is in.
+    /// The head of the log that has it.
     pub head: LogHeadView,
     /// From the leaf's sibling to the root's child.
     #[schema(value_type = Vec<String>)]
     pub hashes: Vec<Hex32>,
 }
 
-/// That the log only grew (RFC 6962, section 2.1.2).
+/// Proof that the log only grew (RFC 6962, section 2.1.2).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LogConsistencyView {
-    /// The log before.
+    /// The earlier head.
     pub first: LogHeadView,
-    /// The log after.
+    /// The later head.
     pub second: LogHeadView,
-    /// None when both are one.
+    /// The proof's nodes; empty when both heads are the same.
     #[schema(value_type = Vec<String>)]
     pub hashes: Vec<Hex32>,
 }

@@ -1,18 +1,18 @@
-//! Names that people read and approve. Refuses those that differ from others only in invisible characters or in their Unicode
-//! normalization form.
+//! Names that people read and approve. Rejects those that differ from others only in invisible characters or in their
+//! Unicode normalization form.
 
-use super::common::not_empty;
+use super::not_empty;
 use crate::strict::Fault;
 use gateway_domain::ids::KeyRef;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// A new name of a key, or one that an operation uses: in Unicode's normalization form C, of visible characters and single
-/// spaces between them, and not `.` or `..`, which are no path segments. Names stored before this rule stay readable.
+/// A key's name in a request: in Unicode's normalization form C, of visible characters with single spaces between them, and
+/// not `.` or `..`, which clients remove from paths. Names that were stored before this rule stay readable.
 ///
 /// # Errors
-/// [`Fault`] naming the rule that it breaks.
+/// [`Fault`] with the rule that the name breaks.
 pub fn key_ref(pointer: &str, text: &str) -> Result<KeyRef, Fault> {
     let name = not_empty(pointer, text.to_owned())?;
     let wrong = |message: String| Err(Fault::at(pointer, message));
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_refs_with_invisible_or_unnormalized_text_are_refused() {
+    fn key_refs_with_invisible_or_unnormalized_text_are_rejected() {
         let wrong = [
             ("", "empty"),
             (".", "a path segment"),

@@ -1,9 +1,9 @@
 //! Shapes of the signing operations.
 
 use super::approvals::ApprovalSignature;
-use super::common::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use super::names::key_ref;
 use super::view::OperationView;
+use super::{ClientBinding, PublicationMode, not_empty, participants, roster};
 use crate::strict::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::intent::{Bip32 as DomainBip32, Intent, Payment, SigningTerms};
@@ -17,15 +17,15 @@ const FENCE_CHARACTERS_MAX: usize = 128;
 /// A payment.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PaymentIntent {
-    /// The account that pays.
+    /// The paying account.
     #[schema(min_length = 1)]
     pub from_account: String,
-    /// The account that is paid.
+    /// The receiving account.
     #[schema(min_length = 1)]
     pub to_account: String,
-    /// Minor currency units, a signed 64-bit integer.
+    /// Amount in minor currency units, a signed 64-bit integer.
     pub amount_minor: i64,
-    /// Currency.
+    /// The currency.
     #[schema(min_length = 1)]
     pub currency: String,
     /// Free text.
@@ -36,7 +36,7 @@ pub struct PaymentIntent {
 /// A non-hardened child key.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Bip32 {
-    /// Recorded and bound, not interpreted.
+    /// The network; recorded and bound, not interpreted.
     #[schema(min_length = 1)]
     pub network: String,
     /// `digits/digits`, each below 2^31.
@@ -47,36 +47,36 @@ pub struct Bip32 {
 /// Body of `POST /v1/operations/sign`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct SignOperationRequest {
-    /// Product request id: resubmission returns the existing operation.
+    /// Id of the request: resubmission returns the existing operation.
     #[schema(min_length = 1)]
     pub idempotency_key: String,
-    /// Key identifier.
+    /// The key's name.
     #[schema(min_length = 1)]
     pub key_ref: Option<String>,
     /// The payment.
     pub payment: PaymentIntent,
-    /// Optional derivation.
+    /// The child key that signs; without it the key itself.
     pub bip32: Option<Bip32>,
     /// 0-based signer indices, each once.
     #[schema(schema_with = participants)]
     pub requested_participants: Vec<u16>,
-    /// Raises the key's threshold.
+    /// The number of signers, if more than the key's threshold.
     #[schema(minimum = 2, maximum = 64)]
     pub threshold: Option<u16>,
-    /// Fence that rejects execution across an epoch change.
+    /// Fence token: execution is rejected after a change of the epoch.
     #[schema(pattern = "^[0-9a-f]{1,128}$")]
     pub epoch_fence_token_hex: Option<String>,
-    /// Who publishes.
+    /// The party that publishes.
     pub publication_mode: PublicationMode,
     /// The caller.
     pub client: ClientBinding,
 }
 
 impl SignOperationRequest {
-    /// The intent, checked. Client and idempotency key are no part of it.
+    /// The checked intent, without client and idempotency key.
     ///
     /// # Errors
-    /// [`Fault`] at what is impossible.
+    /// [`Fault`] at the invalid member.
     pub fn intent(&self) -> Result<Intent, Fault> {
         let requested_participants = roster("/requested_participants", &self.requested_participants)?;
         let threshold =
@@ -129,24 +129,24 @@ pub struct SignOperationResponse {
 /// Body of `POST .../approve`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ApproveOperationRequest {
-    /// Who approves.
+    /// The approver.
     #[schema(min_length = 1)]
     pub subject_id: String,
-    /// In which roles.
+    /// The roles in which the approver approves.
     pub roles: Vec<String>,
-    /// The approver's clock, epoch milliseconds: a claim.
+    /// The approver's clock, epoch milliseconds; not verified.
     pub approved_at_ms: i64,
-    /// The approver's own signature over the statement that the operation's `approval_statement` gives.
+    /// The approver's signature over the operation's `approval_statement`.
     pub signature: Option<ApprovalSignature>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
 
 impl ApproveOperationRequest {
-    /// The vote, checked.
+    /// The checked approval for the engine.
     ///
     /// # Errors
-    /// [`Fault`] for an empty subject, or a signature that is none.
+    /// [`Fault`] for an empty subject or a malformed signature.
     pub fn vote(self) -> Result<Vote, Fault> {
         let subject_id = not_empty("/subject_id", self.subject_id)?;
         let signature = self.signature.map(|signature| signature.parse("/signature")).transpose()?;
@@ -161,21 +161,21 @@ impl ApproveOperationRequest {
     }
 }
 
-/// Where a secret object was: [`crate::extract::SecretBody::take`] has it.
+/// A secret object that nothing reads: the strict reader checks that it is an object, and overwrites it with the body.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub struct Taken;
+pub struct Discarded;
 
 /// Body of `POST .../execute`; optional as a whole.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ExecuteOperationRequest {
-    /// The caller's clock, epoch milliseconds: a claim.
+    /// The caller's clock, epoch milliseconds; not verified.
     pub requested_at_ms: Option<i64>,
-    /// Secret for the nodes; taken out of the body before it is read.
+    /// A secret that nothing reads: checked to be an object, and discarded.
     #[schema(value_type = Option<Object>)]
-    pub signing_share_mul: Option<Taken>,
-    /// Secret for the nodes; taken out of the body before it is read.
+    pub signing_share_mul: Option<Discarded>,
+    /// A secret that nothing reads: checked to be an object, and discarded.
     #[schema(value_type = Option<Object>)]
-    pub recovery_helper_shares: Option<Taken>,
+    pub recovery_helper_shares: Option<Discarded>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
@@ -186,16 +186,16 @@ pub struct PublishOperationRequest {
     /// `signature` for a signing operation.
     #[schema(min_length = 1)]
     pub scope: String,
-    /// The caller's clock, epoch milliseconds: a claim.
+    /// The caller's clock, epoch milliseconds; not verified.
     pub requested_at_ms: i64,
-    /// The result the caller means to publish.
+    /// The result that the caller expects to publish.
     pub expected_result_ref: Option<String>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
 
 impl PublishOperationRequest {
-    /// The request in the engine's terms.
+    /// The request for the engine.
     #[must_use]
     pub fn publish(self) -> Publish {
         Publish {
@@ -213,18 +213,18 @@ pub struct NodeRecoveryRequest {
     /// One runtime effect of the operation.
     #[schema(min_length = 1)]
     pub effect_id: String,
-    /// The result the caller expects.
+    /// The result that the caller expects.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub result_root: Hex32,
-    /// Secret for the nodes; taken out of the body before it is read.
+    /// A secret that nothing reads: checked to be an object, and discarded.
     #[schema(value_type = Option<Object>)]
-    pub secret_kernel_payload: Option<Taken>,
+    pub secret_kernel_payload: Option<Discarded>,
     /// The caller.
     pub client: Option<ClientBinding>,
 }
 
 impl NodeRecoveryRequest {
-    /// The request in the engine's terms, checked.
+    /// The checked request for the engine.
     ///
     /// # Errors
     /// [`Fault`] for an empty effect id.
@@ -240,24 +240,24 @@ impl NodeRecoveryRequest {
 /// Answer of `POST .../node-recovery`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OperationNodeRecoveryResponse {
-    /// What became of the effect.
+    /// The outcome for the effect.
     pub recovery: RecoveryView,
     /// The operation.
     pub operation: OperationView,
 }
 
-/// What became of an effect.
+/// The outcome for an effect.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecoveryView {
-    /// The effect as the caller named it.
+    /// The effect's id in the request.
     pub effect_id: String,
     /// `complete` or `unknown_effect`.
     pub outcome: String,
-    /// Its result.
+    /// The result of the effect.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub result_root: Hex32,
-    /// When it was first answered, epoch milliseconds.
+    /// Time of the first answer, epoch milliseconds.
     pub recovered_at_ms: u64,
-    /// The operation's nodes.
+    /// The nodes of the operation.
     pub participants: Vec<u16>,
 }

@@ -9,14 +9,14 @@ use utoipa::ToSchema;
 /// Body of `POST /v1/policy/preview`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct PolicyPreviewRequest {
-    /// The operation it would be.
+    /// The operation to evaluate.
     pub intent: SignOperationRequest,
-    /// The approvals it would have, oldest first.
+    /// Its approvals, oldest first.
     #[serde(default)]
     pub approvals: Vec<ApproveOperationRequest>,
 }
 
-/// What the policy says.
+/// The result of an evaluation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyPreview {
     /// `ALLOW` or `DENY`.
@@ -31,7 +31,7 @@ pub struct PolicyPreview {
     pub reasons: Vec<String>,
     /// `code: operands`.
     pub obligations: Vec<String>,
-    /// `name=value` of every fact the policy asked for, in that order.
+    /// `name=value` of every fact that the policy read, in that order.
     pub facts: Vec<String>,
 }
 
@@ -39,9 +39,9 @@ pub struct PolicyPreview {
 #[derive(ToSchema)]
 #[schema(rename_all = "UPPERCASE")]
 pub enum PolicyDecision {
-    /// The operation may go on.
+    /// The operation may proceed.
     Allow,
-    /// It may not.
+    /// The operation may not proceed.
     Deny,
 }
 

@@ -1,4 +1,4 @@
-//! The readiness probe's answer.
+//! Response shapes of the readiness probe.
 
 use super::bundles::RefusedOfferView;
 use gateway_domain::ids::Hex32;
@@ -7,7 +7,7 @@ use gateway_engine::{Readiness, Unavailable};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Damaged records that are named: the others are counted.
+/// Most damaged records that are named; further ones are counted.
 const DAMAGED_NAMED_MAX: usize = 8;
 
 /// Answer of `GET /readyz`.
@@ -15,78 +15,77 @@ const DAMAGED_NAMED_MAX: usize = 8;
 pub struct ReadinessView {
     /// `ready` or `not_ready`.
     pub status: &'static str,
-    /// Each part by name.
+    /// The result of each check.
     pub checks: ReadinessChecks,
-    /// The defences that this production deployment does without, as its operator asked: `unsigned_approvals`,
-    /// `embedded_nodes`, `embedded_authority`. None of them makes it less ready.
+    /// The defences that this production deployment lacks by its settings: `unsigned_approvals`, `embedded_nodes`,
+    /// `embedded_authority`. They do not affect readiness.
     pub exceptions: Vec<&'static str>,
 }
 
-/// What each part says.
+/// The result of each check.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReadinessChecks {
     /// The store can be read.
     pub store: CheckView,
-    /// No operation and no key was found whose record is not what its events make it; those that were are frozen.
+    /// Every record that was read agrees with its events. An operation or key whose record does not is frozen.
     pub records: CheckView,
-    /// The store, and with it the log of all events, can be written: tried, not assumed.
+    /// The store, and with it the log of all events, can be written, by a trial write.
     pub audit_append: CheckView,
-    /// A bundle judges.
+    /// A policy bundle can be evaluated.
     pub policy: PolicyCheckView,
-    /// Approvals can be verified, where the deployment verifies them.
+    /// Approvals can be verified, if the deployment verifies them.
     pub approvers: CheckView,
     /// Admissions can be signed.
     pub authority: CheckView,
-    /// Of the participants of every key that signs, at least its threshold answer and hold their shares undamaged.
+    /// For every key that can sign, at least a threshold of nodes answer and hold undamaged shares.
     pub nodes: NodesCheckView,
-    /// Callers can be authenticated: where an identity provider is needed for it, that it answers, or that its keys are
-    /// known.
+    /// Callers can be authenticated: the identity provider, if the mode needs one, answers or its keys are cached.
     pub authentication: CheckView,
 }
 
-/// One part.
+/// The result of one check.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// What is wrong.
+    /// The fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// The bundles.
+/// The result of the policy check.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PolicyCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// The bundle that judges, or that would.
+    /// The active bundle, also when it cannot be evaluated.
     #[schema(required = true, value_type = Option<String>)]
     pub bundle_hash: Option<Hex32>,
-    /// Why it does not judge.
+    /// The fault that prevents evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<&'static str>,
-    /// What is offered and not taken: no failure while another bundle judges.
+    /// Refused offers: not a failure while another bundle is active.
     pub refused: Vec<RefusedOfferView>,
 }
 
-/// The nodes.
+/// The result of the nodes check.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NodesCheckView {
     /// `ok` or `failed`.
     pub status: &'static str,
-    /// What is wrong. While enough others are left, the status is `ok` and this names the nodes that are not.
+    /// The fault. While enough nodes work, the status is `ok` and this names those that do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Nodes that answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answering: Option<usize>,
-    /// Nodes that hold something; those never needed are not counted.
+    /// Nodes that were ever used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<usize>,
 }
 
 impl ReadinessView {
-    /// What every part says.
+    /// The answer from the results of all checks.
     #[must_use]
     pub fn new(
         readiness: Readiness,
@@ -129,7 +128,7 @@ impl ReadinessView {
     }
 }
 
-/// Names some of them.
+/// The result of the records check, which names some of the damaged records.
 fn damaged(records: &[Damage]) -> CheckView {
     let named =
         records.iter().take(DAMAGED_NAMED_MAX).map(|damage| format!("{}: {}", damage.subject, damage.detail));

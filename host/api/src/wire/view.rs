@@ -1,4 +1,4 @@
-//! `OperationView`: an operation as callers see it.
+//! [`OperationView`]: the response shape of an operation.
 
 use super::approvals::ApprovalStatementView;
 use super::policy::PolicyPreview;
@@ -16,21 +16,21 @@ use utoipa::ToSchema;
 /// An operation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OperationView {
-    /// Its id.
+    /// The operation's id.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub operation_id: Hex32,
-    /// Where it is.
+    /// The state.
     #[schema(value_type = OperationState)]
     pub state: State,
-    /// Intent summary.
+    /// Summary of the intent.
     #[schema(value_type = Object)]
     pub intent: Value,
-    /// Who approved.
+    /// The approvals so far.
     pub approvals: ApprovalsView,
-    /// What an approver signs, while approvals are awaited.
+    /// The statement that approvers sign, while approvals are awaited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_statement: Option<ApprovalStatementView>,
-    /// The latest evaluation.
+    /// The latest policy evaluation.
     pub policy: PolicyPreview,
     /// Runtime references.
     pub runtime: RuntimeView,
@@ -39,7 +39,7 @@ pub struct OperationView {
     pub result: Value,
     /// The endpoints that advance it, by the last segment of their path.
     pub next_actions: Vec<String>,
-    /// Method and path of each of them.
+    /// Method and path of each next action.
     pub links: BTreeMap<String, Link>,
 }
 
@@ -61,23 +61,23 @@ pub enum OperationState {
 /// Approvals so far.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApprovalsView {
-    /// How many count.
+    /// The number that count.
     pub approved: usize,
-    /// How many must.
+    /// The number required.
     pub required: u32,
-    /// Whose count.
+    /// The approvers that count.
     pub subjects: Vec<String>,
 }
 
 /// Runtime references: 64 zeros or an empty string until they exist.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RuntimeView {
-    /// Phase.
+    /// The phase.
     pub phase: String,
-    /// Head of the operation's own hash chain.
+    /// Head of the operation's hash chain.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub record_root: Hex32,
-    /// Root of the log of all events right after the operation's last.
+    /// Root of the log of all events right after the operation's last event.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub ledger_root: Hex32,
     /// Hash of the signed admission decision.
@@ -85,7 +85,7 @@ pub struct RuntimeView {
     pub admission_hash: Hex32,
     /// The nodes' policy receipt.
     pub policy_receipt_id: String,
-    /// Binding of the permit, where the runtime has one; this one has none.
+    /// Binding of the permit; always null, because this runtime has no permits.
     #[schema(required = true)]
     pub permit_binding_id: Option<String>,
     /// Hash of the result.
@@ -96,7 +96,7 @@ pub struct RuntimeView {
     pub publication_receipt: Option<String>,
 }
 
-/// How to call an endpoint.
+/// The method and path of an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Link {
     /// HTTP method.
@@ -156,7 +156,7 @@ fn runtime(record: &Record) -> RuntimeView {
     }
 }
 
-/// What was asked, and what it is bound to.
+/// The intent, with the ids and times of the operation.
 fn intent(operation: &Operation) -> Value {
     let mut summary = match serde_json::to_value(&operation.intent) {
         Ok(Value::Object(members)) => members,
@@ -176,7 +176,7 @@ fn intent(operation: &Operation) -> Value {
     Value::Object(summary)
 }
 
-/// Ascending.
+/// The roster's participants, ascending.
 #[must_use]
 pub fn roster(roster: &Roster) -> Vec<u16> {
     roster.iter().map(|participant| participant.0).collect()

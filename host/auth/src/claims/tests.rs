@@ -44,7 +44,7 @@ fn read(claims: &Value) -> Result<Identity, TokenFault> {
 }
 
 #[test]
-fn a_whole_caller() {
+fn every_claim_of_a_caller_is_read() {
     let identity = read(&good()).unwrap();
     assert_eq!((identity.client_id.as_str(), identity.subject_id.as_str()), ("desk", "alice"));
     assert_eq!(identity.scopes, ["operations.read", "audit.read"]);
@@ -54,7 +54,7 @@ fn a_whole_caller() {
 }
 
 #[test]
-fn issuer_and_audience_are_exactly_ours() {
+fn issuer_and_audience_must_match_exactly() {
     for issuer in [
         json!("https://issuer.example/"),
         json!("https://ISSUER.example"),
@@ -81,7 +81,7 @@ fn issuer_and_audience_are_exactly_ours() {
 }
 
 #[test]
-fn it_is_valid_from_its_first_instant_to_its_last_and_a_minute_around() {
+fn a_token_is_valid_between_nbf_and_exp_with_a_minute_of_leeway() {
     let seconds = NOW.0 / 1000;
     for (exp, is_valid) in [
         (json!(seconds - 61), false),
@@ -113,7 +113,7 @@ fn it_is_valid_from_its_first_instant_to_its_last_and_a_minute_around() {
 }
 
 #[test]
-fn claims_of_another_form_are_not_made_to_fit() {
+fn claims_of_another_type_or_size_are_rejected() {
     let long = "x".repeat(1025);
     let many: Vec<_> = (0..65).map(|i| format!("r{i}")).collect();
     for (name, wrong) in [
@@ -143,7 +143,7 @@ fn claims_of_another_form_are_not_made_to_fit() {
 }
 
 #[test]
-fn the_names_that_providers_have_for_things() {
+fn claims_are_found_under_the_configured_names() {
     let mut claims = with("scope", json!(null));
     claims.as_object_mut().unwrap().remove("scope");
     claims["scp"] = json!(["operations.sign"]);
@@ -163,7 +163,7 @@ fn the_names_that_providers_have_for_things() {
 }
 
 #[test]
-fn a_client_on_its_own_is_a_subject_only_where_the_provider_was_asked() {
+fn a_missing_subject_is_the_client_only_with_introspection() {
     let claims = with("sub", json!(null));
     assert_eq!(read(&claims), Err(TokenFault::Claim("subject_id")));
     let asked = ClaimRules { client_is_subject: true, ..rules() };
@@ -171,7 +171,7 @@ fn a_client_on_its_own_is_a_subject_only_where_the_provider_was_asked() {
 }
 
 #[test]
-fn a_bound_token_is_its_holders() {
+fn a_bound_token_requires_its_certificate() {
     let thumbprint = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s";
     let own = Hex32::new([0xab; 32]);
     let bound = with("cnf", json!({"x5t#S256": thumbprint}));
@@ -191,7 +191,7 @@ fn a_bound_token_is_its_holders() {
     ] {
         assert_eq!(read(&with("cnf", wrong.clone())), Err(TokenFault::Unproved), "{wrong}");
     }
-    // Not bound, the certificate is told all the same.
+    // The certificate of an unbound token goes into the identity too.
     let free = Claims::read(good().as_object().unwrap(), &rules()).unwrap();
     assert_eq!(free.identity(NOW, Some(own)).unwrap().cert_sha256, Some(own));
 }

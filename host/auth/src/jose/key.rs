@@ -1,4 +1,4 @@
-//! A public key with the one algorithm that it is for.
+//! A public key with its one algorithm.
 
 use super::base64url;
 use jsonwebtoken::DecodingKey;
@@ -6,7 +6,7 @@ use jsonwebtoken::crypto::verify;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// How tokens may be signed (decisions.md 7).
+/// The accepted signature algorithms of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
@@ -21,38 +21,38 @@ pub enum Algorithm {
     EdDsa,
 }
 
-/// A key that signatures of tokens are verified with.
+/// A key that verifies signatures of tokens.
 #[derive(Clone)]
 pub struct Key {
     algorithm: Algorithm,
     key: DecodingKey,
 }
 
-/// Why a JSON Web Key is not used.
+/// The reason for which a JSON Web Key is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
-    /// Not what RFC 7517 and RFC 7518 say, or not in one piece.
-    #[error("is not of the form of its type")]
+    /// Not of the form that RFC 7517 and RFC 7518 require.
+    #[error("does not have the form of its type")]
     Malformed,
-    /// For something else than signatures.
+    /// For another use than signatures.
     #[error("is not for signatures")]
     Use,
-    /// Of a type, on a curve or for an algorithm that is not taken.
-    #[error("is of a kind that is not taken")]
+    /// A type, curve or algorithm that is not supported.
+    #[error("is of an unsupported kind")]
     Kind,
-    /// RSA below 2048 bits, above 8192, or with an exponent that FIPS 186-5 does not have.
-    #[error("has a modulus or an exponent of a size that is not taken")]
+    /// RSA below 2048 bits, above 8192, or with an exponent that FIPS 186-5 does not permit.
+    #[error("has a modulus or an exponent of an unsupported size")]
     Size,
-    /// Whoever can read the set can sign with it.
+    /// A private key in a public set: every reader of the set could sign with it.
     #[error("is a private key")]
     Private,
 }
 
-/// Bits of an RSA modulus: what the cryptographic library verifies with.
+/// Bits of an RSA modulus: the range that the cryptographic library verifies.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 impl Algorithm {
-    /// The algorithm of this name in a token's header (RFC 7518, section 3.1; RFC 8037).
+    /// The algorithm with this name in a token's header (RFC 7518, section 3.1; RFC 8037).
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -77,7 +77,7 @@ impl Algorithm {
 }
 
 impl Key {
-    /// Reads a JSON Web Key. An RSA key that names no algorithm is taken for RS256; every other type has but one.
+    /// Reads a JSON Web Key. An RSA key without `alg` is for RS256; every other type has one algorithm only.
     ///
     /// # Errors
     /// [`KeyFault`].
@@ -95,13 +95,13 @@ impl Key {
         Ok(Self { algorithm, key })
     }
 
-    /// The algorithm it is for.
+    /// The algorithm of the key.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// Whether the signature, in base64url, is this key's over the message.
+    /// Whether the signature, in base64url, verifies over the message with this key.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &str) -> bool {
         verify(signature, message, &self.key, self.algorithm.of_library()).unwrap_or(false)
@@ -131,7 +131,7 @@ fn check_use(jwk: &Map<String, Value>) -> Result<(), KeyFault> {
     if is_for_signatures && verifies { Ok(()) } else { Err(KeyFault::Use) }
 }
 
-/// The algorithm a key names; none when it names none.
+/// The key's `alg`, if it has one.
 fn named(jwk: &Map<String, Value>) -> Result<Option<&str>, KeyFault> {
     jwk.get("alg").map(|name| name.as_str().ok_or(KeyFault::Malformed)).transpose()
 }
@@ -149,7 +149,7 @@ fn rsa(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
         modulus.len().saturating_mul(8).saturating_sub(leading)
     });
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    // 2^16 < e: three bytes and more. An RSA key with a small or even exponent signs nothing worth believing.
+    // 2^16 < e, so at least three bytes, and odd (FIPS 186-5).
     let has_exponent = (3..=8).contains(&exponent.len()) && is_odd(exponent);
     if !RSA_BITS.contains(&modulus_bits) || !is_odd(modulus) || !has_exponent {
         return Err(KeyFault::Size);
@@ -171,7 +171,7 @@ fn elliptic(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFau
     if named(jwk)?.is_some_and(|given| given != name) {
         return Err(KeyFault::Kind);
     }
-    // Of full length always (RFC 7518, section 6.2.1.2); that they are a point of the curve, the library checks.
+    // Always of full length (RFC 7518, section 6.2.1.2). The library checks that they are a point of the curve.
     let coordinates = [bytes(jwk, "x")?, bytes(jwk, "y")?];
     if coordinates.iter().any(|coordinate| coordinate.len() != coordinate_bytes) {
         return Err(KeyFault::Malformed);
@@ -181,7 +181,7 @@ fn elliptic(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFau
 }
 
 fn edwards(jwk: &Map<String, Value>) -> Result<(Algorithm, DecodingKey), KeyFault> {
-    // RFC 8037, and the name that RFC 9864 gives it.
+    // The name of RFC 8037, and that of RFC 9864.
     let is_known = named(jwk)?.is_none_or(|given| given == "EdDSA" || given == "Ed25519");
     if text(jwk, "crv")? != "Ed25519" || !is_known {
         return Err(KeyFault::Kind);

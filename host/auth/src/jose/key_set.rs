@@ -1,4 +1,4 @@
-//! The keys of an issuer, by their names (RFC 7517, section 5).
+//! An issuer's public keys by their ids (RFC 7517, section 5).
 
 use super::{Key, KeyFault};
 use crate::limits::{KEY_SET_BYTES_MAX, KEY_SET_KEYS_MAX, TEXT_BYTES_MAX};
@@ -8,24 +8,24 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// Keys by name.
+/// Keys by `kid`.
 #[derive(Clone, Debug, Default)]
 pub struct KeySet(BTreeMap<String, Arc<Key>>);
 
-/// Why a text is no key set.
+/// The reason for which a text is not a key set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetFault {
-    /// Too much of it.
-    #[error("the key set is larger than is looked at")]
+    /// Too many bytes or keys.
+    #[error("the key set is larger than the limit")]
     TooLarge,
-    /// It is something else.
-    #[error("it is no JSON Web Key Set")]
+    /// Not a key set.
+    #[error("it is not a JSON Web Key Set")]
     Malformed,
 }
 
 impl KeySet {
-    /// Reads a set. Keys that are not used here (of another kind, for another use, without a name) are left out
-    /// (RFC 7517, section 5). A name that two keys have is nobody's: which is meant would be for the token to choose.
+    /// Reads a set. Keys that are not used here (of another kind, for another use, without a `kid`) are skipped (RFC 7517,
+    /// section 5), and so are keys that share a `kid`: the token would choose between them.
     ///
     /// # Errors
     /// [`KeySetFault`].
@@ -43,19 +43,19 @@ impl KeySet {
             let jwk = jwk.as_object().ok_or(KeySetFault::Malformed)?;
             let Some(id) = jwk.get("kid").and_then(Value::as_str).filter(|id| id.len() <= TEXT_BYTES_MAX)
             else {
-                tracing::warn!("a key without a name is left out of the issuer's key set");
+                tracing::warn!("a key without a `kid` in the issuer's key set is skipped");
                 continue;
             };
             let key = Key::parse(jwk).map(Arc::new);
             if let Err(fault) = &key {
-                left_out(id, *fault);
+                log_skipped(id, *fault);
             }
             match keys.entry(id.to_owned()) {
                 Entry::Vacant(place) => drop(place.insert(key.ok())),
                 Entry::Occupied(mut place) => {
                     tracing::warn!(
                         kid = id,
-                        "two keys of the issuer's key set have one name; neither is used"
+                        "two keys of the issuer's key set have the same `kid`; neither is used"
                     );
                     place.insert(None);
                 }
@@ -64,31 +64,31 @@ impl KeySet {
         Ok(Self(keys.into_iter().filter_map(|(id, key)| Some((id, key?))).collect()))
     }
 
-    /// The key of this name.
+    /// The key with this `kid`.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Arc<Key>> {
         self.0.get(id)
     }
 
-    /// How many there are.
+    /// The number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set has no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Keys for other uses are a subject of course; a private one is none.
-fn left_out(id: &str, fault: KeyFault) {
+/// A key for another use is normal; a faulty or a private one is worth a warning.
+fn log_skipped(id: &str, fault: KeyFault) {
     match fault {
-        KeyFault::Use | KeyFault::Kind => tracing::debug!(kid = id, %fault, "a key is left out"),
+        KeyFault::Use | KeyFault::Kind => tracing::debug!(kid = id, %fault, "a key is skipped"),
         KeyFault::Malformed | KeyFault::Size | KeyFault::Private => {
-            tracing::warn!(kid = id, %fault, "a key is left out of the issuer's key set");
+            tracing::warn!(kid = id, %fault, "a key of the issuer's key set is skipped");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The issuer's keys, as they were last seen.
+//! A cache of the issuer's keys.
 //!
-//! Whoever has a token under a known key waits for nothing, unless nobody came for so long that the keys may have been
-//! withdrawn meanwhile. An unknown name has the keys fetched again, at most
-//! once a minute and by one task for all who wait: whoever invents names neither reaches the provider more often than
-//! that, nor delays anybody else. A fetch outlives the request that caused it, so that hanging up saves nobody his turn.
+//! A token under a known key does not wait, unless the keys are so old that they may have been revoked meanwhile. An unknown
+//! `kid` triggers a fetch, at most once a minute and by one task for all waiting callers: invented ids neither reach the
+//! provider more often nor delay other callers. A fetch continues when the request that triggered it is gone, so that
+//! disconnecting does not win another fetch.
 
 use super::source::KeySource;
 use crate::Clock;
@@ -26,26 +26,26 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The last keys that were had, and when.
+    /// The last fetched keys, and the time of the fetch.
     keys: Option<(Arc<KeySet>, EpochMs)>,
-    /// When they were last asked for.
-    asked_at: Option<EpochMs>,
-    /// Whether that failed.
+    /// The start of the last fetch.
+    begun_at: Option<EpochMs>,
+    /// Whether the last fetch failed.
     failed: bool,
     is_fetching: bool,
 }
 
-/// Why there is no key.
+/// The reason for which there is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     /// The issuer has no such key.
     Unknown,
-    /// Whether it has can not be found out.
+    /// The keys cannot be fetched, so that it is not known.
     Unavailable,
 }
 
 impl State {
-    /// The keys, unless they are too old to be believed.
+    /// The keys, unless they are older than the maximum age.
     fn usable(&self, now: EpochMs, max_age_ms: u64) -> Option<&KeySet> {
         let (keys, at) = self.keys.as_ref()?;
         (!has_passed(*at, now, max_age_ms)).then_some(keys)
@@ -54,20 +54,20 @@ impl State {
     fn is_due(&self, now: EpochMs, max_age_ms: u64) -> bool {
         let has_keys = self.usable(now, max_age_ms).is_some();
         let every_ms = if has_keys { REFETCH_EVERY_MS } else { FIRST_FETCH_EVERY_MS };
-        !self.is_fetching && self.asked_at.is_none_or(|at| has_passed(at, now, every_ms))
+        !self.is_fetching && self.begun_at.is_none_or(|at| has_passed(at, now, every_ms))
     }
 
     fn is_older_than(&self, ms: u64, now: EpochMs) -> bool {
         self.keys.as_ref().is_none_or(|(_, at)| has_passed(*at, now, ms))
     }
 
-    /// Whether the keys are old because nobody asked for them, and not because they could not be had.
+    /// Whether the keys are old for lack of requests, and not because a fetch failed.
     fn is_stale(&self, now: EpochMs) -> bool {
         !self.failed && self.is_older_than(STALE_AFTER_MS, now)
     }
 }
 
-/// Whether so much time has passed. A clock that was set back says nothing of how much has, so it counts as enough.
+/// Whether `ms` have passed. True when the clock was set back: the time that passed is then unknown.
 fn has_passed(since: EpochMs, now: EpochMs, ms: u64) -> bool {
     now.0.checked_sub(since.0).is_none_or(|passed_ms| passed_ms >= ms)
 }
@@ -78,7 +78,7 @@ impl KeyCache {
         Self(Arc::new(Shared { source, max_age_ms, clock, state: watch::Sender::default() }))
     }
 
-    /// The key of this name.
+    /// The key with this `kid`.
     pub(super) async fn key(&self, id: &str) -> Result<Arc<Key>, Missing> {
         let now = (self.0.clock)();
         let known = self.0.known(id, now);
@@ -92,24 +92,23 @@ impl KeyCache {
         if let Some(key) = known.filter(|_| !is_stale) {
             return Ok(key);
         }
-        self.0.settled().await;
+        self.0.fetch_finished().await;
         let now = (self.0.clock)();
         self.0.known(id, now).ok_or_else(|| {
             let state = self.0.state.borrow();
-            let was_asked = !state.failed && state.usable(now, self.0.max_age_ms).is_some();
-            if was_asked { Missing::Unknown } else { Missing::Unavailable }
+            let was_fetched = !state.failed && state.usable(now, self.0.max_age_ms).is_some();
+            if was_fetched { Missing::Unknown } else { Missing::Unavailable }
         })
     }
 
-    /// Fetches the keys now, however short ago they were fetched, and replaces those in use. Keys that cannot be had leave those
-    /// in use.
+    /// Fetches the keys now, however recent they are, and replaces those in use. After a failed fetch the old ones stay.
     pub(super) async fn reload(&self) -> Result<(), String> {
         loop {
-            // A fetch that has begun may have read what was there before.
-            self.0.settled().await;
+            // A fetch in flight may have read the keys from before a change.
+            self.0.fetch_finished().await;
             let now = (self.0.clock)();
             if self.0.begin_fetch(now, |state| !state.is_fetching) {
-                return UnderWay(Arc::clone(&self.0)).fetch().await;
+                return Fetch(Arc::clone(&self.0)).fetch().await;
             }
         }
     }
@@ -125,9 +124,9 @@ impl KeyCache {
         };
         if !has_keys() {
             self.warm_up();
-            self.0.settled().await;
+            self.0.fetch_finished().await;
         }
-        if has_keys() { Ok(()) } else { Err("there are no keys of the issuer, and they can not be had") }
+        if has_keys() { Ok(()) } else { Err("there are no keys of the issuer, and they cannot be fetched") }
     }
 }
 
@@ -137,39 +136,39 @@ impl Shared {
         state.usable(now, self.max_age_ms)?.get(id).cloned()
     }
 
-    /// Begins a fetch, unless there is one under way or the last was too short ago.
+    /// Begins a fetch, unless one is in flight or the last was too recent.
     fn fetch_when_due(self: &Arc<Self>, now: EpochMs) {
         if self.begin_fetch(now, |state| state.is_due(now, self.max_age_ms)) {
-            let under_way = UnderWay(Arc::clone(self));
-            tokio::spawn(async move { under_way.fetch().await });
+            let fetch = Fetch(Arc::clone(self));
+            tokio::spawn(async move { fetch.fetch().await });
         }
     }
 
-    /// Marks a fetch as under way, if one is to begin; whether it is.
+    /// Marks a fetch as in flight if `begins` is true of the state; returns whether it did.
     fn begin_fetch(&self, now: EpochMs, begins: impl Fn(&State) -> bool) -> bool {
         self.state.send_if_modified(|state| {
             let begins = begins(state);
             if begins {
-                (state.is_fetching, state.asked_at) = (true, Some(now));
+                (state.is_fetching, state.begun_at) = (true, Some(now));
             }
             begins
         })
     }
 
-    /// Waits until nothing is under way; that is as long as the provider may take.
-    async fn settled(&self) {
+    /// Waits until no fetch is in flight: at most as long as the provider may take.
+    async fn fetch_finished(&self) {
         let _sender_is_ours = self.state.subscribe().wait_for(|state| !state.is_fetching).await.map(|_| ());
     }
 }
 
-/// A fetch that is under way, until it is dropped: however it ends, nobody waits for it any longer.
-struct UnderWay(Arc<Shared>);
+/// A fetch in flight, until it is dropped: then it counts as finished, however it ended.
+struct Fetch(Arc<Shared>);
 
-impl UnderWay {
-    /// Puts the keys that there are now in use.
+impl Fetch {
+    /// Fetches keys and replaces those in use.
     ///
     /// # Errors
-    /// Why there are none, for the log, where it is by then.
+    /// The reason, which is logged too.
     async fn fetch(self) -> Result<(), String> {
         let fetched = self.0.source.fetch().await;
         let outcome = match &fetched {
@@ -181,7 +180,7 @@ impl UnderWay {
             tracing::warn!("{why}");
         }
         self.0.state.send_modify(|state| {
-            // Keys that are withdrawn are gone, even if they were all; but then it is not the tokens that are wrong.
+            // An empty set revokes all keys, but counts as failed: tokens are then unavailable, not invalid.
             state.failed = outcome.is_err();
             if let Ok(keys) = fetched {
                 state.keys = Some((Arc::new(keys), (self.0.clock)()));
@@ -191,7 +190,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for Fetch {
     fn drop(&mut self) {
         self.0.state.send_modify(|state| state.is_fetching = false);
     }

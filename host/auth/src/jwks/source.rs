@@ -1,4 +1,4 @@
-//! Where keys come from.
+//! Sources of key sets.
 
 use crate::Provider;
 use crate::jose::{KeySet, KeySetFault};
@@ -8,28 +8,28 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Where an issuer's keys are.
+/// The source of an issuer's keys.
 #[derive(Clone)]
 pub enum KeySource {
-    /// The identity provider publishes them.
+    /// The identity provider publishes them at a URL.
     Provider(Provider),
-    /// An operator puts them there, and may put others there at any time.
+    /// A file that the operator may replace at any time.
     File(PathBuf),
 }
 
-/// Why there are no keys; for the log.
+/// The reason for which there are no keys, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceFault {
     #[error(transparent)]
     Provider(#[from] ProviderFault),
-    #[error("the key set can not be read")]
+    #[error("the key set cannot be read")]
     File(#[from] std::io::Error),
     #[error(transparent)]
     KeySet(#[from] KeySetFault),
 }
 
 impl KeySource {
-    /// The keys as they are now.
+    /// Fetches the current keys.
     pub(super) async fn fetch(&self) -> Result<KeySet, SourceFault> {
         let bytes = match self {
             Self::Provider(provider) => provider.get(KEY_SET_BYTES_MAX).await?,

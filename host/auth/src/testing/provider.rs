@@ -1,4 +1,4 @@
-//! An identity provider that does as it is told. It has a thread of its own, so that tests of every kind can have one.
+//! A fake identity provider. It runs on threads of its own, so that tests without a runtime can use it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,26 +6,26 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// What it does with a request.
+/// The provider's response to a request.
 #[derive(Clone, Debug)]
 pub enum Behaviour {
     /// Answers with this status and body.
     Answers(u16, String),
-    /// Answers what it knows of the `token` of the form, and that it is not active otherwise.
+    /// Answers with the entry for the form's `token`, or that it is not active.
     Introspects(BTreeMap<String, String>),
-    /// Takes the request, and says nothing until it behaves otherwise.
+    /// Reads the request, and answers only when the behaviour changes.
     Hangs,
-    /// Hangs up.
+    /// Closes the connection.
     HangsUp,
-    /// Answers, and never comes to an end.
+    /// Answers without end.
     NeverEnds,
-    /// Sends its callers somewhere else.
+    /// Redirects to this URL.
     Redirects(String),
 }
 
-/// The provider.
+/// A fake identity provider on loopback.
 pub struct FakeProvider {
-    /// Where it is.
+    /// The address that it listens on.
     pub address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl FakeProvider {
-    /// A provider on a port of its own.
+    /// Starts a provider on a free port.
     #[must_use]
     pub fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -62,19 +62,19 @@ impl FakeProvider {
         Self { address, shared }
     }
 
-    /// Its address, with a path.
+    /// The URL of its endpoint.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/endpoint", self.address)
     }
 
-    /// Behaves so from now on; those who wait for an answer get one.
+    /// Changes the behaviour; pending requests are answered by it.
     pub fn behave(&self, behaviour: Behaviour) {
         self.shared.state.lock().unwrap().behaviour = behaviour;
         self.shared.changed.notify_all();
     }
 
-    /// What it was asked so far: heads and bodies.
+    /// The requests so far: heads and bodies.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.shared.state.lock().unwrap().requests.clone()
@@ -85,7 +85,7 @@ impl Drop for FakeProvider {
     fn drop(&mut self) {
         self.shared.state.lock().unwrap().is_stopped = true;
         self.shared.changed.notify_all();
-        // The listener closes when its thread wakes up; it wakes up by a connection.
+        // A connection wakes the listener's thread, which then ends.
         let _woken = TcpStream::connect(self.address);
     }
 }

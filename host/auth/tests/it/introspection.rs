@@ -1,4 +1,4 @@
-//! Tokens that the provider is asked about.
+//! Introspection of tokens.
 
 use crate::support::{
     ISSUER, START_S, Time, bearer, bearer_with_certificate, eventually, introspection, introspection_with,
@@ -46,7 +46,7 @@ fn silences() -> Vec<Behaviour> {
 }
 
 #[tokio::test]
-async fn an_active_token_is_its_callers_for_half_a_minute() {
+async fn an_active_token_is_cached_for_half_a_minute() {
     let fake = FakeProvider::start(knows("opaque-1", &active()));
     let time = Time::new();
     let authenticator = authenticator(&fake, &time);
@@ -66,7 +66,7 @@ async fn an_active_token_is_its_callers_for_half_a_minute() {
     assert_eq!(fake.requests().len(), 2);
 }
 
-/// A provider says "active" of every token that it gave anyone.
+/// A provider calls every token active that it issued, also one for another audience.
 #[tokio::test]
 async fn introspection_checks_issuer_and_audience() {
     let fake = FakeProvider::start(knows("opaque", &active()));
@@ -88,7 +88,7 @@ async fn introspection_checks_issuer_and_audience() {
         (json!({ "iss": ISSUER, "aud": "payroll" }), &audience),
         (json!({ "iss": ISSUER, "aud": ["payroll", "gateway2"] }), &audience),
         (json!({ "iss": ISSUER, "aud": null }), &audience),
-        // Last, because it is remembered.
+        // Last, because it is cached.
         (json!({ "iss": ISSUER, "aud": ["payroll", "gateway"] }), &Ok(())),
     ] {
         assert_eq!(answer(members.clone()).await, *expected, "{members}");
@@ -96,7 +96,7 @@ async fn introspection_checks_issuer_and_audience() {
 }
 
 #[tokio::test]
-async fn what_is_not_active_is_asked_again_every_time() {
+async fn an_inactive_answer_is_not_cached() {
     let fake = FakeProvider::start(knows("other", &active()));
     let authenticator = authenticator(&fake, &Time::new());
     for n in 1..=3 {
@@ -108,7 +108,7 @@ async fn what_is_not_active_is_asked_again_every_time() {
 }
 
 #[tokio::test]
-async fn no_token_outlives_its_end_by_being_remembered() {
+async fn a_cached_token_expires_at_its_exp() {
     let mut answer = active();
     answer["exp"] = json!(START_S + 10);
     let fake = FakeProvider::start(knows("opaque-1", &answer));
@@ -119,7 +119,7 @@ async fn no_token_outlives_its_end_by_being_remembered() {
     assert!(bearer(&authenticator, "opaque-1").await.is_ok());
     assert_eq!(fake.requests().len(), 1);
     time.pass(1);
-    // Whose clock is right, the provider's or ours, the provider says.
+    // After the expiry by our clock, the provider decides.
     assert!(bearer(&authenticator, "opaque-1").await.is_ok());
     assert_eq!(fake.requests().len(), 2);
     time.pass(60_000);
@@ -127,7 +127,7 @@ async fn no_token_outlives_its_end_by_being_remembered() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_say_lets_nobody_in_but_whom_it_let_in_just_now() {
+async fn without_an_answer_only_cached_active_tokens_are_accepted() {
     for silence in silences() {
         let fake = FakeProvider::start(knows("known", &active()));
         let time = Time::new();
@@ -148,7 +148,7 @@ async fn a_provider_that_does_not_say_lets_nobody_in_but_whom_it_let_in_just_now
 }
 
 #[tokio::test]
-async fn active_is_not_enough() {
+async fn an_active_token_with_bad_claims_is_rejected() {
     let time = Time::new();
     for (name, value, expected) in [
         ("exp", json!(START_S - 60), TokenFault::Expired),
@@ -167,7 +167,7 @@ async fn active_is_not_enough() {
 }
 
 #[tokio::test]
-async fn a_bound_token_is_checked_at_every_use_and_not_only_when_it_was_asked_about() {
+async fn a_cached_bound_token_requires_its_certificate_at_every_use() {
     let mut answer = active();
     answer["cnf"] = json!({"x5t#S256": "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s"});
     let fake = FakeProvider::start(knows("opaque-1", &answer));
@@ -182,7 +182,7 @@ async fn a_bound_token_is_checked_at_every_use_and_not_only_when_it_was_asked_ab
 }
 
 #[tokio::test]
-async fn one_question_for_all_who_carry_the_token() {
+async fn concurrent_requests_with_one_token_send_one_introspection() {
     let fake = FakeProvider::start(Behaviour::Hangs);
     let authenticator = Arc::new(authenticator(&fake, &Time::new()));
     let calls: Vec<_> = (0..50)
@@ -191,8 +191,8 @@ async fn one_question_for_all_who_carry_the_token() {
             tokio::spawn(async move { bearer(&authenticator, "opaque-1").await })
         })
         .collect();
-    eventually("it is asked", || fake.requests().len() == 1).await;
-    // Whoever asked first hangs up; the others have their answer all the same.
+    eventually("the provider gets the request", || fake.requests().len() == 1).await;
+    // The first caller disconnects; the others get the answer nevertheless.
     calls[0].abort();
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -205,7 +205,7 @@ async fn one_question_for_all_who_carry_the_token() {
 }
 
 #[tokio::test]
-async fn no_two_tokens_share_an_answer() {
+async fn different_tokens_never_share_a_cached_answer() {
     let answer = |subject: &str| json!({ "active": true, "client_id": "desk", "sub": subject }).to_string();
     let known = ["alice", "bob"].map(|subject| (format!("token-of-{subject}"), answer(subject)));
     let fake = FakeProvider::start(Behaviour::Introspects(known.into()));

@@ -1,4 +1,4 @@
-//! Signed tokens, and every way in which they do not hold.
+//! Signed tokens, and the faults for which they are rejected.
 
 use crate::support::{START_S, Time, bearer, bearer_with_certificate, claims, jwks, no_proxies, provider};
 use base64::Engine;
@@ -31,7 +31,7 @@ async fn fault(authenticator: &Authenticator, token: &str) -> TokenFault {
 }
 
 #[tokio::test]
-async fn every_algorithm_that_is_taken_signs_tokens() {
+async fn tokens_of_every_supported_algorithm_are_accepted() {
     let issuer = Issuer::new();
     let fake = FakeProvider::start(published(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
@@ -49,18 +49,18 @@ async fn every_algorithm_that_is_taken_signs_tokens() {
 }
 
 #[tokio::test]
-async fn no_algorithm_but_the_keys_own() {
+async fn a_token_must_use_the_algorithm_of_its_key() {
     let issuer = Issuer::new();
     let fake = FakeProvider::start(published(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
     let encode = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
-    // Unsigned, with and without something in the place of a signature.
+    // Unsigned, with and without bytes in place of a signature.
     for alg in ["none", "None", "NONE", "nOnE"] {
         let unsigned = format!("{}.{}.", encode(&json!({"alg": alg, "kid": "RS256"})), encode(&claims()));
         assert_eq!(fault(&authenticator, &unsigned).await, TokenFault::Malformed);
         assert_eq!(fault(&authenticator, &format!("{unsigned}AAAA")).await, TokenFault::Algorithm);
     }
-    // HMAC with what everybody knows: the public key, in every form it is likely to be taken in.
+    // HMAC with the public key as the secret, in its likely encodings.
     for kid in ["RS256", "ES256", "EdDSA"] {
         let jwk = issuer.signer(kid).jwk();
         for secret in [jwk.to_string().into_bytes(), public_bytes(&jwk)] {
@@ -70,7 +70,7 @@ async fn no_algorithm_but_the_keys_own() {
             }
         }
     }
-    // Genuine, but each under the name of another algorithm.
+    // Genuine tokens, each with the `alg` of another algorithm.
     for signer in &issuer.signers {
         for other in issuer.signers.iter().filter(|other| other.alg() != signer.alg()) {
             let renamed = signer.token_with(&json!({"alg": other.alg(), "kid": signer.kid}), &claims());
@@ -100,7 +100,7 @@ fn hmac_token(alg: &str, kid: &str, secret: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn keys_that_the_token_brings_along_are_not_looked_at() {
+async fn keys_in_the_token_header_are_ignored() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let elsewhere = FakeProvider::start(published(&Issuer::with_one("k1")));
@@ -122,7 +122,7 @@ async fn keys_that_the_token_brings_along_are_not_looked_at() {
 }
 
 #[tokio::test]
-async fn what_is_signed_still_has_to_be_right() {
+async fn a_genuine_token_with_bad_claims_is_rejected() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
@@ -162,7 +162,7 @@ async fn what_is_signed_still_has_to_be_right() {
 }
 
 #[tokio::test]
-async fn leeway_is_a_minute_at_either_end() {
+async fn expiry_and_not_before_have_a_minute_of_leeway() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let time = Time::new();
@@ -180,7 +180,7 @@ async fn leeway_is_a_minute_at_either_end() {
 }
 
 #[tokio::test]
-async fn every_flipped_bit_of_a_token_is_noticed() {
+async fn every_flipped_bit_of_a_token_is_rejected() {
     let issuer = Issuer::new();
     let fake = FakeProvider::start(published(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
@@ -198,7 +198,7 @@ async fn every_flipped_bit_of_a_token_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_bound_token_needs_its_certificate() {
+async fn a_signed_bound_token_requires_its_certificate() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let authenticator = authenticator(&fake, &Time::new());

@@ -1,4 +1,4 @@
-//! The issuer's keys: had, kept, withdrawn, and not to be had.
+//! The issuer's keys: fetched, cached, revoked, and unavailable.
 
 use crate::jwks::{authenticator, published};
 use crate::support::{HOUR_MS, Time, bearer, claims, eventually, jwks, no_proxies, peer};
@@ -16,7 +16,7 @@ fn is_unknown(answer: &Result<Identity, Unauthenticated>) -> bool {
     *answer == Err(TokenFault::UnknownKey.into())
 }
 
-/// Every way of a provider not to answer with keys.
+/// Every way in which a provider fails to answer with keys.
 fn silences() -> Vec<Behaviour> {
     let elsewhere = json!({ "keys": [] }).to_string();
     vec![
@@ -36,7 +36,7 @@ fn silences() -> Vec<Behaviour> {
 }
 
 #[tokio::test]
-async fn without_any_keys_nobody_is_let_in_and_nobody_is_told_wrong() {
+async fn without_keys_every_token_is_unavailable_and_none_invalid() {
     for silence in silences() {
         let issuer = Issuer::with_one("k1");
         let fake = FakeProvider::start(silence.clone());
@@ -45,7 +45,7 @@ async fn without_any_keys_nobody_is_let_in_and_nobody_is_told_wrong() {
         let token = issuer.token(&claims());
         assert!(is_unavailable(&bearer(&authenticator, &token).await), "{silence:?}");
         assert!(authenticator.check().await.is_err(), "{silence:?}");
-        // And as soon as the provider answers, everybody is.
+        // As soon as the provider answers, tokens are accepted.
         fake.behave(published(&issuer));
         time.pass(60_000);
         assert!(bearer(&authenticator, &token).await.is_ok(), "{silence:?}");
@@ -54,7 +54,7 @@ async fn without_any_keys_nobody_is_let_in_and_nobody_is_told_wrong() {
 }
 
 #[tokio::test]
-async fn known_keys_go_on_while_the_provider_is_down_and_unknown_ones_are_not_judged() {
+async fn known_keys_work_while_the_provider_is_down_and_unknown_ones_are_unavailable() {
     for silence in silences().into_iter().take(10) {
         let issuer = Issuer::with_one("k1");
         let fake = FakeProvider::start(published(&issuer));
@@ -62,10 +62,7 @@ async fn known_keys_go_on_while_the_provider_is_down_and_unknown_ones_are_not_ju
         let authenticator = authenticator(&fake, &time);
         let (known, unknown) = (issuer.token(&claims()), Signer::new("ES256", "k2").token(&claims()));
         assert!(bearer(&authenticator, &known).await.is_ok());
-        assert!(
-            is_unknown(&bearer(&authenticator, &unknown).await),
-            "the provider has just said what there is"
-        );
+        assert!(is_unknown(&bearer(&authenticator, &unknown).await), "the keys were fetched just now");
         fake.behave(silence.clone());
         time.pass(60_000);
         assert!(is_unavailable(&bearer(&authenticator, &unknown).await), "{silence:?}");
@@ -79,7 +76,7 @@ async fn known_keys_go_on_while_the_provider_is_down_and_unknown_ones_are_not_ju
 }
 
 #[tokio::test]
-async fn a_provider_that_is_gone_altogether() {
+async fn keys_expire_a_day_after_the_provider_is_gone() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let time = Time::new();
@@ -90,14 +87,14 @@ async fn a_provider_that_is_gone_altogether() {
     time.pass(23 * HOUR_MS);
     assert!(bearer(&authenticator, &known).await.is_ok());
     assert!(is_unavailable(&bearer(&authenticator, &Signer::new("ES256", "k2").token(&claims())).await));
-    // What nobody has confirmed for a day is not believed any more.
+    // Keys that were not confirmed for a day are not used.
     time.pass(HOUR_MS);
     assert!(is_unavailable(&bearer(&authenticator, &known).await));
     assert!(authenticator.check().await.is_err());
 }
 
 #[tokio::test]
-async fn an_unknown_key_has_them_fetched_once_a_minute() {
+async fn unknown_kid_refreshes_jwks_at_most_once_per_minute() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let time = Time::new();
@@ -112,7 +109,7 @@ async fn an_unknown_key_has_them_fetched_once_a_minute() {
         assert_eq!(fake.requests().len(), minute);
         time.pass(10_000);
     }
-    // The provider rotates: the new key is had within the minute, and the old one is gone.
+    // The provider rotates: the new key is fetched within the minute, and the old one is gone.
     let rotated = Issuer { signers: vec![next] };
     fake.behave(published(&rotated));
     assert!(bearer(&authenticator, &unknown).await.is_ok());
@@ -121,7 +118,7 @@ async fn an_unknown_key_has_them_fetched_once_a_minute() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_stops_nothing() {
+async fn a_clock_set_back_does_not_stop_key_refresh() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let time = Time::new();
@@ -133,7 +130,7 @@ async fn a_clock_that_is_set_back_stops_nothing() {
     assert!(bearer(&authenticator, &next.token(&claims())).await.is_ok());
 }
 
-/// Tokens under an old key, which was believed and is withdrawn now, and under the new one beside it.
+/// A token under an old key, which was trusted and is now revoked, and one under a new key.
 async fn withdrawn(fake: &FakeProvider, authenticator: &Authenticator) -> [String; 2] {
     let issuer = Issuer { signers: vec![Signer::new("ES256", "old"), Signer::new("ES256", "new")] };
     fake.behave(published(&issuer));
@@ -144,14 +141,14 @@ async fn withdrawn(fake: &FakeProvider, authenticator: &Authenticator) -> [Strin
 }
 
 #[tokio::test]
-async fn a_key_that_is_withdrawn_is_gone_within_minutes() {
+async fn a_revoked_key_is_rejected_within_minutes() {
     let (fake, time) = (FakeProvider::start(Behaviour::HangsUp), Time::new());
     let authenticator = authenticator(&fake, &time);
     let [old, new] = withdrawn(&fake, &authenticator).await;
     time.pass(299_999);
     assert!(bearer(&authenticator, &old).await.is_ok());
     time.pass(1);
-    // This caller is not kept waiting; it has the keys fetched for those after it.
+    // This caller does not wait; it triggers the fetch for later ones.
     assert!(bearer(&authenticator, &old).await.is_ok());
     eventually("the keys are fetched", || fake.requests().len() == 2).await;
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
@@ -160,7 +157,7 @@ async fn a_key_that_is_withdrawn_is_gone_within_minutes() {
         tokio::task::yield_now().await;
     }
     assert!(bearer(&authenticator, &new).await.is_ok());
-    // All of them withdrawn: nobody is let in, and it is not the tokens that are called wrong.
+    // All keys are revoked: tokens are unavailable, not invalid.
     fake.behave(Behaviour::Answers(200, r#"{"keys":[]}"#.to_owned()));
     time.pass(60_000);
     assert!(is_unavailable(&bearer(&authenticator, &old).await));
@@ -168,9 +165,9 @@ async fn a_key_that_is_withdrawn_is_gone_within_minutes() {
     assert!(authenticator.check().await.is_err());
 }
 
-/// Where the claim has another name than was set, all tenants would meet in one.
+/// With a wrong claim name in the settings, all callers would share the tenant `default`.
 #[tokio::test]
-async fn a_caller_without_a_tenant_is_nobody_where_one_is_required() {
+async fn a_caller_without_a_tenant_is_rejected_where_one_is_required() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let authenticator = authenticator(&fake, &Time::new());
@@ -186,27 +183,27 @@ async fn a_caller_without_a_tenant_is_nobody_where_one_is_required() {
     );
     assert!(bearer(&authenticator, &with).await.is_ok());
     let proxy = Authenticator::trusted_headers("192.0.2.7".parse().unwrap()).requiring_tenant(true);
-    for (tenant, is_somebody) in [(None, false), (Some("acme"), true)] {
+    for (tenant, is_accepted) in [(None, false), (Some("acme"), true)] {
         let mut headers = HeaderMap::new();
         let all = [("x-client-id", Some("desk")), ("x-subject-id", Some("alice")), ("x-tenant", tenant)];
         for (name, value) in all.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             headers.insert(name, value.parse().unwrap());
         }
-        let told = proxy.authenticate(&headers, Some(&peer("192.0.2.7"))).await;
-        assert_eq!(told.is_ok(), is_somebody, "{told:?}");
+        let answer = proxy.authenticate(&headers, Some(&peer("192.0.2.7"))).await;
+        assert_eq!(answer.is_ok(), is_accepted, "{answer:?}");
     }
 }
 
-/// Nobody comes for a night, and with the first who does comes the holder of a key that was withdrawn meanwhile.
+/// After a night without requests, the first token is under a key that was revoked meanwhile.
 #[tokio::test]
-async fn a_key_that_is_withdrawn_while_nobody_comes_lets_nobody_in() {
+async fn a_key_revoked_during_an_idle_period_is_rejected_at_the_next_request() {
     let (fake, time) = (FakeProvider::start(Behaviour::HangsUp), Time::new());
     let authenticator = authenticator(&fake, &time);
     let [old, new] = withdrawn(&fake, &authenticator).await;
     time.pass(600_000);
-    assert!(is_unknown(&bearer(&authenticator, &old).await), "the first after the night is let in");
+    assert!(is_unknown(&bearer(&authenticator, &old).await), "the first after the night is accepted");
     assert!(bearer(&authenticator, &new).await.is_ok());
-    // The provider does not answer: what is known goes on, and nobody waits for a provider that is known to be silent.
+    // The provider does not answer: known keys are used, and callers do not wait for it after the first failure.
     fake.behave(Behaviour::Answers(500, String::new()));
     time.pass(600_000);
     assert!(bearer(&authenticator, &new).await.is_ok());
@@ -216,7 +213,7 @@ async fn a_key_that_is_withdrawn_while_nobody_comes_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn a_flood_of_unknown_keys_asks_once_and_delays_nobody_who_is_known() {
+async fn a_flood_of_unknown_kids_fetches_once_and_delays_no_known_key() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let time = Time::new();
@@ -233,7 +230,7 @@ async fn a_flood_of_unknown_keys_asks_once_and_delays_nobody_who_is_known() {
             tokio::spawn(async move { bearer(&authenticator, &token).await })
         })
         .collect();
-    eventually("the keys are asked for", || fake.requests().len() == 2).await;
+    eventually("the keys are fetched", || fake.requests().len() == 2).await;
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
@@ -246,7 +243,7 @@ async fn a_flood_of_unknown_keys_asks_once_and_delays_nobody_who_is_known() {
 }
 
 #[tokio::test]
-async fn callers_with_known_keys_do_not_wait_for_a_provider_that_hangs() {
+async fn callers_with_known_keys_do_not_wait_for_a_hanging_provider() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(published(&issuer));
     let time = Time::new();
@@ -260,7 +257,7 @@ async fn callers_with_known_keys_do_not_wait_for_a_provider_that_hangs() {
         tokio::spawn(async move { bearer(&authenticator, &token).await })
     };
     eventually("the fetch is under way", || fake.requests().len() == 2).await;
-    // The provider says nothing all the while: whoever waited for it would have its end first, so that few are enough.
+    // The provider hangs throughout: a caller that waited for it would run into its deadline.
     for _ in 0..10 {
         assert!(bearer(&authenticator, &known).await.is_ok());
     }
@@ -270,7 +267,7 @@ async fn callers_with_known_keys_do_not_wait_for_a_provider_that_hangs() {
 }
 
 #[tokio::test]
-async fn hanging_up_does_not_win_another_fetch() {
+async fn disconnecting_does_not_trigger_another_fetch() {
     let issuer = Issuer::with_one("k1");
     let fake = FakeProvider::start(Behaviour::Hangs);
     let authenticator = Arc::new(authenticator(&fake, &Time::new()));
@@ -278,7 +275,7 @@ async fn hanging_up_does_not_win_another_fetch() {
     for _ in 0..20 {
         let (authenticator, token) = (Arc::clone(&authenticator), token.clone());
         let call = tokio::spawn(async move { bearer(&authenticator, &token).await });
-        eventually("it is asked", || fake.requests().len() == 1).await;
+        eventually("the provider gets the request", || fake.requests().len() == 1).await;
         call.abort();
         assert!(call.await.is_err());
     }
@@ -288,7 +285,7 @@ async fn hanging_up_does_not_win_another_fetch() {
 }
 
 #[tokio::test]
-async fn keys_from_a_file_that_an_operator_changes() {
+async fn a_changed_key_file_replaces_the_keys() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jwks.json");
     let (first, second) = (Issuer::with_one("k1"), Issuer::with_one("k2"));
@@ -305,7 +302,7 @@ async fn keys_from_a_file_that_an_operator_changes() {
 }
 
 #[tokio::test]
-async fn reloading_replaces_the_issuers_keys_at_once() {
+async fn reload_replaces_the_issuers_keys_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jwks.json");
     let (first, second) = (Issuer::with_one("k1"), Issuer::with_one("k2"));
@@ -314,11 +311,11 @@ async fn reloading_replaces_the_issuers_keys_at_once() {
     let authenticator = Authenticator::jwks(jwks(KeySource::File(path.clone()), &time), no_proxies());
     assert!(bearer(&authenticator, &first.token(&claims())).await.is_ok());
     std::fs::write(&path, second.jwks().to_string()).unwrap();
-    assert!(bearer(&authenticator, &first.token(&claims())).await.is_ok(), "nobody said so yet");
+    assert!(bearer(&authenticator, &first.token(&claims())).await.is_ok(), "not reloaded yet");
     assert_eq!(authenticator.reload_keys().await, Some(Ok(())));
     assert!(bearer(&authenticator, &second.token(&claims())).await.is_ok());
     assert!(is_unknown(&bearer(&authenticator, &first.token(&claims())).await));
-    // What cannot be read leaves what is in use, and is named.
+    // After a failed reload the keys in use stay, and the reason is named.
     std::fs::write(&path, "{").unwrap();
     assert!(authenticator.reload_keys().await.unwrap().unwrap_err().contains("could not be fetched"));
     assert!(bearer(&authenticator, &second.token(&claims())).await.is_ok());
@@ -326,7 +323,7 @@ async fn reloading_replaces_the_issuers_keys_at_once() {
 }
 
 #[tokio::test]
-async fn keys_that_are_not_used_are_as_if_they_were_not_there() {
+async fn unusable_keys_are_treated_as_absent() {
     let good = Signer::new("ES256", "good");
     let changed = |kid: &str, name: &str, value: serde_json::Value| {
         let mut jwk = good.jwk();

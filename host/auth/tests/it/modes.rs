@@ -1,4 +1,4 @@
-//! Whose word is taken, by mode and by where it comes from.
+//! The credentials that each mode accepts, by their source.
 
 use crate::support::{Time, bearer, call, claims, headers, introspection, jwks, no_proxies, peer, provider};
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer};
@@ -20,7 +20,7 @@ fn proxies() -> Addresses {
 }
 
 #[tokio::test]
-async fn in_the_bypass_whoever_says_who_it_is_is_held_to_it() {
+async fn the_bypass_enforces_the_identity_in_the_headers() {
     let authenticator = Authenticator::bypass();
     let call = |given: &[(&str, &str)]| {
         let headers = headers(given);
@@ -36,7 +36,7 @@ async fn in_the_bypass_whoever_says_who_it_is_is_held_to_it() {
 }
 
 #[tokio::test]
-async fn headers_count_from_a_trusted_proxy_and_from_nobody_else() {
+async fn identity_headers_are_read_from_trusted_proxies_only() {
     let authenticator = Authenticator::trusted_headers(proxies());
     for trusted in ["10.0.0.1", "::ffff:10.0.0.255", "2001:db8::1"] {
         let identity = call(&authenticator, &ALICE, &peer(trusted)).await.unwrap();
@@ -44,24 +44,24 @@ async fn headers_count_from_a_trusted_proxy_and_from_nobody_else() {
         assert_eq!(identity.roles, ["approver", "operator"]);
         assert_eq!(identity.scopes, ["operations.read", "audit.read", "x"]);
         assert_eq!(identity.tenant.unwrap().0, "acme");
-        let nobody = call(&authenticator, &[], &peer(trusted)).await;
-        assert!(matches!(nobody, Err(Unauthenticated::Required(_))));
+        let anonymous = call(&authenticator, &[], &peer(trusted)).await;
+        assert!(matches!(anonymous, Err(Unauthenticated::Required(_))));
     }
-    for stranger in ["10.0.1.1", "127.0.0.1", "::1", "2001:db8::2"] {
+    for untrusted in ["10.0.1.1", "127.0.0.1", "::1", "2001:db8::2"] {
         let claims_to_be =
             [&ALICE[..], &[("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=10.0.0.1")]].concat();
-        let refused = call(&authenticator, &claims_to_be, &peer(stranger)).await;
-        assert!(matches!(refused, Err(Unauthenticated::Required(_))), "{stranger}");
-        // Not even a fault in them has an effect.
+        let refused = call(&authenticator, &claims_to_be, &peer(untrusted)).await;
+        assert!(matches!(refused, Err(Unauthenticated::Required(_))), "{untrusted}");
+        // Even malformed ones have no effect.
         let twice = [&ALICE[..], &ALICE[..]].concat();
-        assert_eq!(call(&authenticator, &twice, &peer(stranger)).await, refused, "{stranger}");
+        assert_eq!(call(&authenticator, &twice, &peer(untrusted)).await, refused, "{untrusted}");
     }
     let without_peer = authenticator.authenticate(&headers(&ALICE), None).await;
     assert!(matches!(without_peer, Err(Unauthenticated::Required(_))));
 }
 
 #[tokio::test]
-async fn an_identity_that_can_not_be_read_is_no_identity() {
+async fn unreadable_identity_headers_are_rejected() {
     let authenticator = Authenticator::trusted_headers(proxies());
     let (long, many) = ("x".repeat(1025), ["r"; 65].join(","));
     for more in [
@@ -99,9 +99,9 @@ async fn an_identity_that_can_not_be_read_is_no_identity() {
     }
 }
 
-/// In the modes of tokens, identity headers mean nothing, whoever sends them.
+/// The token modes ignore identity headers from every peer.
 #[tokio::test]
-async fn with_tokens_the_headers_are_not_even_read() {
+async fn token_modes_ignore_identity_headers() {
     let issuer = Issuer::with_one("k1");
     let keys = FakeProvider::start(Behaviour::Answers(200, issuer.jwks().to_string()));
     let known =
@@ -142,7 +142,7 @@ async fn with_tokens_the_headers_are_not_even_read() {
 }
 
 #[tokio::test]
-async fn the_clients_certificate_is_told_by_whoever_ends_tls() {
+async fn the_client_certificate_comes_from_the_tls_terminator() {
     let own = Hex32::new([0xab; 32]);
     let hex = own.to_string();
     let thumbprint = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s";
@@ -165,14 +165,14 @@ async fn the_clients_certificate_is_told_by_whoever_ends_tls() {
         |given: &[(&'static str, &str)]| given.iter().map(|(n, v)| (*n, (*v).to_owned())).collect::<Vec<_>>();
     let with = |address: &str, certificate| Peer { certificate_sha256: certificate, ..peer(address) };
     assert!(holds(owned(&with_header), with("10.0.0.1", None)).await);
-    // A client that says so itself proves nothing.
+    // The header proves nothing when the client itself sends it.
     assert!(!holds(owned(&with_header), with("192.0.2.1", None)).await);
-    // On its own connection it does; what it says beside that has no effect.
+    // The connection's certificate counts; the header has no effect.
     assert!(holds(owned(&with_header[..1]), with("192.0.2.1", Some(own))).await);
     assert!(!holds(owned(&with_header), with("192.0.2.1", Some(Hex32::ZERO))).await);
-    // The certificate of the proxy is not its clients'.
+    // The proxy's own certificate is not the client's.
     assert!(!holds(owned(&with_header[..1]), with("10.0.0.1", Some(own))).await);
-    // In the mode of headers it goes with the identity.
+    // In trusted-headers mode it belongs to the identity.
     let trusting = Authenticator::trusted_headers(proxies());
     let given = [&ALICE[..], &[("x-client-cert-sha256", hex.as_str())]].concat();
     assert_eq!(call(&trusting, &given, &peer("10.0.0.1")).await.unwrap().cert_sha256, Some(own));
@@ -180,7 +180,7 @@ async fn the_clients_certificate_is_told_by_whoever_ends_tls() {
 }
 
 #[tokio::test]
-async fn nobody_is_let_in_without_a_token() {
+async fn a_request_without_a_token_is_rejected() {
     let keys = FakeProvider::start(Behaviour::Answers(200, Issuer::with_one("k1").jwks().to_string()));
     let source = KeySource::Provider(provider(&keys.url()));
     let authenticator = Authenticator::jwks(jwks(source, &Time::new()), no_proxies());

@@ -1,4 +1,4 @@
-//! A caller's headers, a clock, and rules that fit the tokens.
+//! Fixtures: headers, a clock that tests move, and rules that fit the tokens.
 
 use gateway_auth::{
     Addresses, Authenticator, ClaimRules, ClientSecret, Clock, Identity, Introspection, IntrospectionConfig,
@@ -116,7 +116,7 @@ pub(crate) async fn call(
 ) -> Result<Identity, Unauthenticated> {
     match authenticator.authenticate(&headers(given), Some(peer)).await? {
         Principal::Identified(identity) => Ok(identity),
-        Principal::Unrestricted => panic!("nobody is unrestricted here"),
+        Principal::Unrestricted => panic!("the caller is unrestricted"),
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) async fn bearer_with_certificate(
     call(authenticator, &[("authorization", &format!("Bearer {token}"))], &peer).await
 }
 
-/// Polls until it holds.
+/// Polls until the condition holds.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while !holds() {

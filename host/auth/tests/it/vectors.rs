@@ -19,7 +19,7 @@ fn payload(token: &str, jwk: &Value) -> Result<String, TokenFault> {
 fn check(token: &str, jwk: &Value, expected: &str) {
     assert_eq!(payload(token, jwk).as_deref(), Ok(expected));
     let signature = token.rfind('.').unwrap() + 1;
-    // The last character has bits that belong to no byte, which must be zero.
+    // The last character has bits beyond the last byte, which must be zero.
     for index in signature..token.len() {
         let other = if &token[index..=index] == "A" { "B" } else { "A" };
         let changed = format!("{}{other}{}", &token[..index], &token[index + 1..]);
@@ -55,9 +55,9 @@ fn rfc_8037_a_4_eddsa() {
     check(token, &jwk, "Example of Ed25519 signing");
 }
 
-/// RFC 7515, appendix A.1 (HMAC) and A.5 (unsecured) are what is never taken.
+/// The algorithms of RFC 7515, appendices A.1 (HMAC) and A.5 (unsecured), are not supported.
 #[test]
-fn rfc_7515_a_1_and_a_5_are_refused() {
+fn rfc_7515_a_1_hmac_and_a_5_unsecured_are_rejected() {
     let hmac = format!(
         "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.{CLAIMS}.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     );

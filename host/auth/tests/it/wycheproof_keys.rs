@@ -1,4 +1,4 @@
-//! Project Wycheproof: every vector for the signatures that tokens may have, through our keys.
+//! Project Wycheproof: every vector for the supported signature algorithms, through our keys.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -6,7 +6,7 @@ use gateway_auth::jose::{Key, KeyFault};
 use serde_json::{Value, json};
 use wycheproof::{ecdsa, eddsa, rsa_pkcs1_verify, rsa_pss_verify};
 
-/// How many vectors there were of each kind, and how many keys were not taken at all.
+/// The number of vectors by result, and of rejected keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     valid: usize,
@@ -23,7 +23,7 @@ fn encoded(bytes: &[u8]) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Every vector of a file: the valid ones verify, no other does.
+/// Runs every vector of a file: the valid ones verify, no other does.
 fn run(data: &str, jwk: impl Fn(&Value) -> Value) -> Tally {
     let document: Value = serde_json::from_str(data).unwrap();
     let mut tally = Tally::default();
@@ -39,18 +39,18 @@ fn run(data: &str, jwk: impl Fn(&Value) -> Value) -> Tally {
         };
         for test in group["tests"].as_array().unwrap() {
             let verifies = key.verifies(&bytes(&test["msg"]), &encoded(&bytes(&test["sig"])));
-            let said = |is: bool| assert_eq!(verifies, is, "{} {}", test["tcId"], test["comment"]);
+            let check = |is: bool| assert_eq!(verifies, is, "{} {}", test["tcId"], test["comment"]);
             match test["result"].as_str().unwrap() {
                 "valid" => {
-                    said(true);
+                    check(true);
                     tally.valid += 1;
                 }
                 "acceptable" => {
-                    said(false);
+                    check(false);
                     tally.acceptable += 1;
                 }
                 _ => {
-                    said(false);
+                    check(false);
                     tally.invalid += 1;
                 }
             }
@@ -75,7 +75,7 @@ fn rsa(alg: &'static str) -> impl Fn(&Value) -> Value {
 }
 
 #[test]
-fn ecdsa_as_tokens_have_it() {
+fn wycheproof_ecdsa_p1363() {
     let p256 = run(ecdsa::TestName::EcdsaSecp256r1Sha256P1363.json_data(), point("P-256"));
     let p384 = run(ecdsa::TestName::EcdsaSecp384r1Sha384P1363.json_data(), point("P-384"));
     for tally in [p256, p384] {
@@ -91,7 +91,7 @@ fn ed25519() {
 }
 
 #[test]
-fn rsa_with_pkcs_1() {
+fn wycheproof_rsa_pkcs_1() {
     use rsa_pkcs1_verify::TestName;
     for name in
         [TestName::Rsa2048Sha256, TestName::Rsa3072Sha256, TestName::Rsa4096Sha256, TestName::Rsa8192Sha256]
@@ -102,7 +102,7 @@ fn rsa_with_pkcs_1() {
 }
 
 #[test]
-fn rsa_with_pss() {
+fn wycheproof_rsa_pss() {
     use rsa_pss_verify::TestName;
     for name in [
         TestName::RsaPss2048Sha256Mgf1SaltLen32,

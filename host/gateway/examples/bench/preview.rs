@@ -3,15 +3,15 @@
 
 use crate::http::{Client, post};
 use crate::{Measured, median, samples, world};
-use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use axum::routing;
-use gateway_api::extract::{Body, Caller, OperationsAny};
+use axum::{Extension, Router, routing};
+use gateway_api::extract::{Body, Caller};
 use gateway_api::layers;
 use gateway_api::state::App;
 use gateway_api::wire::policy::PolicyPreviewRequest;
+use gateway_auth::Scope;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -23,11 +23,7 @@ const ROUND: Duration = Duration::from_secs(2);
 
 static ANSWER: OnceLock<Vec<u8>> = OnceLock::new();
 
-async fn echo(
-    _: State<App>,
-    _: Caller<OperationsAny>,
-    body: Body<PolicyPreviewRequest>,
-) -> impl IntoResponse {
+async fn echo(_: State<App>, _: Caller, body: Body<PolicyPreviewRequest>) -> impl IntoResponse {
     std::hint::black_box(&body.value);
     ([(header::CONTENT_TYPE, "application/json")], ANSWER.get().map(Vec::as_slice).unwrap_or_default())
 }
@@ -38,6 +34,7 @@ pub(crate) async fn measure() -> Measured<()> {
     let forgetful = world::open_with(folders[1].path(), &[("preview_records_max", "0")]).await?;
     let echo = Router::new()
         .route("/echo", routing::post(echo))
+        .layer(Extension(Scope::OperationsAny))
         .layer(axum::middleware::from_fn(layers::observe))
         .with_state(gateway.app.clone());
     let address = serve(gateway_api::router(gateway.app.clone()).merge(echo)).await?;

@@ -1,4 +1,4 @@
-//! The request and its answer (RFC 7662, section 2).
+//! The introspection request and its answer (RFC 7662, section 2).
 
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::provider::ProviderFault;
@@ -10,17 +10,18 @@ use http::HeaderValue;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-/// This gateway's credentials as HTTP Basic: each form-encoded first (RFC 6749, section 2.3.1).
+/// The client credentials as HTTP Basic, each form-encoded first (RFC 6749, section 2.3.1).
 pub(super) fn authorization(client_id: &str, secret: &ClientSecret) -> Result<HeaderValue, &'static str> {
     let credentials = Zeroizing::new(format!("{}:{}", &*encoded(client_id), &*encoded(secret.expose())));
     let basic = Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(credentials.as_bytes())));
-    let mut value = HeaderValue::from_str(&basic).map_err(|_| "the client's credentials fit no header")?;
+    let mut value =
+        HeaderValue::from_str(&basic).map_err(|_| "the client's credentials do not fit a header")?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// The claims of an active token; none of one that is not.
-pub(super) async fn ask(
+/// The claims of an active token; `None` for an inactive one.
+pub(super) async fn send(
     provider: &Provider,
     authorization: &HeaderValue,
     token: &str,
@@ -32,14 +33,14 @@ pub(super) async fn ask(
 
 fn claims(answer: &[u8]) -> Result<Option<Map<String, Value>>, ProviderFault> {
     let Ok(Value::Object(claims)) = json::parse(answer, Floats::Taken) else {
-        return Err(ProviderFault::Garbage("no JSON object"));
+        return Err(ProviderFault::Malformed("not a JSON object"));
     };
     match claims.get("active") {
         Some(Value::Bool(false)) => Ok(None),
         Some(Value::Bool(true)) if is_access_token(claims.get("token_type")) => Ok(Some(claims)),
-        // Of another kind, such as a refresh token: whoever carries it was not given it for this.
+        // Another kind, such as a refresh token, is not valid as an access token.
         Some(Value::Bool(true)) => Ok(None),
-        Some(_) | None => Err(ProviderFault::Garbage("`active` is neither true nor false")),
+        Some(_) | None => Err(ProviderFault::Malformed("`active` is neither true nor false")),
     }
 }
 
@@ -49,7 +50,7 @@ fn is_access_token(token_type: Option<&Value>) -> bool {
     token_type.is_none_or(|value| value.is_null() || value.as_str().is_some_and(is_one))
 }
 
-/// `application/x-www-form-urlencoded`, of one value; a space as `%20`, which every reader takes for one.
+/// One value as `application/x-www-form-urlencoded`; a space becomes `%20`, which every reader decodes.
 fn encoded(text: &str) -> Zeroizing<String> {
     let mut encoded = Zeroizing::new(String::with_capacity(text.len().saturating_mul(3)));
     let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_encoded_before_they_are_joined() {
+    fn credentials_are_form_encoded_before_they_are_joined() {
         let secret = ClientSecret::parse(&Zeroizing::new("p:a s+s%\u{e9}".to_owned())).unwrap();
         let value = authorization("gate:way", &secret).unwrap();
         assert!(value.is_sensitive() && !format!("{value:?}").contains("Basic"));
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_clear_yes_is_one() {
+    fn only_active_true_of_an_access_token_is_active() {
         let active = |text: &str| claims(text.as_bytes()).map(|claims| claims.is_some()).ok();
         for yes in [r#"{"active":true}"#, r#"{"active":true,"token_type":"Bearer"}"#] {
             assert_eq!(active(yes), Some(true), "{yes}");
@@ -91,7 +92,7 @@ mod tests {
         ] {
             assert_eq!(active(no), Some(false), "{no}");
         }
-        for garbage in [
+        for malformed in [
             "",
             "true",
             "[]",
@@ -103,7 +104,7 @@ mod tests {
             r#"{"active":false,"active":true}"#,
             "<html>",
         ] {
-            assert_eq!(active(garbage), None, "{garbage}");
+            assert_eq!(active(malformed), None, "{malformed}");
         }
     }
 }

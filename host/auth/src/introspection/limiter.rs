@@ -1,0 +1,62 @@
+//! A limit on concurrent requests to the identity provider, with a bounded queue.
+
+use crate::limits::{PROVIDER_WITHIN, REQUESTS_WAITING_MAX};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+/// At most `n_max` requests at a time and [`REQUESTS_WAITING_MAX`] behind them: invented tokens cannot make the queue longer.
+pub(super) struct Limiter {
+    running: Semaphore,
+    /// One place for each request that runs or waits.
+    queue: Semaphore,
+}
+
+/// The right to send one request, until it is dropped.
+pub(super) struct Permit<'a> {
+    _running: SemaphorePermit<'a>,
+    _queue: SemaphorePermit<'a>,
+}
+
+impl Limiter {
+    pub(super) fn new(n_max: usize) -> Self {
+        Self {
+            running: Semaphore::new(n_max),
+            queue: Semaphore::new(n_max.saturating_add(REQUESTS_WAITING_MAX)),
+        }
+    }
+
+    /// A permit; `None` when the queue is full, or when no permit was free within [`PROVIDER_WITHIN`].
+    pub(super) async fn acquire(&self) -> Option<Permit<'_>> {
+        let place = self.queue.try_acquire().ok()?;
+        let running = timeout(PROVIDER_WITHIN, self.running.acquire()).await.ok()?.ok()?;
+        Some(Permit { _running: running, _queue: place })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::task::JoinSet;
+
+    #[tokio::test]
+    async fn requests_beyond_the_queue_are_rejected() {
+        let limiter = Arc::new(Limiter::new(2));
+        let (first, _second) = (limiter.acquire().await.unwrap(), limiter.acquire().await.unwrap());
+        let mut waiting = JoinSet::new();
+        for _ in 0..REQUESTS_WAITING_MAX {
+            let limiter = Arc::clone(&limiter);
+            waiting.spawn(async move { limiter.acquire().await.is_some() });
+        }
+        while limiter.queue.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(limiter.acquire().await.is_none(), "the queue has no limit");
+        drop(first);
+        assert!(waiting.join_all().await.into_iter().all(|had_permit| had_permit), "permits were lost");
+        assert_eq!(
+            (limiter.running.available_permits(), limiter.queue.available_permits()),
+            (1, REQUESTS_WAITING_MAX + 1)
+        );
+    }
+}
