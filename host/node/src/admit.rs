@@ -20,8 +20,8 @@ impl Node {
     /// Verifies a decision and everything it rests on, and stores it. A repeat gets the same answer.
     ///
     /// # Errors
-    /// [`NodeError::Rejected`] with [`Code::AdmissionRefused`], [`Code::AdmissionExpired`], [`Code::EpochConflict`],
-    /// [`Code::AdmissionConflict`] or [`Code::OperationDiscarded`];
+    /// [`NodeError::Rejected`] with `AdmissionRefused`, `ApprovalRefused`, `AdmissionExpired`, `EpochConflict`,
+    /// `AdmissionConflict` or `OperationDiscarded` (see [`Code`](crate::Code));
     /// [`NodeError::Unavailable`] also when this node holds no share of the key.
     pub async fn admit(&self, request: &AdmitRequest) -> Result<NodeReceipt, NodeError> {
         let admission = match verify(&self.config, request, self.now()) {
