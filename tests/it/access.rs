@@ -5,7 +5,7 @@ use gateway_api::{Access, ROUTES, openapi};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Names of scopes: all there are, and some that are nearly one.
+/// All scopes, and some names that almost match a scope.
 const SCOPES: [&str; 26] = [
     "operations.sign",
     "operations.read",
@@ -35,7 +35,7 @@ const SCOPES: [&str; 26] = [
     "",
 ];
 
-/// A path of this route that names things as nobody has them.
+/// A path of this route with ids and names that do not exist.
 fn path(route: &str) -> String {
     route.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k")
 }
@@ -133,7 +133,7 @@ async fn every_route_in_every_mode() {
     }
 }
 
-/// The router's own text: what it has and the table has not is found, whether it is documented or not.
+/// Parses the router's source, so that an undocumented route is found too.
 #[test]
 fn the_table_has_every_route_of_the_router_and_no_other() {
     let source = include_str!("../../host/api/src/lib.rs");
@@ -172,7 +172,7 @@ fn the_document_says_what_the_table_says() {
     }
 }
 
-/// A caller of the quickstart's scope alone lives a whole life, as two people, in every mode.
+/// A payment from submission to publication in every mode, by two people who have only the quickstart's scopes.
 #[tokio::test]
 async fn a_whole_life_in_every_mode() {
     use crate::harness::samples::{approval, path as of, payment, publication};

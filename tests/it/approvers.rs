@@ -1,4 +1,4 @@
-//! Who approves, in every mode and both families: oneself, in roles one has, and not what one submitted.
+//! Who may approve, in every mode and both families: only the caller itself, only in roles it has, and never its own submission.
 
 use crate::harness::custody;
 use crate::harness::modes::{Deployment, MODES, Mode, Who, who};
@@ -51,7 +51,7 @@ async fn an_approver_is_the_caller_in_roles_it_has() {
             let approve = format!("{operation}/approve");
             let vote =
                 async |who: Who<'_>, body: Value| deployment.call_as(who, "POST", &approve, &body).await;
-            // In somebody else's name, in a role one has not, as another client; and one's own submission.
+            // As another subject, in a role the caller lacks, as another client, and on its own submission.
             let other = vote(caller("alice"), approval("bob")).await;
             other.fails(403, "approver_not_permitted");
             let role = vote(caller("alice"), with(approval("alice"), "/roles", json!(["cfo"]))).await;
@@ -64,7 +64,7 @@ async fn an_approver_is_the_caller_in_roles_it_has() {
             let now = deployment.call_as(caller("carol"), "GET", &operation, &Value::Null).await.ok();
             assert_eq!(view(now), json!(0), "{mode:?} {}", case.family);
             assert_eq!(view(vote(caller("alice"), approval("alice")).await.ok()), json!(1));
-            // The same subject by another client is the same subject.
+            // The same subject through another client counts as the same subject.
             let again = Who { client: "phone", ..caller("alice") };
             assert_eq!(view(vote(again, approval("alice")).await.ok()), json!(1), "{mode:?} {}", case.family);
             let admitted = vote(caller("bob"), approval("bob")).await.ok();
@@ -73,14 +73,14 @@ async fn an_approver_is_the_caller_in_roles_it_has() {
     }
 }
 
-/// What the policy asks of roles is asked of those that the caller proved, and of no others.
+/// The roles that the policy requires are checked against the caller's authenticated roles.
 #[tokio::test]
 async fn the_policys_roles_are_the_callers() {
     let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard-strict");
     let bundle = [("policy_bundle", bundle.to_str().unwrap())];
     for mode in [Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection] {
         let deployment = Deployment::with(mode, &bundle).await;
-        // So much takes three approvals, one of them a treasurer's.
+        // This amount takes three approvals, one of them by a treasurer.
         let [Case { submit, body, scope, .. }, _] = cases();
         let body = with(body, "/payment/amount_minor", json!(1_000_000));
         let submitted = deployment.call_as(who("carol", scope), "POST", submit, &body).await.ok();

@@ -1,4 +1,4 @@
-//! Secrets of execute and recovery bodies, and what identifies a credential, appear in no log, view, export or stored byte.
+//! Secrets in request bodies and credential identifiers appear in no log, view, export or stored byte.
 
 use crate::harness::certificates::Authority;
 use crate::harness::process::{Process, request, tool};
@@ -33,7 +33,7 @@ fn holds(bytes: &[u8], canary: &str) -> bool {
     bytes.windows(canary.len()).any(|window| window == canary.as_bytes())
 }
 
-/// What the nodes' secrets are sealed under is the operator's, in his own files and in no other.
+/// The key that seals the nodes' secrets is in the operator's own file only.
 #[test]
 fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
     }
 }
 
-/// Seeds and the TLS key, raw and as they are written, while the gateway serves, reloads, complains, rotates and shows them.
+/// Seeds and the TLS key, raw and encoded, while the gateway serves, reloads, logs errors, rotates and shows keys.
 #[test]
 fn every_key_is_in_its_own_file_and_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ fn every_key_is_in_its_own_file_and_nowhere_else() {
     let mut stored_files = Vec::new();
     stored(folder.path(), &mut stored_files);
     for (path, secret) in own.iter().zip(&secrets) {
-        // Of a PEM key, each line but the first and last; of a seed, its digits and its bytes.
+        // For a PEM key, each line except the first and last; for a seed, its hex digits and its bytes.
         for line in secret.lines().filter(|line| !line.starts_with('-') && line.len() >= 32) {
             assert!(!said.iter().any(|text| text.contains(line)), "{} was told", path.display());
             let raw = hex::decode(line).unwrap_or_else(|_| line.as_bytes().to_vec());
@@ -147,7 +147,7 @@ fn secrets_go_to_the_nodes_and_nowhere_else() {
         "effect_id": "e", "result_root": "0".repeat(64), "secret_kernel_payload": { "secret": CANARIES[2] },
     });
     assert_eq!(call("POST", &format!("{path}/node-recovery"), Some(&recovery)).0, 200);
-    // Faults must not repeat them either.
+    // Error paths must not repeat them either.
     let wrong = json!({ "signing_share_mul": [CANARIES[0]], "recovery_helper_shares": CANARIES[1] });
     assert_eq!(call("POST", &format!("{path}/execute"), Some(&wrong)).0, 400);
     let wrong = json!({ "effect_id": 7, "secret_kernel_payload": { "secret": CANARIES[2] } });

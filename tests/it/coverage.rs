@@ -1,4 +1,4 @@
-//! Tables that fail when something is missing from them.
+//! Tests that fail when a table lacks an entry.
 
 use crate::harness::samples::with;
 use crate::harness::world::World;
@@ -45,7 +45,7 @@ fn every_error_code_is_in_the_openapi_document_with_its_status() {
     for code in Code::ALL {
         assert_eq!(json!(code), json!(code.as_str()), "the wire word of {code:?}");
     }
-    // Whatever a handler lists beside a status has that status.
+    // Every error code that a handler lists has the documented status.
     for (_, methods) in document["paths"].as_object().unwrap() {
         for (_, operation) in methods.as_object().unwrap() {
             for (status, response) in operation["responses"].as_object().unwrap() {
@@ -87,7 +87,7 @@ fn every_operation_has_a_name_of_its_own_and_every_link_leads_to_one() {
     assert!(n_links > 100, "{n_links}");
 }
 
-/// The examples of the document are taken as they stand, in this order.
+/// Sends the document's examples unchanged, in this order.
 #[tokio::test]
 async fn the_documents_examples_make_a_whole_life() {
     let world = World::start().await;
@@ -135,7 +135,7 @@ async fn the_documents_examples_make_a_whole_life() {
     assert_eq!(world.post(&path, &exported).await.ok()["external_export"]["state"], "Settled");
 }
 
-/// decisions.md 2 and the README list the same codes.
+/// The README lists exactly the error codes that `gateway_api` has.
 #[test]
 fn the_readme_lists_every_error_code() {
     let readme = include_str!("../../README.md");

@@ -1,6 +1,6 @@
-//! `kill -9` of the real process at every named point of a payment's life, and what a restart makes of it.
+//! `kill -9` of the real process at every failpoint of a payment, and its state after a restart.
 //!
-//! The first payment on a key makes the key too, so the points are passed by a key creation and by a payment.
+//! The first payment on a key also creates the key, so each point is passed twice: by the key creation and by the payment.
 
 use crate::harness::process::{Process, request};
 use crate::harness::samples::{approval, payment, publication};
@@ -8,10 +8,10 @@ use crate::harness::verify;
 use serde_json::{Value, json};
 use std::thread;
 
-/// How often a whole life commits: key creation, then the payment (counted by the test that runs to the end).
+/// Number of commits of key creation plus payment; `a_whole_payment_makes_n_commits` checks it.
 const N_COMMITS: u32 = 18;
 
-/// Sends until it is answered with 200; a process that dies under it is the test's own doing.
+/// Sends until the answer is 200. An error means that the test killed the process.
 fn drive_flow(address: &str) -> std::io::Result<Value> {
     let call = |path: &str, body: Option<&Value>| -> std::io::Result<Value> {
         let (status, view) = request(address, "POST", path, body)?;
@@ -26,7 +26,7 @@ fn drive_flow(address: &str) -> std::io::Result<Value> {
     call(&format!("{path}/publish"), Some(&publication()))
 }
 
-/// Kills at the point, restarts, sends the same requests again, and looks at what there is.
+/// Kills at the point, restarts, sends the same requests again, and checks the result.
 fn survives(point: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), Some(point), &[]);
@@ -80,7 +80,7 @@ fn killed_around_the_last_commits() {
     survive_commits(13..=N_COMMITS);
 }
 
-/// The first pass of each point is the key creation's, the second the payment's.
+/// The key creation passes each point first, the payment second.
 #[test]
 fn killed_between_an_effect_and_its_record() {
     for step in ["decision", "admission", "policy-receipt", "execute", "publish"] {
@@ -97,7 +97,7 @@ fn killed_while_some_nodes_have_acted_and_others_not() {
     }
 }
 
-/// The constant above is the truth, so that no commit goes untested.
+/// Checks the constant, so that no commit goes untested.
 #[test]
 fn a_whole_life_commits_as_often_as_the_tests_kill() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! `kill -9` of the real process anywhere in the life of a key: made, refreshed, reshared, recovered, rotated, and
-//! signed with. Every change ends in the old generation or the new one.
+//! `kill -9` of the real process anywhere in the life of a key: created, refreshed, reshared, recovered, rotated, and
+//! used to sign. Every change ends in the old epoch or the new one.
 //!
-//! `SVC_TORTURE=1` kills at every commit and every effect; otherwise at some of them (`scripts/torture`).
+//! `SVC_TORTURE=1` (`scripts/torture`) kills at every commit and every effect; by default only at some of them.
 
 use crate::harness::custody::{export, key, on_key, recover, refresh, reshare, rotate, sign};
 use crate::harness::process::{Process, request};
@@ -10,10 +10,10 @@ use crate::harness::verify;
 use serde_json::{Value, json};
 use std::thread;
 
-/// Commits of the whole life (counted by the test that runs to the end).
+/// Number of commits of the whole sequence; `a_whole_key_life_makes_n_commits` checks it.
 const N_COMMITS: u32 = 68;
 
-/// Effects of each kind in the whole life, in order of the steps.
+/// Number of effects of each kind in the whole sequence, in the order of the steps.
 const STEPS: [(&str, u32); 6] = [
     ("decision", 7),
     ("admission", 7),
@@ -25,7 +25,7 @@ const STEPS: [(&str, u32); 6] = [
 
 type Answer = std::io::Result<(u16, Value)>;
 
-/// The life: paths to submit to, and bodies.
+/// The requests in order: path and body.
 fn life() -> [(String, Value); 7] {
     let automatic = |body| with(body, "/publication_mode", json!("automatic"));
     let recovery = with(recover("4"), "/recovering_participant", json!(1));
@@ -42,7 +42,7 @@ fn life() -> [(String, Value); 7] {
     ]
 }
 
-/// Sends all of it, in order, until a request is not answered; the views at the end.
+/// Sends all requests in order; returns the final views, or an error when a request gets no answer.
 fn live(address: &str) -> std::io::Result<Vec<Value>> {
     let call = |path: &str, body: Option<&Value>| -> std::io::Result<Value> {
         let (status, view) = request(address, "POST", path, body)?;
@@ -117,7 +117,7 @@ fn killed_between_an_effect_and_its_record_in_a_key_s_life() {
 
 #[test]
 fn killed_in_the_middle_of_a_key_s_ceremonies() {
-    // A ceremony of n nodes passes the first two as often as messages go round, the others n times.
+    // A ceremony of n nodes passes the first two once per message round, the others n times.
     let points =
         [("mid-ceremony-start", 13), ("mid-ceremony", 19), ("mid-execute", 17), ("mid-commit-epoch", 17)];
     for (point, n_passes) in points {
@@ -127,7 +127,7 @@ fn killed_in_the_middle_of_a_key_s_ceremonies() {
     }
 }
 
-/// The constants above are the truth, so that no commit goes untested.
+/// Checks the constants, so that no commit goes untested.
 #[test]
 fn a_key_s_whole_life_commits_as_often_as_the_tests_kill() {
     let folder = tempfile::tempdir().unwrap();

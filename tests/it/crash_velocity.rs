@@ -1,5 +1,5 @@
-//! `kill -9` of the real process between the signature of an admission and its commit, under a policy that limits what is
-//! paid in a day: what a payment spends is neither lost nor counted twice.
+//! `kill -9` of the real process between the signature of an admission and its commit, under a policy with a daily
+//! limit: the payment's amount is counted exactly once.
 
 use crate::harness::process::{Process, request, tool};
 use crate::harness::samples::{approval, payment, with};
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::thread;
 
-/// Lets 100 `XTS` a day leave an account.
+/// A policy that permits 100 `XTS` a day to leave an account.
 const STRICT: [(&str, &str); 1] =
     [("policy_bundle", concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict"))];
 
 const DAY_MAX: i64 = 100;
 const PAID: i64 = 60;
 
-/// Which commit of the life below holds the payment's decision. The tests see to it that it does.
+/// The commit that holds the payment's decision. `Left` verifies it in each test.
 const DECISION_COMMIT: u32 = 12;
 
-/// What a process that was killed left behind.
+/// The state that the killed process left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Undecided,
@@ -29,7 +29,7 @@ fn pays(idempotency_key: &str, amount_minor: i64) -> Value {
     with(body, "/payment/amount_minor", json!(amount_minor))
 }
 
-/// Drives the payment to its admission, making the key on the way; an error when the process dies under it.
+/// Drives the payment to its admission and makes the key on the way; an error when the process dies meanwhile.
 fn admit(address: &str) -> std::io::Result<Value> {
     let call = |path: &str, body: &Value| -> std::io::Result<Value> {
         let (status, view) = request(address, "POST", path, Some(body))?;
@@ -42,7 +42,7 @@ fn admit(address: &str) -> std::io::Result<Value> {
     call(&path, &approval("bob"))
 }
 
-/// Whether so much more would be admitted now.
+/// Whether a further payment of this amount would be admitted now.
 fn fits(address: &str, amount_minor: i64) -> bool {
     let approvals = [approval("alice"), approval("bob")];
     let preview = json!({ "intent": pays("further", amount_minor), "approvals": approvals });
@@ -84,7 +84,7 @@ fn spends_once(point: &str, expected: Left) {
     }
 }
 
-/// The first decision is that of the key's creation.
+/// The first decision is the key creation's.
 #[test]
 fn what_is_signed_and_not_yet_committed_is_spent_once() {
     spends_once("performed-decision:2", Left::Undecided);

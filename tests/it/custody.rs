@@ -1,4 +1,4 @@
-//! Whole lives of custody keys, with real nodes.
+//! Complete lives of custody keys, with real nodes.
 
 use crate::harness::custody::{
     admitted, executed, key, made, on_key, path, published, recover, refresh, reshare, rotate, sign,
@@ -137,7 +137,7 @@ async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
     nodes.stalled.store(false, Ordering::SeqCst);
     assert_eq!(world.post_nothing(&path(&signature, "/execute")).await.ok()["state"], "executed");
     assert_eq!(world.post_nothing(&path(&first, "/execute")).await.ok()["state"], "executed");
-    // What was admitted for a generation that is gone is refused, and stays as it is.
+    // An operation admitted for an earlier epoch is refused and stays unchanged.
     let message = world.post_nothing(&path(&second, "/execute")).await.fails(409, "epoch_conflict");
     assert!(message.contains("epoch `2`") && message.contains("submit it anew"), "{message}");
     assert_eq!(world.get(&path(&second, "")).await.ok()["state"], "admitted");

@@ -1,4 +1,4 @@
-//! In development, a key is made when something approved is to be signed with it (decisions.md 5).
+//! In development, an approved operation makes the key that it names (`host/docs/interface.md`, section *Keys*).
 
 use crate::harness::custody::{self, key, on_key, refresh, sign};
 use crate::harness::samples::{self, payment, publication, with};
@@ -39,7 +39,7 @@ async fn a_signature_makes_the_key_that_nobody_approved_yet() {
     assert_eq!((&made["approvals"]["required"], &made["approvals"]["approved"]), (&json!(0), &json!(0)));
     let told = changes(&world, &creation).await;
     assert_eq!(told[1..5], ["approval_requested", "approvals_waived", "quorum_reached", "decision_signed"]);
-    // Who approves it now is late, and nothing is made twice.
+    // A later approval of it is too late, and nothing is made twice.
     world.post(&custody::path(&creation, "/approve"), &samples::approval("alice")).await.ok();
     let again = world.post_nothing(&custody::path(&creation, "/execute")).await.ok();
     assert_eq!(again["result"], made["result"]);

@@ -1,4 +1,4 @@
-//! Whole stories.
+//! Complete flows from submission to publication.
 
 use crate::harness::process::{Process, request};
 use crate::harness::samples::{admitted, approval, path, payment, publication, published, submitted, with};

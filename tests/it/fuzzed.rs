@@ -1,4 +1,4 @@
-//! Ten thousand hostile credentials in every mode: none is an error of ours, and none lets anybody in.
+//! Ten thousand hostile credentials in every mode: none gets a 5xx, and none is authenticated.
 
 use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, STRANGER, request, who};
 use axum::http::HeaderValue;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const N: u64 = 10_000;
 
-/// What is asked for: it takes one scope, and there is an answer for whoever has it.
+/// The request: it takes one scope, and an authorised caller gets an answer.
 const PATH: &str = "/v1/log/key";
 
 const NAMES: [&str; 7] = [
@@ -37,7 +37,7 @@ impl Dice {
     }
 }
 
-/// Texts that have worked on somebody's gateway.
+/// Strings of known attacks on gateways.
 const TEXTS: [&str; 26] = [
     "",
     " ",
@@ -113,7 +113,7 @@ fn fuzzed(dice: &mut Dice, good: &Credentials) -> Credentials {
     Credentials { headers, from: FROM[dice.roll(FROM.len())] }
 }
 
-/// Whether these are the credentials of somebody who may: said anew here, and in another way.
+/// Whether these credentials are those of an authorised caller, computed independently of the gateway.
 fn may_pass(mode: Mode, with: &Credentials, good_token: &str) -> bool {
     let all = |name: &str| with.headers.iter().filter(|(other, _)| *other == name).collect::<Vec<_>>();
     let only = |name: &str| match all(name).as_slice() {
@@ -161,7 +161,7 @@ async fn fuzz(mode: Mode) {
             kept_out += 1;
         }
     }
-    // Both happen, or nothing was tried.
+    // Both outcomes must occur, or the test has tried nothing.
     assert!(let_in > 50 && kept_out > 1_000, "{mode:?}: {let_in} {kept_out}");
 }
 

@@ -1,4 +1,4 @@
-//! What the tests stand on.
+//! What the tests share.
 
 pub(crate) mod alarm;
 pub(crate) mod approvers;

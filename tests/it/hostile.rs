@@ -1,4 +1,4 @@
-//! No body, however hostile, gets a 5xx, and none of them changes anything.
+//! No hostile body gets a 5xx, and none changes anything.
 
 use crate::harness::custody;
 use crate::harness::samples::{admitted, path, payment, submitted, with};
@@ -34,7 +34,7 @@ fn hostile_texts() -> Vec<String> {
         good.replace("\"manual\"", "{\"manual\":{}}"),
         good.replace("hostile", &"k".repeat(70_000)),
     ];
-    // Every prefix of a good body, and every byte of it flipped in one bit.
+    // Every prefix of a good body, and the body with one bit of each byte flipped.
     texts.extend((0..good.len()).step_by(7).map(|end| good[..end].to_owned()));
     texts
 }
@@ -63,7 +63,7 @@ async fn hostile_bodies_get_a_clear_4xx_everywhere() {
     assert_eq!(now["approvals"], operation["approvals"]);
 }
 
-/// What a good custody body becomes in hostile hands.
+/// Hostile variants of a good custody body.
 fn hostile_to(good: &Value) -> Vec<String> {
     let text = good.to_string();
     let mut texts = hostile_texts();
@@ -144,7 +144,7 @@ async fn too_large_and_too_many_have_their_names() {
     assert!(message.contains("member `a` appears twice"), "{message}");
 }
 
-/// Odd texts are data like any other, through the whole life; a key's name alone must not be odd.
+/// Unusual texts are plain data through a whole operation; only a key's name may not contain them.
 #[tokio::test]
 async fn odd_texts_live_a_whole_life() {
     let world = World::start().await;

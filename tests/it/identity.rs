@@ -1,4 +1,4 @@
-//! What goes into evidence of who called, and what happens when nobody can be authenticated.
+//! The caller as evidence records it, and answers when no caller can be authenticated.
 
 use crate::harness::bundles::{Site, key, release};
 use crate::harness::http::Call;
@@ -20,7 +20,7 @@ fn own(body: Value, more: &Value) -> Value {
     with(body, "/client", client)
 }
 
-/// The caller as the first event has it, with nothing closed.
+/// The caller in the first event, with all fields disclosed.
 async fn submitter(world: &World, operation: &Value) -> gateway_domain::binding::ClientBinding {
     let id = operation["operation_id"].as_str().unwrap().parse().unwrap();
     let record =
@@ -122,14 +122,14 @@ async fn refusals_are_counted_by_reasons_that_no_caller_chooses() {
     assert!(!text.contains("canary"));
 }
 
-/// The real process, in production: it starts while its provider is down, and what a client writes of itself is heard
-/// only in the one mode in which it comes from a proxy.
+/// The real process, in production: it starts while its provider is down, and identity headers count only in the one mode in
+/// which they come from a proxy.
 #[test]
 fn a_production_gateway_starts_in_every_mode_that_authenticates() {
     for mode in [Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection] {
         let site = Site::new();
         site.offer(&release(1_000, &key(1)));
-        // The keys that production never makes are made in development, in the place of an operator.
+        // Production does not create keys; a development start does it here in place of an operator.
         assert!(site.start(0, None).terminate().0.success());
         let issuer = Issuer::with_one("k1");
         let provider = FakeProvider::start(Behaviour::HangsUp);

@@ -1,5 +1,5 @@
-//! Another tenant's operations and keys are as if they had never been: to whoever calls, every answer is, byte for byte,
-//! the one of a gateway where the other tenant never was.
+//! Another tenant's operations and keys are invisible: every answer is, byte for byte, the answer of a gateway without that
+//! tenant's data.
 
 use crate::harness::custody;
 use crate::harness::modes::{Deployment, Mode, Who};
@@ -10,7 +10,7 @@ use gateway_api::{Access, ROUTES};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Routes on which no name of an operation or a key is said: what they tell is the deployment's, or creates something.
+/// Routes that name no operation or key: they describe the deployment or create something.
 const NAMELESS: [(&str, &str); 9] = [
     ("POST", "/v1/operations/sign"),
     ("POST", "/v1/custody/keys"),
@@ -20,7 +20,7 @@ const NAMELESS: [(&str, &str); 9] = [
     ("GET", "/v1/log/inclusion"),
     ("POST", "/v1/policy/preview"),
     ("GET", "/v1/policy/bundles"),
-    // Its name is in the query; see `proofs`.
+    // The name is in the query; see `proofs`.
     ("GET", "/v1/log/tlog-proof"),
 ];
 
@@ -37,7 +37,7 @@ fn bodied(body: Value, tenant: &str) -> Value {
     with(body, "/client", client(tenant, "carol"))
 }
 
-/// What another tenant has: operations of both families in every state, and keys.
+/// The other tenant's data: operations of both families in every state, and keys.
 struct Belongings {
     products: Vec<String>,
     custodies: Vec<String>,
@@ -82,7 +82,7 @@ async fn acme_moves_in(deployment: &Deployment) -> Belongings {
     belongings
 }
 
-/// A body that would do something, if only the thing were there.
+/// A body that would succeed if the resource existed.
 fn body(method: &str, route: &str) -> Value {
     let action = route.rsplit('/').next().unwrap();
     let sound = match (method, action) {
@@ -101,7 +101,7 @@ fn body(method: &str, route: &str) -> Value {
     with(sound, "/client", client("evil", "eve"))
 }
 
-/// Everything of an answer but its own name and its time.
+/// The answer without the request's own name and time.
 fn whole(answer: Answer) -> (u16, HeaderMap, String) {
     let mut headers = answer.headers;
     assert!(headers.remove("x-request-id").is_some());
@@ -109,7 +109,7 @@ fn whole(answer: Answer) -> (u16, HeaderMap, String) {
     (answer.status.as_u16(), headers, String::from_utf8(answer.bytes).unwrap())
 }
 
-/// Every request of the other tenant's that names something of acme's.
+/// Every request of tenant globex that names something of tenant acme.
 fn requests(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
     let mut requests = Vec::new();
     for (method, route, access) in ROUTES {
@@ -118,7 +118,7 @@ fn requests(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
         }
         let body = body(method, route);
         let names: Vec<(&str, &str)> = match (route.contains("{operationId}"), route.contains("{keyRef}")) {
-            // Each under both families' paths.
+            // Each under the paths of both families.
             (true, false) => {
                 acme.products.iter().chain(&acme.custodies).map(|id| ("{operationId}", id.as_str())).collect()
             }
@@ -162,7 +162,7 @@ async fn every_route_with_a_name_is_as_if_the_other_tenant_never_was() {
             refusals.insert(serde_json::from_str::<Value>(&there.2).unwrap()["error"].to_string());
         }
         assert_eq!(refusals.len(), 2, "{refusals:?}");
-        // And none of it did anything to them.
+        // None of the requests changed anything.
         for id in &acme.products {
             let now = theirs
                 .call_as(of("acme", "carol"), "GET", &format!("/v1/operations/{id}"), &Value::Null)
@@ -172,7 +172,7 @@ async fn every_route_with_a_name_is_as_if_the_other_tenant_never_was() {
     }
 }
 
-/// Names that another tenant has are free: what is made under them is one's own, and no replay.
+/// A name that another tenant uses is free: it creates the caller's own resource, and is no replay.
 #[tokio::test]
 async fn names_of_another_tenant_are_free() {
     let (theirs, empty) = (Deployment::start(Mode::Jwks).await, Deployment::start(Mode::Jwks).await);
@@ -188,7 +188,7 @@ async fn names_of_another_tenant_are_free() {
         ("/v1/custody/keys/vault/sign", own(custody::sign("acme-3"))),
     ];
     for (path, body) in creations {
-        // What comes of chance and of the clock differs; nothing else may.
+        // Random and time-dependent values may differ; nothing else may.
         let made = |answer: Answer| {
             assert_eq!(answer.header("idempotency-replayed"), "", "{path}");
             assert_eq!(answer.header("warning"), "", "{path}");
@@ -196,7 +196,7 @@ async fn names_of_another_tenant_are_free() {
             for chance in ["runtime", "result", "links"] {
                 operation.as_object_mut().unwrap().remove(chance);
             }
-            // One family has it in its intent, the other beside it.
+            // One family has it inside its intent, the other beside it.
             for clock in ["created_at_ms", "updated_at_ms"] {
                 operation["intent"].as_object_mut().unwrap().remove(clock);
                 operation.as_object_mut().unwrap().remove(clock);
@@ -207,7 +207,7 @@ async fn names_of_another_tenant_are_free() {
         let never = made(empty.call_as(eve, "POST", path, &body).await);
         assert_eq!(there, never, "{path}");
     }
-    // Its own list has its own operations, whatever the cursor.
+    // A tenant's list has its own operations, whatever the cursor.
     for query in ["", "?cursor=1000000"] {
         let path = format!("/v1/custody/keys/vault/operations{query}");
         let listed = |answer: Answer| {
@@ -218,12 +218,12 @@ async fn names_of_another_tenant_are_free() {
         assert_eq!(there, listed(empty.call_as(eve, "GET", &path, &Value::Null).await));
         assert_eq!(there.len(), 2);
     }
-    // A preview that names another's key judges as one that names nobody's.
+    // A preview that names another tenant's key gets the answer of a key that does not exist.
     let preview = json!({ "intent": own(with(payment("p"), "/key_ref", json!("vault"))) });
     let there = theirs.call_as(eve, "POST", "/v1/policy/preview", &preview).await.ok();
     let never = empty.call_as(eve, "POST", "/v1/policy/preview", &preview).await.ok();
     assert_eq!(there["decision"], never["decision"]);
-    // A key of another tenant's is not made, whoever asks.
+    // Another tenant's key is not created, whichever caller asks for it.
     let foreign = with(own(custody::key("new")), "/tenant_id", json!("acme"));
     theirs.call_as(eve, "POST", "/v1/custody/keys", &foreign).await.fails(403, "client_binding_mismatch");
     let posing = with(payment("posing"), "/client", client("acme", "eve"));

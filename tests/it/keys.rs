@@ -1,4 +1,4 @@
-//! `operation-gateway keys`: made, shown, replaced; and what was signed and sealed before still holds.
+//! `operation-gateway keys`: generate, show, rotate; earlier signatures and sealed data stay valid.
 
 use crate::harness::process::{Process, command, request, tool};
 use crate::harness::samples::{approval, payment, publication};
@@ -16,7 +16,7 @@ fn files(folder: &Path) -> [PathBuf; 3] {
     ["authority.key", "log.key", "nodes/node.key"].map(|name| folder.join(name))
 }
 
-/// The command's output; it must succeed, complain of nothing, and print no secret.
+/// The command's output; it must succeed, write no error, and print no secret.
 #[track_caller]
 fn keys(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> String {
     let (code, out, err) = tool(folder, given, &[&["keys"], arguments].concat());
@@ -27,7 +27,7 @@ fn keys(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> String {
     out
 }
 
-/// The public half that a line of `keys show` begins with.
+/// The public key on the line of `keys show` that begins with `name`.
 fn shown<'a>(out: &'a str, setting: &str) -> &'a str {
     let line = out.lines().find(|line| line.split(' ').next() == Some(setting));
     line.unwrap().split(' ').nth(1).unwrap()
@@ -40,7 +40,7 @@ fn ok(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Valu
     answer
 }
 
-/// Submitted and approved by both: admitted. Its path.
+/// Submits and approves twice; returns the path of the admitted operation.
 fn admitted(process: &Process, name: &str) -> String {
     let submitted = ok(process, "POST", SIGN, Some(&payment(name)));
     let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
@@ -77,7 +77,7 @@ fn keys_are_made_once_private_and_shown_by_their_public_halves() {
     assert_eq!(files(folder.path()).map(|file| fs::read(file).unwrap()), contents);
     let listed = keys(folder.path(), &[], &["show"]);
     assert!(again.ends_with(&listed) && listed.lines().count() == 3, "{listed}");
-    // What is shown is what the gateway signs with.
+    // The key shown is the one that the gateway signs with.
     let process = Process::start(folder.path(), None, &[]);
     let log_key = request(&process.address, "GET", "/v1/log/key", None).unwrap();
     assert_eq!(log_key.0, 200);
@@ -99,7 +99,7 @@ fn nothing_is_made_where_something_is_missing_or_wrong() {
         assert!(code == 1 && complaint.contains("0644"), "{arguments:?}: {out} {complaint}");
     }
     fs::set_permissions(&authority, fs::Permissions::from_mode(0o600)).unwrap();
-    // Nodes have a database, and its key is gone: a new one would open nothing.
+    // The nodes have a database whose key is gone: a new key would not open it.
     fs::rename(&node, folder.path().join("away")).unwrap();
     fs::write(folder.path().join("nodes/node-0.db"), "").unwrap();
     let (code, _, complaint) = tool(folder.path(), &[], &["keys", "generate"]);
@@ -131,8 +131,8 @@ fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
     let evidence_after = published(&process, &after);
     stopped(process);
 
-    // Evidence of all three verifies under the roots of now; under the new key alone, only what it signed. Nothing more than 3:
-    // its approvals are not signed.
+    // The evidence of all three verifies under the current roots; under the new key alone, only what that key signed. The exit
+    // code is 3, since the approvals are not signed.
     let verified = |evidence: &Value, given: &[(&str, &str)]| {
         let (code, roots, _) = tool(folder.path(), given, &["evidence", "roots"]);
         assert_eq!(code, 0);
@@ -150,9 +150,9 @@ fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
     assert_eq!((verified(&evidence_after, &[]), verified(&evidence_before, &[])), (3, 1));
 }
 
-/// The authority has decided, and no node has heard of it: the process is killed between the two. The operation's path.
+/// Kills the process after the authority's decision and before a node receives it; returns the operation's path.
 fn decided_and_killed(folder: &Path) -> String {
-    // A key creation of eight commits, then submission, two approvals, and the decision.
+    // Eight commits of the key creation, then submission, two approvals, and the decision.
     let mut process = Process::start(folder, Some("after-commit:12"), &[]);
     let submitted = ok(&process, "POST", SIGN, Some(&payment("decided")));
     let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
@@ -204,7 +204,7 @@ fn nodes_open_under_the_new_key_with_everything_they_had() {
     assert!(code == 1 && complaint.contains("already open in another process"), "{complaint}");
     stopped(process);
     let old = fs::read(&files(folder.path())[2]).unwrap();
-    // An attempt that changed nothing leaves nothing behind.
+    // An attempt that changed nothing leaves no files behind.
     assert!(!folder.path().join("nodes/node.key.next").exists());
     let process = Process::start(folder.path(), None, &[]);
     stopped(process);
@@ -215,7 +215,7 @@ fn nodes_open_under_the_new_key_with_everything_they_had() {
     let process = Process::start(folder.path(), None, &[]);
     published(&process, &waiting);
     stopped(process);
-    // The old key opens nothing any more.
+    // The old key no longer opens anything.
     fs::write(&files(folder.path())[2], old).unwrap();
     assert!(Process::refused(folder.path(), &[]).contains("sealed under another key"));
 }
@@ -257,7 +257,7 @@ fn a_rotation_that_was_killed_anywhere_is_taken_up() {
         published(&process, &waiting);
         stopped(process);
     }
-    // Of the authority's, the old key is in force until the new one is in its place.
+    // The authority's old key is in use until the new one replaces it.
     let folder = tempfile::tempdir().unwrap();
     keys(folder.path(), &[], &["generate"]);
     let old = fs::read(&files(folder.path())[0]).unwrap();
@@ -267,7 +267,7 @@ fn a_rotation_that_was_killed_anywhere_is_taken_up() {
     assert_ne!(fs::read(&files(folder.path())[0]).unwrap(), old);
 }
 
-/// Runs a command up to a point, and kills it there.
+/// Runs a command up to a failpoint, and kills it there.
 fn killed_at(folder: &Path, failpoint: &str, arguments: &[&str]) {
     let mut command = command(folder, &[]);
     let mut child = command.args(arguments).env("SVC_FAILPOINT", failpoint).spawn().unwrap();

@@ -1,5 +1,5 @@
-//! What one request may be, on every route that takes a body: at each limit, and one beyond it. The routes come from the
-//! router's own table, so that a new one cannot be forgotten.
+//! The limits of a request, on every route with a body: at each limit, and one above it. The routes come from the router's
+//! table, so a new one is included.
 
 use crate::harness::world::{Answer, World};
 use axum::Router;
@@ -18,7 +18,7 @@ const RECOVERY_BYTES_MAX: usize = 12 * 1024;
 struct Route {
     path: String,
     bytes_max: usize,
-    /// Of the body's faults.
+    /// Error codes of bad bodies.
     code: &'static str,
 }
 
@@ -37,13 +37,13 @@ async fn world() -> World {
     World::with(&[("body_bytes_max", &body), ("recovery_body_bytes_max", &recovery)]).await
 }
 
-/// A body whose `client`, which every request has, is this.
+/// A body with this `client`, the member that every request has.
 fn of_client(route: &Route, client: Value) -> String {
     let body = json!({ "client": client });
     if route.path == "/v1/policy/preview" { json!({ "intent": body }).to_string() } else { body.to_string() }
 }
 
-/// One beyond the limit is refused for it, and at the limit something else is wrong, or nothing.
+/// One above the limit is refused for the limit; at the limit it is accepted or fails for another reason.
 async fn holds(world: &World, route: &Route, at: &str, beyond: &str, words: &str) {
     let message = world.post_text(&route.path, beyond).await.fails(400, route.code);
     assert!(message.contains(words), "{}: {message}", route.path);
@@ -77,7 +77,7 @@ async fn bodies_have_a_size() {
 #[tokio::test]
 async fn bodies_have_a_depth() {
     let world = world().await;
-    // The object is the first level.
+    // The object itself is level one.
     let deep = |n: usize| format!("{{\"deep\":{}{}}}", "[".repeat(n - 1), "]".repeat(n - 1));
     for route in posts() {
         holds(&world, &route, &deep(64), &deep(65), "nested deeper than 64").await;
@@ -99,7 +99,7 @@ async fn strings_have_a_length() {
     for route in posts() {
         let named = |n: usize| of_client(&route, json!({ "client_id": "n".repeat(n) }));
         holds(&world, &route, &named(1024), &named(1025), "must be at most 1024 bytes").await;
-        // In bytes, not in characters.
+        // Counted in bytes, not in characters.
         let wide = |n: usize| of_client(&route, json!({ "client_id": "\u{e9}".repeat(n) }));
         holds(&world, &route, &wide(512), &wide(513), "must be at most 1024 bytes").await;
     }

@@ -1,4 +1,4 @@
-//! Every kind of operation reaches the policy at every moment of its life.
+//! Every kind of operation is evaluated by the policy at submission, approval and admission.
 
 use crate::harness::custody;
 use crate::harness::recording::Asked;
@@ -20,13 +20,13 @@ const fn kind(intent: &Intent) -> &'static str {
     }
 }
 
-/// What the policy was asked of one kind by one client since the last look.
+/// The evaluations for one kind and one client since the last call.
 fn asked(world: &World, of_kind: &str, client_id: &str) -> Vec<Asked> {
     let all = std::mem::take(&mut *world.asked.lock().unwrap());
     all.into_iter().filter(|asked| kind(&asked.intent) == of_kind && asked.client_id == client_id).collect()
 }
 
-/// A submission, two approvals, and the admission over both.
+/// A submission, two approvals, and the admission with both.
 #[track_caller]
 fn assert_whole_life(asked: &[Asked], key_ref: &str) {
     let moments: Vec<_> = asked.iter().map(|asked| (asked.moment, asked.approvers.join(" "))).collect();

@@ -1,4 +1,4 @@
-//! What nodes hold: damaged, missing, or older than it must be, it is found and named. And their disks, and their files.
+//! Damaged, missing or outdated data of nodes is found and named; full disks and file modes of nodes.
 
 mod damaged;
 mod disk;
@@ -12,7 +12,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use std::path::Path;
 
-/// Sends what must be answered with 200.
+/// Sends a request that must be answered with 200.
 #[track_caller]
 fn sent(process: &Process, path: &str, body: Option<&Value>) -> Value {
     let (status, view) = request(&process.address, "POST", path, body).unwrap();
@@ -20,7 +20,7 @@ fn sent(process: &Process, path: &str, body: Option<&Value>) -> Value {
     view
 }
 
-/// An operation up to its execution, which is published by itself.
+/// Drives an operation to its execution, with automatic publication.
 #[track_caller]
 fn executed(process: &Process, family: &str, path: &str, body: &Value) -> Value {
     let mut body = body.clone();
@@ -37,7 +37,7 @@ fn ready(process: &Process) -> (u16, Value) {
     request(&process.address, "GET", "/readyz", None).unwrap()
 }
 
-/// Somebody else writes to a database.
+/// Alters a database as another program would.
 async fn change(path: &Path, sql: &'static str) {
     let mut conn = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();

@@ -13,7 +13,7 @@ fn ready(process: &Process) -> (u16, Value) {
     request(&process.address, "GET", "/readyz", None).unwrap()
 }
 
-/// The hash that a preview names.
+/// The bundle hash in the answer to a preview.
 fn previewed(process: &Process) -> (u16, Value) {
     let body = json!({ "intent": payment("preview") });
     request(&process.address, "POST", "/v1/policy/preview", Some(&body)).unwrap()
@@ -82,7 +82,7 @@ fn a_watched_folder_needs_no_signal_and_what_is_refused_is_told() {
 fn death_between_record_and_swap_comes_back_with_the_recorded_bundle() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
-    // The first activation is that of the start.
+    // The first activation is the one at the start.
     let mut process = site.start(0, Some("policy-activation-recorded:2"));
     site.offer(&release(2, &key(1)));
     process.hang_up();
@@ -145,7 +145,7 @@ fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
     assert_eq!(previewed(&process).1["reasons"], json!(["policy_fault:untrusted_bundle"]));
     drop(process);
 
-    // A restart does not believe it either, but it tells.
+    // A restart also rejects it, and reports it.
     let process = site.start(20, None);
     assert_eq!((ready(&process).0, &status(&process.address)["fault"]), (503, &json!("no_active_bundle")));
     site.offer(&release(2, &key(2)));
@@ -156,7 +156,7 @@ fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
     assert_eq!(submitted.0, 200, "{}", submitted.1);
 }
 
-/// What is asked of a gateway whose policy gives no verdict for this reason, with the first release in force.
+/// Checks the answers of a gateway whose policy fails for this reason, with the first release active.
 fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
     let shown = until(&process.address, |it| it["fault"] == fault);
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))), "{shown}");
@@ -170,7 +170,7 @@ fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
     assert!(text(&process.address, "/metrics").contains("operation_gateway_policy_judges 0"));
     let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment(fault))).unwrap();
     assert_eq!((submitted.0, &submitted.1["error"]), (503, &json!("policy_unavailable")), "{}", submitted.1);
-    // Nothing is stored but the decision's record: the log has the activation of the first release alone.
+    // Only the decision record is stored: the log has the activation of the first release alone.
     let checkpoint = text(&process.address, "/v1/log/checkpoint");
     assert!(checkpoint.contains("\n1\n"), "{checkpoint}");
     let (code, exported, _) = site.tool(&["decisions", "export"]);
@@ -189,7 +189,7 @@ fn trust_roots_that_satisfy_nothing_or_are_gone_let_nothing_be_decided_or_activa
     assert_eq!(ready(&process).0, 200);
     site.trust(&[&key(1), &key(2)]);
     gives_no_verdict(&site, &process, "untrusted_bundle");
-    // What the revoked key signs now is what it was stolen for.
+    // The revoked key still signs releases, since it was stolen.
     site.offer(&release(2, &key(1)));
     until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
     gives_no_verdict(&site, &process, "untrusted_bundle");
@@ -233,7 +233,7 @@ fn a_candidate_looks_on() {
     let submitted =
         request(&process.address, "POST", "/v1/operations/sign", Some(&payment("shadow"))).unwrap();
     assert_eq!(submitted.0, 200, "{}", submitted.1);
-    // The development key's creation and its admission, and the payment.
+    // The development key's creation and admission, and the payment.
     let shown = until(&process.address, |it| it["candidate"]["shadow"]["evaluated"] == 3);
     let shadow = &shown["candidate"]["shadow"];
     assert_eq!((&shadow["same"], &shadow["dropped"]), (&json!(3), &json!(0)), "{shadow}");

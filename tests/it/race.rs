@@ -1,4 +1,4 @@
-//! Many callers at once: one operation, one admission, one signature.
+//! Concurrent callers: one operation, one admission, one signature.
 
 use crate::harness::custody;
 use crate::harness::faulty::Faults;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Sends the same request from many tasks at once.
+/// Sends the same request from many tasks concurrently.
 async fn at_once(
     world: &Arc<World>,
     n_callers: usize,
@@ -32,7 +32,7 @@ async fn at_once(
     answers
 }
 
-/// How many events of a type the operation's log has.
+/// The number of events of a type in the operation's log.
 async fn n_events(world: &World, operation: &Value, kind: &str) -> usize {
     let audit = world.get(&path(operation, "/audit-replay")).await.ok();
     audit["events"]
@@ -80,7 +80,7 @@ async fn twenty_executes_sign_once() {
     assert_eq!(n_events(&world, &operation, "ceremony_started").await, 1);
 }
 
-/// As [`at_once`], where some are refused.
+/// As [`at_once`], where some requests are refused.
 async fn answers_at_once(world: &Arc<World>, calls: Vec<(String, Value)>) -> Vec<Answer> {
     let calls: Vec<_> = calls
         .into_iter()
@@ -155,7 +155,7 @@ async fn of_many_changes_of_one_key_one_executes_at_a_time() {
     }
 }
 
-/// Both find the key free; the second is done before the first commits what it decided.
+/// Both find the key free; the second completes before the first commits its decision.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_was_overtaken_after_reading_the_key_is_decided_anew() {
     let nodes = Arc::new(Faults::default());

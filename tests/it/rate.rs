@@ -1,4 +1,4 @@
-//! The submission budget: of a tenant's client, shared by engines on one store, kept over a restart, charged once.
+//! The submission quota: per tenant and client, shared by engines on one store, kept over a restart, one token per submission.
 
 use crate::harness::custody::{key, made, on_key, sign};
 use crate::harness::samples::{approval, path, payment, submitted, with};
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 const SIGN: &str = "/v1/operations/sign";
 const PREVIEW: &str = "/v1/policy/preview";
 
-/// One more only after seventeen minutes: within a test no budget fills up by itself.
+/// One token refills in seventeen minutes, so no quota refills during a test.
 const SLOW: [(&str, &str); 2] = [("admission_rate", "1"), ("admission_burst", "20")];
 
 fn told(answer: &Answer) -> (u64, u64, u64) {
@@ -41,7 +41,7 @@ async fn of_200_parallel_submissions_to_two_engines_on_one_store_the_burst_is_ac
     let accepted: Vec<_> = answers.iter().filter(|answer| answer.status == StatusCode::OK).collect();
     let n_limited = answers.iter().filter(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS).count();
     assert_eq!((accepted.len(), n_limited), (20, 180));
-    // Each was told what was left by itself: all numbers from 19 down to 0, once.
+    // Each answer stated its own remainder: every number from 19 down to 0, once.
     let mut left: Vec<_> = accepted.iter().map(|answer| told(answer).1).collect();
     left.sort_unstable();
     assert_eq!(left, (0..20).collect::<Vec<_>>());
@@ -69,7 +69,7 @@ async fn accepted_submissions_say_what_is_left_and_replays_cost_nothing() {
     let limited = world.post(SIGN, &payment("d")).await;
     assert_eq!((told(&limited), limited.header("retry-after")), ((3, 0, 2), "1"));
     limited.fails(429, "policy_admission_rate_limited");
-    // A replay is let through when nothing is left.
+    // A replay is accepted when the quota is used up.
     world.post(SIGN, &payment("a")).await.ok();
     world.pass_ms(499);
     world.post(SIGN, &payment("d")).await.fails(429, "policy_admission_rate_limited");
@@ -128,7 +128,7 @@ async fn what_the_policy_refuses_is_charged_once_and_what_is_impossible_not_at_a
         assert_eq!(told(&answer).1, left);
         answer.fails(403, "policy_rejected");
     }
-    // No record, no charge: bodies that are wrong, nodes that are not there.
+    // Requests without a record take no token: wrong bodies, missing nodes.
     let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
     for _ in 0..5 {
         world.post(SIGN, &stranger).await.fails(400, "invalid_json");
@@ -136,13 +136,13 @@ async fn what_the_policy_refuses_is_charged_once_and_what_is_impossible_not_at_a
         world.post(PREVIEW, &json!({ "intent": payment("p") })).await.ok();
     }
     assert_eq!(told(&world.post(SIGN, &payment("2")).await).1, 0);
-    // Spent, the policy is not heard any more: nothing is recorded.
+    // With the quota used up, the policy is not evaluated and nothing is recorded.
     let n_before = world.store.counters().jobs;
     world.post(SIGN, &refused("3")).await.fails(429, "policy_admission_rate_limited");
     assert_eq!(world.store.counters().jobs, n_before);
 }
 
-/// A vote that does not count is on record for ever, as a refused submission is.
+/// A vote that does not count leaves a permanent record, like a refused submission.
 #[tokio::test]
 async fn votes_that_do_not_count_are_charged_and_those_that_do_are_not() {
     let world = Standing::start(&[
@@ -161,7 +161,7 @@ async fn votes_that_do_not_count_are_charged_and_those_that_do_are_not() {
         world.post(&approve, &approval("carol")).await.fails(429, "policy_admission_rate_limited");
     }
     assert_eq!(world.store.counters().jobs, n_before, "what nobody may pay for is on record");
-    // Nothing is left, and votes that count need nothing.
+    // The quota is used up, and votes that count need no token.
     world.post(&approve, &approval("alice")).await.ok();
     assert_eq!(world.post(&approve, &approval("bob")).await.ok()["state"], "admitted");
 }

@@ -1,4 +1,4 @@
-//! What nodes signed, as somebody checks it who has the events and the keys that the deployment gives out.
+//! Nodes' receipts, verified with only the events and the published keys.
 
 use crate::harness::samples::{payment, published};
 use crate::harness::world::{World, parsed};
@@ -12,7 +12,7 @@ use operation_gateway::compose::node_identities;
 async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
     let world = World::start().await;
     let view = published(&world, &payment("receipts")).await;
-    // Beside the gateway, which has the nodes' databases open.
+    // Runs beside the gateway, which has the nodes' databases open.
     let pinned = node_identities(&world.settings).await.unwrap();
     let id: OperationId = view["operation_id"].as_str().unwrap().parse().unwrap();
     let events = world.store.operation_events(id).await.unwrap();

@@ -1,4 +1,4 @@
-//! Each endpoint's answers, bad ones first; mirrors `host/api/src/routes`.
+//! Each endpoint's answers, errors first; mirrors `host/api/src/routes`.
 
 mod approve;
 mod audit_replay;
@@ -15,8 +15,8 @@ mod show;
 mod sign;
 mod views;
 
-/// An id of no operation.
+/// An id without an operation.
 const UNKNOWN: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
 
-/// What is no id.
+/// Texts that are not ids.
 const NOT_HEX32: [&str; 5] = ["1", "zz", "%00", "%ff", "ABCDEF"];

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Starts and expects it to end by itself: the one line it said.
+/// Starts the process, which must exit by itself; returns its one-line error.
 #[track_caller]
 fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
     let output = command(folder, given).output().unwrap();
@@ -168,7 +168,7 @@ fn private(path: &Path, content: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// A gateway lived here, and its nodes have a key.
+/// Runs a gateway once, so that its nodes have a key.
 fn lived(folder: &Path, given: &[(&str, &str)]) {
     let process = Process::start(folder, None, given);
     let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment("lived")));
@@ -237,7 +237,7 @@ fn another_node_key_than_the_stores_are_sealed_under() {
         line.starts_with("operation-gateway: nodes: the node's store is sealed under another key: "),
         "{line}"
     );
-    // Lost, it is not replaced.
+    // A lost key is not replaced.
     fs::rename(&key, folder.path().join("away")).unwrap();
     let line = refused(folder.path(), &[]);
     assert!(
@@ -270,7 +270,7 @@ fn another_passphrase_than_the_stores_are_sealed_under() {
     assert!(line.ends_with("stretching.json`: entity not found") && !stretching.exists(), "{line}");
 }
 
-/// Opening a pipe waits for somebody who writes to it: a start must not.
+/// Opening a pipe blocks until another process writes to it; a start must not block.
 #[test]
 fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -286,7 +286,7 @@ fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
         let line = refused(folder.path(), &[(name, link.to_str().unwrap())]);
         assert!(line.contains("has mode 0644"), "{name}: {line}");
     }
-    // A link to a file that is its owner's alone is as good as the file.
+    // A symbolic link to a private file is accepted.
     fs::set_permissions(&open, fs::Permissions::from_mode(0o600)).unwrap();
     drop(Process::start(folder.path(), None, &[("node_key", link.to_str().unwrap())]));
 }

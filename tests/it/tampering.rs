@@ -1,5 +1,5 @@
-//! What another program changes in the database of a stopped gateway: the record concerned is frozen and named, nothing is
-//! signed, and nothing else is affected.
+//! Changes by another program to the database of a stopped gateway: the affected record is frozen and named, nothing is
+//! signed, and other records are unaffected.
 
 use crate::harness::bundles::{Site, key, release};
 use crate::harness::process::{Process, request};
@@ -34,7 +34,7 @@ fn path(id: &str, action: &str) -> String {
     format!("/v1/operations/{id}{action}")
 }
 
-/// From its submission to its publication.
+/// Drives it from submission to publication.
 fn pay(process: &Process, body: &Value) -> String {
     let id = submit(process, body);
     let steps = [
@@ -50,7 +50,7 @@ fn pay(process: &Process, body: &Value) -> String {
     id
 }
 
-/// What readiness says of the records, once this holds of it.
+/// The readiness detail on records, once `holds`.
 fn records(process: &Process, holds: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -63,7 +63,7 @@ fn records(process: &Process, holds: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// The attack that worked: approvals and phase in the row, and the gateway admitted, executed and published by itself.
+/// An attack that once worked: with approvals and phase written into the row, the gateway admitted, executed and published.
 #[test]
 fn approvals_written_into_a_row_give_no_signature() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn approvals_written_into_a_row_give_no_signature() {
     tamper(&database, &attack);
 
     let process = Process::start(folder.path(), None, &[]);
-    // The reconciler would drive it: it finds that it cannot.
+    // The reconciler would drive it, but cannot.
     let readiness = records(&process, |records| records["status"] == "failed");
     assert_eq!(readiness["status"], "not_ready");
     let detail = readiness["checks"]["records"]["detail"].as_str().unwrap();
@@ -107,11 +107,11 @@ fn approvals_written_into_a_row_give_no_signature() {
     }
     let (status, _) = call(&process, "POST", "/v1/operations/sign", Some(&on("treasury-1", "victim")));
     assert_eq!(status, 500, "sent again it is the same operation");
-    // Nothing else is affected.
+    // Other operations are unaffected.
     assert_eq!(call(&process, "GET", &path(&sound, ""), None).1["state"], "published");
     assert_eq!(call(&process, "GET", &path(&waiting, ""), None).1["state"], "pending_approval");
     pay(&process, &on("treasury-1", "later"));
-    // Put right, it goes on from where it really was.
+    // Restored, it continues from its real phase.
     let restored = format!(
         "UPDATE operations SET owes = 0, awaits_approvals = 1, body = (SELECT body FROM saved)
          WHERE operation_id = x'{victim}'; DROP TABLE saved"
@@ -121,7 +121,7 @@ fn approvals_written_into_a_row_give_no_signature() {
     assert_eq!(records(&process, |records| records["status"] == "ok")["status"], "ready");
 }
 
-/// Who reads a key's address from the gateway is paid there.
+/// Payments go to the address that a reader gets from the gateway.
 #[test]
 fn a_public_key_written_into_a_row_is_shown_to_nobody() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_public_key_written_into_a_row_is_shown_to_nobody() {
     pay(&process, &on("treasury-2", "four"));
 }
 
-/// The high-water mark is an entry of the log: without it, an older bundle would be taken again.
+/// The high-water mark is an entry of the log: without it, an older bundle would be accepted again.
 #[test]
 fn a_bundle_that_was_replaced_does_not_come_back_by_deleting_its_successor() {
     let site = Site::new();

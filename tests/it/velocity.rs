@@ -1,6 +1,6 @@
 //! Limits over time, with the real policy, store, authority and nodes: `bundles/payment-guard-strict`.
 //!
-//! Its `data/limits.json` lets 100 `XTS` a day leave an account and 150 reach a recipient.
+//! Its `data/limits.json` permits 100 `XTS` a day to leave an account and 150 to reach a recipient.
 
 use crate::harness::faulty::Faults;
 use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
@@ -18,7 +18,7 @@ fn of(idempotency_key: &str, account: &str, amount_minor: i64) -> Value {
     with(body, "/payment/amount_minor", json!(amount_minor))
 }
 
-/// Submits and approves once, one after another; the last approvals come all at once.
+/// Submits each and approves it once, in sequence; sends the last approvals concurrently.
 async fn last_approvals_at_once(world: &Arc<World>, payments: Vec<Value>) -> Vec<Answer> {
     let mut paths = Vec::new();
     for body in payments {
@@ -38,7 +38,7 @@ async fn last_approvals_at_once(world: &Arc<World>, payments: Vec<Value>) -> Vec
     answers
 }
 
-/// How many were admitted; the others must have been denied for the limit.
+/// The number of admitted payments; the others must have been denied for the limit.
 #[track_caller]
 fn n_admitted(answers: Vec<Answer>, limit: &str) -> usize {
     let (admitted, denied): (Vec<_>, Vec<_>) =
@@ -59,7 +59,7 @@ async fn of_twenty_payments_at_once_as_many_are_admitted_as_fit_into_the_account
     assert_eq!(n_admitted(answers, "account_day_max"), 10);
 }
 
-/// Nothing but the account's own turn keeps these apart: of the first to each recipient, all find the day empty.
+/// Only the account's own lock serialises these: the first payment to each recipient finds an empty day.
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_to_several_recipients_share_the_accounts_day() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);

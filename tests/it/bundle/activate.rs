@@ -1,4 +1,4 @@
-//! A bundle takes the place of another in one step, or not at all.
+//! A bundle replaces another one in one step, or not at all.
 
 use super::{bundle, committed, copy, payment_guard, value};
 use crate::harness::bundles::until;
@@ -48,14 +48,14 @@ fn a_gateway_that_is_not_there_is_named() {
     };
     assert_eq!(activate("https://gateway"), "`https://gateway` is not a URL of the form http://HOST:PORT");
     assert!(!folder.path().join("active").exists(), "a wrong word is found before anything is done");
-    // Nobody listens there, and nobody can.
+    // No server listens on port 1.
     let port = Port::held();
     let url = format!("http://{}", port.address);
     let said = activate(&url);
     assert!(said.starts_with(&format!("the gateway at `{url}` does not answer")), "{said}");
 }
 
-/// The bundle in `folder` as another release, signed.
+/// The bundle in `folder` as another signed release.
 fn release(folder: &Path, version: &str, sequence: u64) -> String {
     let path = folder.join("manifest.json");
     let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Whatever is wrong is one line, a non-zero exit, and nothing done.
+//! Every bad input gives a one-line error and a non-zero exit code, and changes nothing.
 
 use super::{bundle, command, committed, copy, payment_guard};
 use gateway_domain::ids::Hex32;
@@ -126,7 +126,7 @@ fn a_bundle_that_breaks_its_promises_is_neither_signed_nor_verified() {
     let text = fs::read_to_string(&vectors).unwrap();
     fs::write(&vectors, text.replacen("\"required\": 2", "\"required\": 3", 1)).unwrap();
     let files = BundleFiles::read(&here.join("guard")).unwrap();
-    // Complete and signed, as by somebody with another tool.
+    // Complete and signed, as another tool could have produced it.
     let files = pack::complete(&PolicyEngine::new().unwrap(), &files).unwrap();
     let files = files.with([pack::sign(&files, &crate::harness::bundles::key(1)).unwrap()]).unwrap();
     crate::harness::bundles::write_folder(&here.join("guard"), &files);

@@ -1,4 +1,4 @@
-//! From nothing to a verdict, with one binary: what `host/docs/policy-authors.md` shows.
+//! From an empty folder to a policy decision with one binary, as `host/docs/policy-authors.md` shows.
 
 use super::{Said, bundle, command, value};
 use crate::harness::process::{Process, request};
@@ -64,7 +64,7 @@ fn the_same_sources_give_the_same_bytes_in_another_folder() {
         let read = |name: &str| fs::read(folder.join("acme/bundle").join(name)).unwrap();
         (read("policy.wasm"), read("manifest.json"))
     };
-    // What a machine's own settings say of building changes nothing.
+    // The machine's own build settings change nothing.
     let of_another_machine = [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"), ("RUSTFLAGS", "-Copt-level=1")];
     let (first, second) = (build(one.path(), &[]), build(&deep, &of_another_machine));
     assert!(first == second, "{} and {} bytes", first.0.len(), second.0.len());

@@ -1,10 +1,10 @@
-//! What the commands print, but for what changes with every build of the default policy.
+//! The output of the commands, without the parts that change with every build of the default policy.
 
 use super::{bundle, committed, copy, payment_guard};
 use insta::assert_snapshot;
 use std::fs;
 
-/// Hashes as `[hash]`, numbers of four digits and more as `[n]`.
+/// Replaces hashes by `[hash]`, and numbers of four digits or more by `[n]`.
 fn steady(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -136,7 +136,7 @@ fn diff() {
     fs::remove_dir_all(new.join("signatures")).unwrap();
     fs::remove_file(new.join("tests/custody.json")).unwrap();
     let manifest = fs::read_to_string(new.join("manifest.json")).unwrap();
-    // Less fuel than the heaviest vector needs: the same code answers otherwise.
+    // With less fuel than the heaviest vector needs, the same code gives another answer.
     let start = manifest.find("\"fuel\": ").unwrap() + "\"fuel\": ".len();
     let end = start + manifest[start..].find(',').unwrap();
     let manifest = format!("{}{}{}", &manifest[..start], 6_000, &manifest[end..]);
@@ -155,7 +155,7 @@ fn diff() {
     let json: serde_json::Value =
         serde_json::from_str(&bundle(folder.path(), &["diff", "old", "new", "--json"]).ok()).unwrap();
     assert!(!json["verdicts"]["differences"].as_array().unwrap().is_empty());
-    // The vectors of both are asked, whichever is the old one.
+    // The vectors of both bundles are evaluated, whichever is the old one.
     let back: serde_json::Value =
         serde_json::from_str(&bundle(folder.path(), &["diff", "new", "old", "--json"]).ok()).unwrap();
     assert_eq!(back["verdicts"]["n_asked"], json["verdicts"]["n_asked"]);

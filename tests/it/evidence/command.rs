@@ -1,4 +1,4 @@
-//! `operation-gateway evidence`: the real binary, beside a gateway that serves and after it is gone.
+//! `operation-gateway evidence`, run as the real binary while a gateway serves and after it has stopped.
 
 use crate::harness::process::{Process, request, tool};
 use crate::harness::samples::{approval, payment, publication};
@@ -21,7 +21,7 @@ fn published(address: &str) -> String {
     path
 }
 
-/// A reader's folder: nothing of the gateway is in it.
+/// A reader's folder, which has no files of the gateway.
 fn verify(reader: &Path, arguments: &[&str]) -> (i32, String, String) {
     let path = |name: &str| reader.join(name).display().to_string();
     let (file, roots) = (path("evidence.json"), path("roots.json"));
@@ -74,7 +74,7 @@ fn a_reader_without_the_gateway_checks_everything() {
     let (code, out, _) = verify(reader.path(), &["--operation", &"11".repeat(32)]);
     assert!(code == 1 && out.contains("FAIL  operation: /operation_id: the operation asked for is"), "{out}");
 
-    // Whoever knows what else there is to know is told that everything holds.
+    // With the facts and the bundle, everything can be checked and holds.
     let mut known: Value = serde_json::from_str(&roots).unwrap();
     known["facts"] = json!({
         "deployment.permitted_recipients": ["*"],
@@ -120,7 +120,7 @@ fn what_cannot_be_read_is_one_line() {
         assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{part}: {err}");
         assert!(err.contains(part), "{part}: {err}");
     }
-    // A gateway that was never started has no roots, and asking for them makes none.
+    // A gateway that was never started has no roots, and asking for them creates none.
     let (code, _, err) = tool(reader.path(), &[], &["evidence", "roots"]);
     assert!(code == 2 && err.lines().count() == 1, "{err}");
     assert!(!reader.path().join("authority.key").exists());

@@ -1,4 +1,4 @@
-//! Any single value, and any single byte, that is altered is found; and named, as far as it has a place.
+//! Every altered value and every altered byte is found, and located where it has a place.
 
 use super::{roots, verify};
 use crate::harness::samples::{path, payment, published, with};
@@ -14,7 +14,7 @@ async fn evidence() -> (Value, Roots) {
     (world.get(&path(&operation, "/evidence")).await.ok(), roots(&world).await)
 }
 
-/// The pointers of all values that have no values in them.
+/// The pointers of all leaf values.
 fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) if !members.is_empty() => {
@@ -37,7 +37,7 @@ fn altered(value: &Value) -> Value {
         Value::Bool(is) => json!(!is),
         Value::Number(number) => json!(number.as_i64().unwrap() + 1),
         Value::String(text) => {
-            // Another character of the same kind, in the middle: what is a hash stays one.
+            // Another character of the same kind, in the middle: a hash stays a hash.
             let mut characters: Vec<char> = text.chars().collect();
             let middle = characters.len() / 2;
             match characters.get_mut(middle) {
@@ -55,7 +55,7 @@ fn is_found(report: &Report) -> bool {
     report.verdict() == Verdict::Fails
 }
 
-/// The finding names the place, or the event that it is in, or a member that it is part of.
+/// The finding names the place, the event that contains it, or an enclosing member.
 fn names(report: &Report, pointer: &str) -> bool {
     let event = pointer
         .strip_prefix("/events/")
@@ -107,7 +107,7 @@ async fn every_member_that_is_missing_or_more_is_found() {
     }
 }
 
-/// One bit of one byte, all over the file. What still reads the same was no alteration.
+/// Flips one bit of bytes all over the file. A flip that does not change the parsed value is not an alteration.
 #[tokio::test]
 async fn a_flipped_byte_is_found() {
     let (evidence, roots) = evidence().await;
@@ -128,8 +128,8 @@ async fn a_flipped_byte_is_found() {
     assert!(n_found > 500 && n_unread > 10, "{n_found} found, {n_unread} no JSON");
 }
 
-/// Whoever has the log's key can write a chain that holds. What it tells must still be a life that an operation can have:
-/// otherwise a second decision could stand under the first one's approvals.
+/// An attacker with the log's key can write a valid chain. Its events must still be a possible history of an operation:
+/// otherwise a second decision could use the first one's approvals.
 #[tokio::test]
 async fn a_history_that_no_gateway_writes_is_named() {
     let (evidence, roots) = evidence().await;
@@ -155,7 +155,7 @@ async fn a_history_that_no_gateway_writes_is_named() {
     assert!(n_told >= 12, "{n_told} events");
 }
 
-/// Hashed with it, and still nobody's: a reader of another version might take it for something.
+/// The member is hashed, but no version writes it: a reader of another version might interpret it.
 #[tokio::test]
 async fn an_event_with_a_member_more_is_none() {
     let (evidence, roots) = evidence().await;
@@ -169,7 +169,7 @@ async fn an_event_with_a_member_more_is_none() {
     assert!(verify(&written, &roots).findings().any(|finding| finding.at == at));
 }
 
-/// An audit log opens too little to make its operation anew.
+/// An audit log discloses too little to rebuild its operation.
 #[tokio::test]
 async fn what_an_audit_log_says_of_its_operation_is_held_to_its_events() {
     let world = World::start().await;

@@ -142,7 +142,7 @@ async fn key_note_of_other_evidence_is_refused() {
         found.contains("of another `operation_id`") && found.contains("of another `record_root`"),
         "{found}"
     );
-    // The note has the time.
+    // The time is in the note.
     let found = pasted(&after, &before, &["key_stated_at_ms"]);
     assert!(found.contains("/key_stated_at_ms: is not what `key_note` states"), "{found}");
 }

@@ -25,7 +25,7 @@ const ALL: [&str; 10] = [
 async fn a_published_payment_holds() {
     let world = World::start().await;
     let operation = published(&world, &payment("holds")).await;
-    // Others come after it: its event is not the log's last.
+    // Other operations follow, so this operation's event is not the log's last.
     published(&world, &payment("another")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     assert_eq!(evidence["intent"]["to_account"], "acct-supplier-0042");
@@ -41,7 +41,7 @@ async fn a_child_key_and_a_bip32_path_hold() {
     assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
 }
 
-/// At each state on its way, with what there is to check by then.
+/// At each state of an operation, with the checks that apply by then.
 #[tokio::test]
 async fn what_is_not_finished_holds_as_far_as_it_is() {
     let world = World::start().await;
@@ -122,7 +122,7 @@ async fn another_deployments_roots_do_not_vouch_for_it() {
     assert_eq!(failed, ["admission", "receipts", "key", "log"]);
 }
 
-/// A bundle that says otherwise of the second question, and cannot be asked the third.
+/// A bundle that answers the second evaluation otherwise, and cannot answer the third.
 struct Otherwise;
 
 impl Rerun for Otherwise {
@@ -153,7 +153,7 @@ async fn what_a_bundle_says_otherwise_is_named_and_what_was_not_asked_is_said() 
     );
 }
 
-/// Two approvals that were not waited for are not two that were given.
+/// Two approvals that were waived are not two approvals that were given.
 #[tokio::test]
 async fn a_key_made_without_its_approvals_holds_and_says_so() {
     let world = World::ticking().await;

@@ -1,4 +1,4 @@
-//! Programs that are not ours, started for a test: killed at its end, and quoted when they fail.
+//! Third-party programs started for a test: killed at its end, their output shown when they fail.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// `missing`: what to do when it is not installed.
+    /// `missing`: the hint to print when the program is not installed.
     pub(crate) fn start(command: &mut Command, missing: &str) -> Self {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}; {missing}"));
@@ -36,7 +36,7 @@ impl Program {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// The first line with this in it.
+    /// Waits for the first line that contains `part`.
     pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {

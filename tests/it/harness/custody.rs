@@ -1,4 +1,4 @@
-//! Custody bodies, and the flow they make.
+//! Request bodies of custody operations, and the steps of their flow.
 
 use super::samples::approval;
 use super::world::World;
@@ -96,7 +96,7 @@ pub(crate) async fn submitted(world: &World, path: &str, body: &Value) -> Value 
     world.post(path, body).await.ok()["operation"].clone()
 }
 
-/// With two approvals.
+/// Submits and approves twice.
 pub(crate) async fn admitted(world: &World, path: &str, body: &Value) -> Value {
     let operation = submitted(world, path, body).await;
     for subject in ["alice", "bob"] {
@@ -116,7 +116,7 @@ pub(crate) async fn published(world: &World, path: &str, body: &Value) -> Value 
     world.post(&self::path(&operation, "/publish"), &publication).await.ok()
 }
 
-/// An active key.
+/// Creates an active key.
 pub(crate) async fn made(world: &World, key_ref: &str) -> Value {
     executed(world, "/v1/custody/keys", &key(key_ref)).await;
     world.get(&on_key(key_ref, "")).await.ok()

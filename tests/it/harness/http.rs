@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::io::{Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// A request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
     method: &'static str,
@@ -16,11 +15,10 @@ pub(crate) struct Call {
     body: String,
 }
 
-/// Its answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Names in lower case; the last of equal ones.
+    /// Names in lower case; of duplicates the last.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) text: String,
 }
@@ -50,14 +48,14 @@ impl Call {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// On a connection of its own.
+    /// Sends on a new connection.
     pub(crate) fn send(&self, address: &str) -> Result<Answer> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         self.exchange(stream)
     }
 
-    /// As [`Self::send`], from another address of this machine.
+    /// As [`Self::send`], from another loopback address.
     pub(crate) fn send_from(&self, source: &str, address: &str) -> Result<Answer> {
         let socket = tokio::net::TcpSocket::new_v4()?;
         socket.bind(SocketAddr::new(source.parse().unwrap(), 0))?;
@@ -82,7 +80,7 @@ impl Call {
         }
         write!(stream, "{head}content-length: {}\r\n\r\n{}", self.body.len(), self.body)?;
         let mut bytes = Vec::new();
-        // A peer that closes TLS without saying so has still answered.
+        // A peer that closes TLS without a close_notify has still answered.
         let read = stream.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
         let Some((head, text)) = text.split_once("\r\n\r\n") else {
@@ -114,7 +112,7 @@ impl Answer {
     }
 }
 
-/// The chunks of a body, joined.
+/// Decodes a chunked body.
 fn unchunked(mut text: &str) -> String {
     let mut joined = String::new();
     while let Some((length, rest)) = text.split_once("\r\n") {

@@ -1,4 +1,4 @@
-//! A gateway in each of the four modes, and callers that each of them takes for who they are.
+//! A gateway in each of the four authentication modes, with credentials for each mode.
 
 use super::world::{Answer, World};
 use axum::body::Body;
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where the trusted proxy is.
+/// Address of the trusted proxy.
 pub(crate) const PROXY: &str = "10.0.0.1";
 
-/// Where anybody else is.
+/// Any other address.
 pub(crate) const STRANGER: &str = "192.0.2.66";
 
 pub(crate) const ISSUER: &str = "https://issuer.example";
@@ -39,7 +39,7 @@ pub(crate) struct Who<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// What a request carries, and where it comes from.
+/// The headers of a request and the address that it comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
     pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
@@ -113,7 +113,7 @@ impl Deployment {
         Self { world, mode, issuer, provider, known: Mutex::default() }
     }
 
-    /// What this caller sends.
+    /// The credentials of this caller.
     pub(crate) fn credentials(&self, who: Who<'_>) -> Credentials {
         match self.mode {
             Mode::Bypass | Mode::TrustedHeaders => {
@@ -123,7 +123,7 @@ impl Deployment {
         }
     }
 
-    /// A token with these claims that the provider vouches for.
+    /// A valid token with these claims.
     pub(crate) fn token(&self, claims: &Value) -> String {
         if self.mode == Mode::Jwks {
             return self.issuer.token(claims);
@@ -144,12 +144,12 @@ impl Deployment {
         }
     }
 
-    /// Nothing at all, from everywhere.
+    /// No credentials, from either address.
     pub(crate) fn none(&self) -> Vec<Credentials> {
         [PROXY, STRANGER].map(|from| Credentials { headers: Vec::new(), from }).into()
     }
 
-    /// Credentials that do not hold in this mode, each in another way.
+    /// Credentials that are invalid in this mode, each for another reason.
     pub(crate) fn bad(&self) -> Vec<Credentials> {
         let all = Who { tenant: Some("acme"), ..who("mallory", "operations.* custody.* audit.read") };
         let mut bad = Vec::new();
@@ -210,7 +210,7 @@ fn identity_headers(who: Who<'_>) -> Vec<(&'static str, Vec<u8>)> {
     headers
 }
 
-/// What the issuer says of a caller.
+/// The claims that the issuer puts into the token of a caller.
 pub(crate) fn claims(who: Who<'_>) -> Value {
     let mut claims = json!({
         "iss": ISSUER,

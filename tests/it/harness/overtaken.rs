@@ -1,4 +1,4 @@
-//! A store whose reader can be held up: what it read is old by the time it goes on.
+//! A store whose next read of a key can be paused, so that the key changes before the reader acts.
 
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
@@ -13,7 +13,7 @@ use gateway_store::Store;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// The next reader of a key says that it has read, and waits to be let go.
+/// Pauses the next read of a key: it signals `has_read`, then waits for `goes_on`.
 pub(crate) struct HeldUp {
     pub(crate) has_read: oneshot::Sender<()>,
     pub(crate) goes_on: oneshot::Receiver<()>,

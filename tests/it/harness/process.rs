@@ -1,4 +1,4 @@
-//! The real process, started, spoken to over TCP, and killed.
+//! The gateway's real process: started, called over TCP, and killed.
 
 use super::world::settings;
 use serde_json::Value;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: String,
-    /// Where probes are, when that is apart.
+    /// The address of probes, if it is a separate one.
     pub(crate) admin_address: Option<String>,
     lines: Receiver<String>,
     pub(crate) log: Vec<String>,
@@ -31,7 +31,7 @@ pub(crate) fn command(folder: &Path, given: &[(&str, &str)]) -> Command {
     command
 }
 
-/// Another command of the same binary, on the same data: its exit code, what it printed, and what it complained of.
+/// Runs another command of the same binary on the same data: exit code, standard output, standard error.
 pub(crate) fn tool(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command(folder, given).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -39,7 +39,7 @@ pub(crate) fn tool(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) ->
 }
 
 impl Process {
-    /// Waits until it listens. `failpoint`: where it is to stop, as `name:n`.
+    /// Starts, and waits until it listens. `failpoint`: where it stops, as `name:n`.
     pub(crate) fn start(folder: &Path, failpoint: Option<&str>, given: &[(&str, &str)]) -> Self {
         let mut command = command(folder, given);
         if let Some(failpoint) = failpoint {
@@ -48,7 +48,7 @@ impl Process {
         Self::listening(command)
     }
 
-    /// As [`Self::start`], of a command of the caller's.
+    /// As [`Self::start`], with a command of the caller's.
     pub(crate) fn listening(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Self::spawn(command);
@@ -59,7 +59,7 @@ impl Process {
         process
     }
 
-    /// While it starts.
+    /// Starts without waiting.
     pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
@@ -74,7 +74,7 @@ impl Process {
         Self { child, address: String::new(), admin_address: None, lines, log: Vec::new() }
     }
 
-    /// The one line of a start that must be refused.
+    /// The one-line error of a start that must fail.
     #[track_caller]
     pub(crate) fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
         let output = command(folder, given).output().unwrap();
@@ -102,7 +102,7 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    /// SIGHUP: look at the policy bundles again.
+    /// SIGHUP: reloads files.
     pub(crate) fn hang_up(&self) {
         let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap();
         assert!(told.success());
@@ -114,7 +114,7 @@ impl Process {
         assert!(killed.success());
     }
 
-    /// SIGTERM, and how it ended.
+    /// SIGTERM; returns the exit status and the log.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
         self.tell_to_stop();
         let status = self.child.wait().unwrap();
@@ -130,7 +130,7 @@ impl Drop for Process {
     }
 }
 
-/// As [`request`], for an answer that is text.
+/// `GET`, for an answer that is text; returns head and body.
 pub(crate) fn text(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -140,7 +140,7 @@ pub(crate) fn text(address: &str, path: &str) -> String {
     text
 }
 
-/// One HTTP request on a connection of its own; an error when the process dies under it.
+/// One HTTP request on a new connection; an error when the process dies meanwhile.
 pub(crate) fn request(
     address: &str,
     method: &str,

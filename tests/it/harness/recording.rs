@@ -1,4 +1,4 @@
-//! The real policy, and what it was asked.
+//! The real policy, and a record of its evaluations.
 
 use async_trait::async_trait;
 use gateway_domain::intent::Intent;
@@ -6,7 +6,7 @@ use gateway_domain::policy::{Facts, Moment, Outcome, Request};
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, Mutex};
 
-/// One question, as it reached the policy.
+/// One evaluation, as it reached the policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) moment: Moment,
@@ -16,7 +16,7 @@ pub(crate) struct Asked {
     pub(crate) intent: Intent,
     pub(crate) intent_hash_holds: bool,
     pub(crate) approvers: Vec<String>,
-    /// Whether what was spent was read for it.
+    /// Whether past spending was read for it.
     pub(crate) has_velocity: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The whole gateway in process, every part the real one but its clock, which stands still until a test moves it.
+//! The whole gateway in process, every part real except the clock, which moves only when a test moves it.
 
 use super::world::{Answer, World, parsed};
 use axum::Router;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
-/// Begins at the system's instant, which is the nodes'.
+/// Starts at the system's time, which the nodes use.
 struct Clock(AtomicU64);
 
 impl TellTime for Clock {
@@ -81,18 +81,18 @@ impl Standing {
         compose::app(settings, compose::rules(settings), authenticator, ports)
     }
 
-    /// Moves the clock, also back.
+    /// Moves the clock, forward or back.
     pub(crate) fn pass_ms(&self, ms: i64) {
         let now_ms = self.clock.0.load(Ordering::SeqCst);
         self.clock.0.store(now_ms.saturating_add_signed(ms), Ordering::SeqCst);
     }
 
-    /// The router of another engine on the same store, as another replica has.
+    /// The router of a second engine on the same store, as another replica has.
     pub(crate) fn twin(&self) -> Router {
         gateway_api::router(Self::app(&self.settings, self.ports.clone()))
     }
 
-    /// The same data in a new process, as far as they can tell; the clock stands where it stood.
+    /// The same data in a new engine, as after a restart; the clock stays.
     pub(crate) async fn restarted(self) -> Self {
         let Self { world, ports, fleet, clock } = self;
         world.engine.finish().await;
@@ -104,12 +104,12 @@ impl Standing {
     }
 }
 
-/// A submission to one of several routers.
+/// Sends a submission to one of several routers.
 pub(crate) async fn post_to(router: Router, path: &str, body: &Value) -> Answer {
     World::answer_of(router, Request::post(path).body(Body::from(body.to_string())).unwrap()).await
 }
 
-/// A request without a body, to any router.
+/// Sends a request without a body to any router.
 pub(crate) async fn send_to(router: Router, request: axum::http::request::Builder) -> Answer {
     World::answer_of(router, request.body(Body::empty()).unwrap()).await
 }

@@ -1,4 +1,4 @@
-//! The whole gateway in process, every part the real one, on a folder of its own.
+//! The whole gateway in process, every part real, on its own folder.
 
 use super::documented;
 use super::faulty::{Faults, FaultyNodes};
@@ -27,22 +27,22 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// Who is held up, and what was asked.
+/// The paused reader, and the recorded evaluations.
 pub(super) type Watched = (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>);
 
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) store: Arc<Store>,
-    /// Who is held up after reading a key; only where there are faults.
+    /// The reader to pause after it read a key; used only by [`World::with_faults`].
     pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
-    /// What the policy was asked; only where there are faults.
+    /// The recorded policy evaluations; filled only by [`World::with_faults`].
     pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
     pub(crate) settings: Settings,
     folder: TempDir,
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -98,12 +98,12 @@ pub(crate) fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
     Settings::parse(&resolve(&settings(folder, given), [], None).unwrap()).unwrap()
 }
 
-/// The instant of every event differs.
+/// Every call returns a later instant.
 struct Clock;
 
 impl TellTime for Clock {
     fn now(&self) -> EpochMs {
-        // A minute behind the nodes, whose clock is the system's: it has no more events than that in milliseconds.
+        // Starts a minute behind the nodes' clock, which is the system's: a test reads the clock fewer than 60,000 times.
         static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(SystemClock.now().0 - 60_000));
         EpochMs(NEXT.fetch_add(1, Ordering::SeqCst))
     }
@@ -122,17 +122,17 @@ impl World {
         Self::of(gateway.app, gateway.store, Default::default(), settings, folder)
     }
 
-    /// Everything real; the instant of every event differs.
+    /// Everything real; every event has another instant.
     pub(crate) async fn ticking() -> Self {
         Self::with_faults(Arc::default(), &[]).await
     }
 
-    /// Everything real, with faults to be switched on, and a clock of its own.
+    /// Everything real, with its own clock and with faults that can be switched on.
     pub(crate) async fn with_faults(faults: Arc<Faults>, given: &[(&str, &str)]) -> Self {
         Self::apart(faults, given, &[]).await
     }
 
-    /// As [`Self::with_faults`]; the nodes were given something else than the gateway.
+    /// As [`Self::with_faults`]; the nodes have settings that differ from the gateway's.
     pub(crate) async fn apart(
         faults: Arc<Faults>,
         given: &[(&str, &str)],
@@ -187,27 +187,27 @@ impl World {
         }
     }
 
-    /// What a reader of its evidence believes beforehand.
+    /// The roots that a reader of its evidence trusts.
     pub(crate) async fn roots(&self) -> RootsFile {
         operation_gateway::evidence::roots::roots(&self.settings).await.unwrap()
     }
 
-    /// Where all its data are.
+    /// The folder of all its data.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What outlives it.
+    /// The settings and the folder, which survive a restart.
     pub(super) fn into_parts(self) -> (Settings, TempDir) {
         (self.settings, self.folder)
     }
 
-    /// The answer must be one that the OpenAPI document lists.
+    /// Sends a request; the answer must be one that the OpenAPI document lists.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         Self::answer_of(self.router.clone(), request).await
     }
 
-    /// The server names where a request comes from; without saying, from this machine.
+    /// Adds the peer address that the server would add; 127.0.0.1 by default.
     pub(super) async fn answer_of(router: Router, mut request: Request<Body>) -> Answer {
         let here = Peer { address: Ipv4Addr::LOCALHOST.into(), certificate_sha256: None };
         request.extensions_mut().get_or_insert(here);
@@ -220,7 +220,7 @@ impl World {
         Answer { status: parts.status, headers: parts.headers, bytes: bytes.to_vec(), json }
     }
 
-    /// An answer that is text.
+    /// `GET`, for an answer that is text.
     pub(crate) async fn text(&self, path: &str) -> String {
         let response = self.router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await;
         let bytes = to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
@@ -244,7 +244,7 @@ impl World {
         self.send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    /// A call with identity headers.
+    /// A request with identity headers.
     pub(crate) async fn call_as(
         &self,
         identity: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! What the command checks beside the store: the files of kept bundles.
+//! What `ledger fsck` checks outside the database: the files of kept bundles.
 
 use super::history::{History, open};
 use crate::harness::process::tool;

@@ -1,4 +1,4 @@
-//! A store in which every table has rows, written by the whole gateway.
+//! A store with rows in every table, written by the whole gateway.
 
 use crate::harness::bundles::{key as signer, release};
 use crate::harness::custody::{self, key, made, on_key, refresh, rotate};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Refusals, previews of which the oldest are dropped, one permitted recipient, and budgets that are not soon full again.
+/// Refusals, previews of which the oldest are dropped, one permitted recipient, and quotas that refill slowly.
 const RULES: [(&str, &str); 4] = [
     ("permitted_recipients", "acct-supplier-0042"),
     ("preview_records_max", "2"),
@@ -37,7 +37,7 @@ impl History {
         policies(&world).await;
         world.store.close().await;
         let history = Self { world };
-        // Every page is in use, and there is no log beside the file: a copy of it is the database.
+        // Every page is in use and the write-ahead log is empty, so a copy of the file is the whole database.
         let mut conn = open(&history.database()).await;
         sqlx::raw_sql("PRAGMA journal_mode = DELETE; VACUUM").execute(&mut conn).await.unwrap();
         conn.close().await.unwrap();
@@ -49,7 +49,7 @@ impl History {
     }
 }
 
-/// A connection that nothing stops: no reference, no constraint but uniqueness.
+/// A connection that enforces no foreign keys or checks, only uniqueness.
 pub(crate) async fn open(path: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(path).foreign_keys(false).disable_statement_logging();
     let mut conn = options.connect().await.unwrap();
@@ -81,7 +81,7 @@ async fn keys(world: &World, faults: &Faults) {
     faults.refusing.store(false, Ordering::SeqCst);
     let again = with(rotate("vault-2"), "/idempotency_key", json!("again"));
     custody::executed(world, &on_key("vault", "/rotate"), &again).await;
-    // In execution, so that a key is busy.
+    // Left in execution, so that its key is busy.
     let stalled = custody::admitted(world, &on_key("vault-2", "/refresh"), &refresh("r-2")).await;
     faults.stalled.store(true, Ordering::SeqCst);
     world.post_nothing(&custody::path(&stalled, "/execute")).await.fails(503, "runtime_unavailable");

@@ -1,4 +1,4 @@
-//! Tables, indexes and triggers that are not as the migrations make them.
+//! Tables, indexes and triggers that differ from the migrations.
 
 use super::checked;
 use super::history::{History, open};
@@ -27,7 +27,7 @@ async fn a_schema_that_was_altered_is_found() {
     }
 }
 
-/// A constraint that was not in force when something was written.
+/// A constraint that was not enforced at the time of a write.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_sqlite_itself_finds_is_a_finding() {
     let history = History::lived().await;

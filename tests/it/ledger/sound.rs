@@ -1,4 +1,4 @@
-//! What the gateway writes is sound, whenever it is looked at.
+//! The gateway's data is sound at every moment.
 
 use super::checked;
 use super::history::History;
@@ -15,7 +15,7 @@ async fn a_rich_history_is_sound() {
     assert_eq!(findings, []);
     let head = checked.head.unwrap();
     assert_eq!(head.n_leaves, checked.n_events + checked.n_activations);
-    // Three payments, three keys created of which one for them, two refreshes, two rotations.
+    // Three payments, three key creations (one of them for a payment), two refreshes, two rotations.
     assert_eq!((checked.n_operations, checked.n_keys), (10, 4));
     assert_eq!((checked.n_decisions, checked.n_previews, checked.n_activations), (2, 2, 3));
 
@@ -29,7 +29,7 @@ async fn a_rich_history_is_sound() {
     assert!(out.contains(&format!("root {}", head.root)), "{out}");
 }
 
-/// Submits, approves and executes payments until told to stop; how many.
+/// Submits, approves and executes payments until `over` is set; returns their number.
 fn client(address: &str, lane: usize, stop: &AtomicBool) -> usize {
     let _alarm = Alarm(stop);
     let post = |path: &str, body: &Value| request(address, "POST", path, Some(body)).unwrap().1;
@@ -45,7 +45,7 @@ fn client(address: &str, lane: usize, stop: &AtomicBool) -> usize {
     (0..).take_while(pays).count()
 }
 
-/// Looks at what grows under them, and how much it has to grow; fewer events than that are no load.
+/// Number of checks under load, and the number of events that must be written meanwhile.
 const N_LOOKS_MIN: usize = 5;
 const N_LOOKS_MAX: usize = 200;
 const N_EVENTS_MIN: u64 = 200;
@@ -56,7 +56,7 @@ fn n_events((_, out, _): &Answer) -> Option<u64> {
     serde_json::from_str::<Value>(out).ok()?["n_events"].as_u64()
 }
 
-/// Whether something is wrong, or they were enough looks, while enough was written.
+/// Whether a finding occurred, or enough checks were made while enough was written.
 fn is_enough(answers: &[Answer]) -> bool {
     let sizes: Vec<_> = answers.iter().filter_map(n_events).collect();
     let n_written = sizes.last().zip(sizes.first()).map_or(0, |(last, first)| last.saturating_sub(*first));

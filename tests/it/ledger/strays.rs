@@ -1,10 +1,10 @@
-//! What one altered value of one row cannot show.
+//! Damage that altering one value of one row does not cover.
 
 use super::checked;
 use super::history::{History, open};
 use sqlx::{AssertSqlSafe, Connection};
 
-/// What is done, and the finding that says it.
+/// The SQL statement, and the finding it must cause.
 const DAMAGES: [(&str, &str, &str); 13] = [
     (
         "INSERT INTO spending SELECT operation_id, tenant, 'a', 'b', 'EUR', 1, 1 FROM operations WHERE family = 'custody' LIMIT 1",
@@ -42,7 +42,7 @@ const DAMAGES: [(&str, &str, &str); 13] = [
         "ledger_nodes",
         "not checked from leaf",
     ),
-    // All of an operation but its claim.
+    // Everything of an operation except its idempotency claim.
     (
         "DELETE FROM operations WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events));
          DELETE FROM events WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events))",
@@ -68,7 +68,7 @@ async fn what_belongs_nowhere_is_found() {
     }
 }
 
-/// Missing leaves cost no more findings than there are rows around them.
+/// Missing leaves cause no more findings than there are rows around them.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_missing_event_is_not_told_for_the_whole_log() {
     let history = History::lived().await;

@@ -1,4 +1,4 @@
-//! Where nothing can be said: one line, exit code 2. Where the file is damaged but can be opened: findings.
+//! When nothing can be checked: one line, exit code 2. When the file is damaged but opens: findings.
 
 use super::history::History;
 use crate::harness::process::tool;
@@ -37,7 +37,7 @@ async fn what_is_no_store_is_one_line() {
     assert!(unreadable(folder).contains("belongs to another program"));
 }
 
-/// Pages that make no sense end no check but their own.
+/// An unreadable page ends only the check that reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_pages_are_findings() {
     let history = History::lived().await;

@@ -1,4 +1,4 @@
-//! The real process over a node whose share is damaged, missing, or of an older epoch.
+//! The real process with a node whose share is damaged, missing, or of an older epoch.
 
 use super::{change, executed, ready};
 use crate::harness::custody::{key, on_key, refresh};
@@ -14,7 +14,7 @@ use std::path::Path;
 const DAMAGE: &str = "UPDATE share SET secret = CAST(substr(secret, 1, 99) || \
     x'00' || substr(secret, 101) AS BLOB) WHERE substr(secret, 100, 1) <> x'00'";
 
-/// Where in the file the sealed share is.
+/// The file offset of the sealed share.
 async fn place_of_the_secret(path: &Path) -> u64 {
     let mut conn = SqliteConnectOptions::new().filename(path).read_only(true).connect().await.unwrap();
     let sql = "SELECT secret FROM share WHERE state = 'active'";
@@ -24,7 +24,7 @@ async fn place_of_the_secret(path: &Path) -> u64 {
     file.windows(secret.len()).position(|window| window == secret).unwrap() as u64 + 100
 }
 
-/// One bit of the byte there.
+/// Flips one bit of the byte there.
 fn turn(path: &Path, place: u64) {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
@@ -63,7 +63,7 @@ async fn a_damaged_share_is_named_and_the_others_sign() {
     let (_, paid) = request(&process.address, "GET", &path, None).unwrap();
     assert_eq!(paid["result"]["signers"], json!([0, 2]), "{paid}");
 
-    // While it serves, in the very file and past SQLite: one node more is one too many.
+    // While it serves, directly in the file: one damaged node more than the threshold permits.
     let place = place_of_the_secret(&node(2)).await;
     turn(&node(2), place);
     assert!(process.wait_for_line("a node is damaged").contains("\"participant\":\"2\""));

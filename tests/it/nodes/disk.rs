@@ -1,4 +1,4 @@
-//! A disk that is really full: a small file system of its own, mounted where the tests may mount one.
+//! A full disk: a small file system, mounted where tests may mount one.
 
 use super::{executed, ready, sent};
 use crate::harness::process::{Process, request, tool};
@@ -9,13 +9,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A file system of eight mebibytes.
+/// A file system of 8 MiB.
 struct Disk {
     folder: tempfile::TempDir,
 }
 
 impl Disk {
-    /// None where nobody lets us mount: `a_full_disk_is_named_until_a_write_succeeds` runs everywhere.
+    /// None where mounting is not permitted; `a_full_disk_is_named_until_a_write_succeeds` runs everywhere.
     fn mounted() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
@@ -46,7 +46,7 @@ impl Drop for Disk {
     }
 }
 
-/// Probes until the gateway is ready: it looks once a second.
+/// Probes until the gateway is ready; it checks once a second.
 fn until_ready(process: &Process) {
     while ready(process).0 != 200 {}
 }

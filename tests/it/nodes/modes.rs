@@ -1,4 +1,4 @@
-//! Files of databases are their owner's alone: a gateway refuses others, and makes no others.
+//! Database files are private: the gateway refuses files with other modes and creates private ones.
 
 use super::executed;
 use crate::harness::process::{Process, command, tool};

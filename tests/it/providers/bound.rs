@@ -19,7 +19,7 @@ fn token_call_of_the_bank() -> Call {
     token_call("bank", &[("grant_type", "client_credentials"), ("scope", "operations.read")], "", &[])
 }
 
-/// What the provider gives the bank over TLS, where it shows its certificate.
+/// A token issued to the bank over TLS with its certificate.
 fn bound_token(authority: &Authority, provider: &Provider, bank: &Certified) -> String {
     let answer =
         token_call_of_the_bank().send_tls(&provider.tls_address(), &Trust::new(authority, Some(bank)));
@@ -30,7 +30,7 @@ fn bound_token(authority: &Authority, provider: &Provider, bank: &Certified) -> 
 fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
     let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
     let token = bound_token(&authority, &provider, &bank);
-    // The provider itself gives none to another certificate.
+    // The provider issues no token to another certificate.
     let other = Trust::new(&authority, Some(&authority.client("another", "Acme")));
     assert_eq!(token_call_of_the_bank().send_tls(&provider.tls_address(), &other).unwrap().status, 401);
 
@@ -38,12 +38,12 @@ fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
     nothing().bearer(&token).send(&plain.address).unwrap().fails(401, "invalid_token");
     let unbound = provider.token("treasury", "operations.read", "");
     nothing().bearer(&unbound).send(&plain.address).unwrap().fails(404, "operation_not_found");
-    // A certificate that a stranger's header speaks of is none.
+    // A certificate hash in a header from an untrusted address does not count.
     let with = |sha256: &str| nothing().bearer(&token).header("x-client-cert-sha256", sha256);
     with(&bank.sha256()).send(&plain.address).unwrap().fails(401, "invalid_token");
     drop(plain);
 
-    // A proxy that ended TLS may speak of it.
+    // A proxy that terminated TLS may state it.
     let keys = format!("{}/jwks", provider.issuer);
     let given = [("jwks_url", keys.as_str()), ("trusted_proxies", "127.0.0.1/32")];
     let behind = gateway_with(folder.path(), &provider.issuer, &given);
@@ -68,7 +68,7 @@ fn a_gateway_that_ends_tls_itself_sees_whose_certificate_it_is() {
     ask(Some(&authority.client("another", "Acme"))).fails(401, "invalid_token");
     ask(Some(&authority.client("bank", "Acme"))).fails(401, "invalid_token");
     ask(None).fails(401, "invalid_token");
-    // A header is no certificate, not even beside one.
+    // A header does not replace a certificate, not even beside one.
     let claimed = nothing().bearer(&token).header("x-client-cert-sha256", &bank.sha256());
     let other = Trust::new(&authority, Some(&authority.client("another", "Acme")));
     claimed.send_tls(&gateway.address, &other).unwrap().fails(401, "invalid_token");

@@ -28,7 +28,7 @@ fn tokens_that_the_provider_does_not_vouch_for() {
     call(&provider.person("alice", "audit.read", "opaque")).fails(403, "insufficient_scope");
     // A service's own token, which names no person.
     call(&provider.token("treasury", "operations.read", "opaque")).fails(404, "operation_not_found");
-    // It is over when the provider says so, and not later than it said.
+    // It expires when the provider revokes it, and no later than its `exp`.
     let brief = provider.person("alice", "operations.read", "opaque&ttl=2");
     until(401, &[404, 503], 30, &|| call(&brief)).fails(401, "invalid_token");
 }
@@ -44,7 +44,7 @@ fn a_provider_that_is_down_is_remembered_for_half_a_minute() {
     call(&known).fails(404, "operation_not_found");
     provider.kill();
     call(&unknown).fails(503, "authentication_unavailable");
-    // It was asked after `before`, and by now. A second for the two clocks that are compared.
+    // It was requested after `before`; a second of leeway for comparing two clocks.
     until(503, &[404], 31, &|| call(&known)).fails(503, "authentication_unavailable");
     assert!(before.elapsed() >= Duration::from_secs(29), "kept out after {:?}", before.elapsed());
 }

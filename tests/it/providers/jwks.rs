@@ -12,7 +12,7 @@ fn a_payment_lives_its_whole_life_on_tokens_of_a_real_provider() {
         call.bearer(&provider.person(person, scope_of(person), "")).send(&gateway.address).unwrap()
     };
     let view = whole_life("portal", &send);
-    // Who asked is what the token says, whatever else the body had.
+    // The requester is the token's subject, whatever the body stated.
     let evidence = send("carol", Call::get(&path(&view, "/evidence"))).ok();
     assert!(evidence.to_string().contains("\"portal\""), "{evidence}");
 }
@@ -44,7 +44,7 @@ fn tokens_that_are_real_and_not_for_this() {
     }
     let (status, code, _) = refused("auditor", "audit.read", "");
     assert_eq!((status, code.as_str()), (403, "insufficient_scope"));
-    // Within the leeway a token still counts.
+    // Within the leeway a token is still valid.
     let late = provider.token("treasury", "operations.read", "ttl=600&shift=-620");
     nothing().bearer(&late).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     // No token, half a token, another scheme.
@@ -54,7 +54,7 @@ fn tokens_that_are_real_and_not_for_this() {
     nothing().bearer(&token[..token.len() - 2]).send(&gateway.address).unwrap().fails(401, "invalid_token");
     let basic = nothing().header("authorization", "Basic dHJlYXN1cnk6eA==").send(&gateway.address).unwrap();
     assert_eq!(basic.status, 401);
-    // Identity headers are nobody's word here.
+    // Identity headers have no effect in this mode.
     let headers = nothing().header("x-client-id", "treasury").header("x-subject-id", "carol");
     headers
         .header("x-scopes", "operations.*")
@@ -76,7 +76,7 @@ fn another_tenants_token_sees_nothing() {
     theirs.fails(404, "operation_not_found");
     assert_eq!(theirs.text, unknown.text);
     Call::get(&path(&operation, "")).bearer(&token).send(&gateway.address).unwrap().ok();
-    // Nor does its word for who it is count.
+    // Nor does the body's `client` count.
     let lies = payment_of("treasury", "treasury", "lies");
     let lies = Call::post("/v1/operations/sign", &lies).bearer(&rival).send(&gateway.address).unwrap();
     lies.fails(403, "client_binding_mismatch");
@@ -94,7 +94,7 @@ fn a_provider_that_is_down_keeps_nobody_out_whom_it_let_in_and_lets_nobody_in() 
     for token in [&used, &unused] {
         nothing().bearer(token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     }
-    // Keys that were fetched less than a minute ago do not have the stranger's; later they can not be fetched to see.
+    // Keys fetched less than a minute ago do not include the unknown one; later, they cannot be fetched.
     let answer = until(503, &[401], 61, &|| nothing().bearer(&strange).send(&gateway.address).unwrap());
     answer.fails(503, "authentication_unavailable");
     assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
@@ -102,7 +102,7 @@ fn a_provider_that_is_down_keeps_nobody_out_whom_it_let_in_and_lets_nobody_in() 
     nothing().send(&gateway.address).unwrap().fails(401, "authentication_required");
     Call::get("/healthz").send(&gateway.address).unwrap().ok();
 
-    // A gateway that never saw the keys lets nobody in either.
+    // A gateway that never fetched the keys authenticates no caller.
     drop(gateway);
     let gateway = super::gateway(folder.path(), &provider.issuer);
     nothing().bearer(&used).send(&gateway.address).unwrap().fails(503, "authentication_unavailable");
@@ -119,7 +119,7 @@ fn a_providers_new_keys_are_known_within_a_minute_and_its_old_ones_forgotten() {
     nothing().bearer(&old).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     let provider = provider.restarted();
     let new = provider.token("treasury", "operations.read", "");
-    // Two minutes when the provider is too slow for the first time that it is asked.
+    // Two minutes, in case the provider is too slow to answer the first fetch.
     until(404, &[401, 503], 130, &|| nothing().bearer(&new).send(&gateway.address).unwrap());
     nothing().bearer(&old).send(&gateway.address).unwrap().fails(401, "invalid_token");
     let view = Call::post("/v1/operations/sign", &json!({})).bearer(&new).send(&gateway.address).unwrap();

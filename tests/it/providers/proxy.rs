@@ -1,4 +1,4 @@
-//! nginx with client certificates, as `host/docs/proxies.md` has it, and a gateway that believes nobody else.
+//! nginx with client certificates, configured as in `host/docs/proxies.md`, and a gateway that trusts only this proxy.
 
 use super::{nothing, whole_life};
 use crate::harness::certificates::Authority;
@@ -24,7 +24,7 @@ impl Front {
         Self { gateway, proxy, clients, servers }
     }
 
-    /// Through the proxy, with a certificate of this subject.
+    /// Sends through the proxy, with a certificate of this subject.
     fn send(&self, person: &str, call: &Call) -> Answer {
         call.send_tls(
             &self.proxy.address,
@@ -34,7 +34,7 @@ impl Front {
     }
 }
 
-/// The headers that would make anybody anything.
+/// Identity headers with every scope.
 fn forged(call: Call) -> Call {
     let call = call.header("x-client-id", "treasury-portal").header("x-subject-id", "carol");
     call.header("x-roles", "operator")
@@ -60,7 +60,7 @@ fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
     let imitated = Trust::new(&front.servers, Some(&elsewhere.client("carol", "Acme")));
     let answer = forged(nothing()).send_tls(&front.proxy.address, &imitated);
     assert!(answer.as_ref().is_err() || answer.as_ref().is_ok_and(|it| it.status == 400), "{answer:?}");
-    // Of the authority, and nobody to this gateway.
+    // Issued by the authority, but unknown to this gateway.
     for (common, organisation) in [
         ("mallory", "Acme"),
         ("carol", "Elsewhere"),
@@ -85,7 +85,7 @@ fn what_a_client_says_of_itself_is_overwritten() {
     let submit =
         forged(Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "carol", "forged")));
     front.send("alice", &submit).fails(403, "insufficient_scope");
-    // And as Carol, who may submit, Carol's own name does not turn into another.
+    // Carol may submit, and stays Carol whatever she sends.
     let other = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "alice", "other"));
     front.send("carol", &other.header("x-subject-id", "alice")).fails(403, "client_binding_mismatch");
     front.send("alice", &nothing()).fails(404, "operation_not_found");
@@ -99,10 +99,10 @@ fn the_same_headers_from_anybody_but_the_proxy_are_nobodys() {
     forged(nothing()).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
     let submit = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "carol", "direct"));
     forged(submit).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
-    // Claiming to have come by way of the proxy does not help.
+    // A `Forwarded` header that names the proxy does not help.
     let by_way =
         forged(nothing()).header("x-forwarded-for", "127.0.0.1").header("forwarded", "for=127.0.0.1");
     by_way.send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
-    // From the proxy's own address they count: what makes the difference is where they come from.
+    // From the proxy's own address the same headers count.
     forged(nothing()).send_from("127.0.0.1", address).unwrap().fails(404, "operation_not_found");
 }

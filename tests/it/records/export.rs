@@ -19,7 +19,7 @@ fn every_decision_is_exported_once_while_the_gateway_runs() {
         let decision = line["outcome"]["decision"].as_str().unwrap();
         *by_moment.entry(format!("{outcome} {decision}")).or_insert(0) += 1;
     }
-    // Three keys, two payments, one custody signature: six submissions with two approvals each, of which one is denied.
+    // Three keys, two payments, one custody signature: six submissions with two approvals each, one of them denied.
     let expected = BTreeMap::from([
         ("operation submit ALLOW".to_owned(), 6),
         ("operation approval ALLOW".to_owned(), 12),

@@ -1,4 +1,4 @@
-//! `policy replay`: every recorded decision gives the same bytes and fuel, and whatever was changed is named.
+//! `policy replay`: every recorded decision gives the same bytes and fuel, and every alteration is named.
 
 use super::story::Story;
 use crate::harness::process::tool;
@@ -28,7 +28,7 @@ fn every_decision_of_real_flows_is_the_same_again() {
 
     let (code, out, _) = story.tool(&["policy", "replay", &story.paid, "--seq", "1"]);
     assert_eq!((code, out.lines().count()), (0, 1));
-    // The key's creator is gone from the folder, but the store keeps what was active.
+    // The bundle that admitted the key is gone from the folder, but the store keeps every activated bundle.
     let elsewhere = [("policy_bundle", "no/such/folder")];
     let (code, out, err) = tool(story.folder.path(), &elsewhere, &["policy", "replay", &story.paid]);
     assert_eq!(code, 0, "{out}{err}");
@@ -48,7 +48,7 @@ fn what_is_not_at_hand_is_not_checked() {
     assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
 }
 
-/// What is changed where, what is replayed, and the fields that the replay must name.
+/// The altered record, the replayed records, and the fields that the replay must name.
 type Damage = (&'static str, &'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 const DAMAGES: [Damage; 7] = [
@@ -60,7 +60,7 @@ const DAMAGES: [Damage; 7] = [
         &[],
         &["record", "decision", "reasons"],
     ),
-    // A fact that changes nothing in the answer.
+    // A fact that does not change the answer.
     ("events", "\"value\":\"acct-supplier-0042\"", "\"value\":\"acct-supplier-0042,x\"", &[], &["record"]),
     (
         "events",

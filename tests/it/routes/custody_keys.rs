@@ -79,7 +79,7 @@ async fn confusable_key_refs_are_refused_in_every_request() {
     for name in ["caf\u{e9}", "cold vault 2"] {
         world.post(KEYS, &key(name)).await.ok();
     }
-    // A path names a key that is there, whatever its name.
+    // A path names an existing key, whatever its name.
     world.get(&on_key("vault%E2%80%8B", "")).await.fails(404, "custody_key_not_found");
 }
 
@@ -363,7 +363,7 @@ async fn another_tenants_key_is_a_miss_to_the_byte() {
     world.post(KEYS, &claimed).await.fails(403, "client_binding_mismatch");
 }
 
-/// Without an identity the key itself says whose it is, as long as that is clear.
+/// Without an identity the key itself determines the tenant, if it is unambiguous.
 #[tokio::test]
 async fn the_development_caller_finds_keys_by_name() {
     let world = World::ticking().await;
@@ -421,7 +421,7 @@ async fn a_client_that_submits_too_fast_waits_here_too() {
     submitted(&world, KEYS, &key("one")).await;
 }
 
-/// decisions.md 5: such an operation may be submitted and approved; executing it is refused.
+/// Such an operation may be submitted and approved; its execution is refused (`host/docs/interface.md`, section *Keys*).
 #[tokio::test]
 async fn an_operation_on_a_key_that_is_not_made_yet_waits_for_it() {
     let world = World::with(&[("auto_provision_keys", "false")]).await;

@@ -54,7 +54,7 @@ async fn checkpoints_are_signed_and_each_begins_with_the_ones_before() {
     let world = World::start().await;
     let key = [key(&world).await];
     assert_eq!(key[0].name().as_str(), "operation-gateway.local/log");
-    // Before any operation there is the activation of the bundle.
+    // Before any operation the log has the activation of the bundle.
     let first = checkpoint(&world).await;
     assert_eq!(first.verify(&key).unwrap().size(), 1);
     assert_ne!(first.unverified().root(), empty_root());
@@ -112,7 +112,7 @@ async fn an_event_is_proved_for_whoever_reads_the_evidence_later() {
     let evidence = world.engine.inclusion_evidence(id, seq).await.unwrap().unwrap();
     let head = evidence.tlog_proof.verify(leaf_hash(event_hash), &[key(&world).await]).unwrap();
     assert_eq!((evidence.tlog_proof.index, evidence.after.size), (evidence.index, evidence.index + 1));
-    // What the operation's own view calls the log's root after its last event.
+    // The operation's own view states the log's root after its last event.
     assert_eq!(evidence.after.root, hash(&operation["runtime"]["ledger_root"]));
     let (first, second) = (evidence.after, head);
     assert_eq!(
@@ -185,7 +185,7 @@ async fn another_tenants_operation_is_unknown() {
     world.call_as(&stranger, "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
 }
 
-/// `scripts/verify_tlog_proof.py` on these texts: whether it believes them, and what it says.
+/// Runs `scripts/verify_tlog_proof.py` on these texts: whether it accepts them, and its output.
 fn judged(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("event.tlog-proof");

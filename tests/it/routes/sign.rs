@@ -113,7 +113,7 @@ async fn without_provisioning_an_unknown_key_is_not_found() {
 
 #[tokio::test]
 async fn a_client_that_submits_too_fast_waits_and_replays_are_free() {
-    // A clock of its own: on a busy machine, submissions may be further apart than the budget takes to fill.
+    // With its own clock: on a busy machine, the time between submissions could refill the quota.
     let world =
         World::with_faults(Arc::default(), &[("admission_rate", "1"), ("admission_burst", "2")]).await;
     submitted(&world, &payment("rate-1")).await;

@@ -26,7 +26,7 @@ struct Person {
 }
 
 impl Person {
-    /// Makes a key; the line for the registry.
+    /// Creates a key; returns its entry for the registry.
     fn new(folder: &Path, name: &'static str) -> (Self, Value) {
         let key = folder.join(format!("{name}.key")).display().to_string();
         let (code, line, err) = tool(folder, &[], &["approvers", "key", &key]);
@@ -41,7 +41,7 @@ impl Person {
         )
     }
 
-    /// What signs an approval of a view.
+    /// Signs approvals of a view with a key file.
     fn arguments(&self, folder: &Path, view: &Value) -> Vec<String> {
         let file = folder.join("view.json").display().to_string();
         fs::write(&file, view.to_string()).unwrap();
@@ -49,14 +49,14 @@ impl Person {
         words.into_iter().chain(["--operation", &file]).map(str::to_owned).collect()
     }
 
-    /// The body that approves a view, and what the person was shown.
+    /// The approval body, and the text shown to the person.
     fn sign(&self, folder: &Path, view: &Value) -> (i32, String, String) {
         let arguments = self.arguments(folder, view);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).chain(["--yes"]).collect();
         tool(folder, &[], &arguments)
     }
 
-    /// As [`Self::sign`], without `--yes`, at a terminal at which this is typed.
+    /// As [`Self::sign`], without `--yes`, at a terminal on which `typed` is entered.
     fn sign_at_terminal(&self, folder: &Path, view: &Value, typed: &str) -> (i32, String, String) {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
@@ -66,12 +66,12 @@ impl Person {
         let mut command = command(folder, &[]);
         command.args(self.arguments(folder, view)).stdin(terminal()).stderr(terminal());
         let child = command.spawn().unwrap();
-        // The last of the test's own ends of the terminal.
+        // Closes the test's last handle of the terminal's other end.
         drop(command);
         let mut controller = File::from(controller);
         controller.write_all(typed.as_bytes()).unwrap();
         let mut screen = Vec::new();
-        // Ends with an error when nobody has the terminal any more.
+        // Ends with an error when the terminal has no other user.
         let _ended = controller.read_to_end(&mut screen);
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -103,7 +103,7 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
     let process = Process::start(folder.path(), None, &given);
     let create = call(&process, "POST", "/v1/custody/keys", Some(&custody::key("treasury-1")));
     let on_key = |action| custody::path(&create["operation"], action);
-    // Alice from the answer to the submission, Bob from the operation's own path.
+    // Alice signs from the answer to the submission, Bob from the operation's own path.
     alice.approves(&process, people.path(), &create, &on_key("/approve"));
     let view = call(&process, "GET", &on_key(""), None);
     bob.approves(&process, people.path(), &view, &on_key("/approve"));
@@ -149,7 +149,7 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
     );
 }
 
-/// The signer makes everything itself that can be made: a view that lies gets no signature.
+/// The signer recomputes every value it can: a view that lies gets no signature.
 #[test]
 fn nothing_is_signed_that_is_not_what_is_shown() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ fn approvers_sign_needs_a_yes_at_the_terminal_or_a_flag() {
         let more = ["`alice` approves operation", "in the roles `approver`", "12500", "treasury-1", "acct-"];
         parts.into_iter().chain(more).all(|part| screen.contains(part))
     };
-    // Without a terminal nobody can say so, whatever comes on standard input.
+    // Without a terminal no confirmation is possible, whatever standard input contains.
     let arguments = alice.arguments(people.path(), &view);
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let (code, out, err) = tool(people.path(), &[], &arguments);

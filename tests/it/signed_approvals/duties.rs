@@ -1,4 +1,4 @@
-//! Separation of duties and roles that the policy requires, with approvers who sign; both families.
+//! Separation of duties and required roles, with signed approvals; both families.
 
 use super::key;
 use crate::harness::approvers::Signers;
@@ -47,7 +47,7 @@ async fn a_caller_signs_as_itself() {
     world.call_as(&identity, "POST", &approve, &signers.body(&operation, "alice")).await.ok();
 }
 
-/// The third tier of the strict policy asks for three people, a treasurer among them: a role that only she signs.
+/// The third tier of the strict policy takes three approvers, one of them a treasurer: a role that only she signs.
 #[tokio::test]
 async fn a_role_that_the_policy_requires_is_one_that_its_holder_signed() {
     let signers = Signers::new();

@@ -1,4 +1,4 @@
-//! Evidence with approvers' signatures in it: what a reader learns from it, with the registry and without.
+//! Evidence with signed approvals, read with the registry and without it.
 
 mod times;
 
@@ -53,14 +53,14 @@ async fn a_reader_verifies_who_approved() {
     let report = verified(&evidence, roots.clone());
     assert_eq!(report.findings().collect::<Vec<_>>(), Vec::<&Finding>::new());
     assert_eq!(statuses(&report), [&Status::Holds("2 of 2 by the approvers themselves".into())]);
-    // A reader that was given no registry is told so.
+    // Without a registry, the report says so.
     let without = RootsFile { approvers: None, signed_approvals: None, ..roots };
     let report = verified(&evidence, without);
     assert_eq!(report.verdict(), Verdict::NotChecked);
     assert_open(&report, "the roots name no approvers");
 }
 
-/// The gateway's own word, hashed, signed by its authority and in its log, is not the approvers'.
+/// The gateway's own claim, hashed, signed by its authority and logged, is not a signed approval.
 #[tokio::test]
 async fn a_reader_with_another_registry_believes_nobody() {
     let (_world, evidence, roots) = signed().await;
@@ -96,7 +96,7 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
         &report,
         "the approval of `alice`, `bob` rests on the gateway's word: not signed by its approver",
     );
-    // A reader that asks for signatures finds that they are missing.
+    // A reader that requires signed approvals reports the missing signatures.
     let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
     let asks =
         RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
@@ -106,7 +106,7 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
     assert!(Roots::new(RootsFile { approvers: None, ..asks }).is_err());
 }
 
-/// Where approvals must be signed, none at all is no way around.
+/// Where approvals must be signed, a decision without any approvals is found too.
 #[tokio::test]
 async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
     let world = World::with(&[("required_approvals", "0")]).await;
@@ -126,7 +126,7 @@ async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
     assert!(found.len() == 1 && found[0].contains("no approver signed for it"), "{found:?}");
 }
 
-/// One signed, one not: each is what it is.
+/// One approval is signed and one is not; each is reported correctly.
 #[tokio::test]
 async fn what_is_signed_in_part_is_told_apart() {
     let signers = Signers::new();
@@ -140,7 +140,7 @@ async fn what_is_signed_in_part_is_told_apart() {
     assert_eq!(report.verdict(), Verdict::NotChecked);
     assert!(statuses(&report).contains(&&Status::Holds("1 of 2 by the approvers themselves".into())));
     assert_open(&report, "the approval of `alice` rests on");
-    // The audit log says that there is a signature, and not by which key.
+    // The audit log states that there is a signature, and not by which key.
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok().to_string();
     assert!(audit.contains("\"signature\":{\"commitment\""), "{audit}");
     assert!(!audit.contains("client_data_json") && !audit.contains("credential_id"), "{audit}");

@@ -1,4 +1,4 @@
-//! Another registry while the process runs: whoever is revoked approves nothing any more, anywhere.
+//! A changed registry while the process runs: a revoked approver's approvals no longer count anywhere.
 
 use crate::harness::approvers::Signers;
 use crate::harness::bundles::replace;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The log's line when a registry is none.
+/// The log line for an invalid registry.
 const UNUSABLE: &str = "the registry of approvers cannot be used";
 
 struct Desk {
@@ -21,7 +21,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Reads the registry again on SIGHUP, and not before.
+    /// Reads the registry again on SIGHUP only.
     fn start() -> (tempfile::TempDir, Self) {
         Self::watching("0")
     }
@@ -37,7 +37,7 @@ impl Desk {
         Process::start(folder, None, &given)
     }
 
-    /// After a death without a goodbye.
+    /// Starts again after a kill.
     fn restart(&mut self, folder: &Path) {
         self.process.kill();
         self.process = Self::process(folder, &self.signers, self.watch_ms);
@@ -66,7 +66,7 @@ impl Desk {
         self.submitted("/v1/operations/sign", &payment(name))
     }
 
-    /// What an approval of the payment is answered: the status, and the state or the message.
+    /// The answer to an approval of the payment: the status, and the state or the message.
     fn approves(&self, view: &Value, subject: &str) -> (u16, String) {
         let path = format!("/v1/operations/{}/approve", view["operation_id"].as_str().unwrap());
         let (status, answer) = self.call("POST", &path, Some(&self.signers.body(view, subject)));
@@ -99,14 +99,14 @@ fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes(
     desk.read_again(&registry(&entries), "approvers were read again");
     let (status, message) = desk.approves(&fresh, "alice");
     assert!(status == 403 && message.contains("`key_revoked`"), "{status} {message}");
-    // The gateway has counted her approval before; the nodes count it now.
+    // The gateway counted her approval earlier; the nodes check it now.
     let (status, message) = desk.approves(&approved, "bob");
     assert!(
         status == 409 && message.contains("refuses: approval of `alice`: `key_revoked`"),
         "{status} {message}"
     );
 
-    // What is no registry is no reason to go on with the one before it.
+    // With an invalid registry, the previous one does not stay in use.
     desk.read_again("{", UNUSABLE);
     assert_eq!(desk.approves(&fresh, "tina").0, 503);
     desk.read_again(&everybody, "approvers were read again");
@@ -114,7 +114,7 @@ fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes(
     assert_eq!(desk.approves(&fresh, "alice"), (200, "admitted".to_owned()));
 }
 
-/// Waits until the probe says this of the registry.
+/// Waits until the probe reports this for the registry.
 #[track_caller]
 fn until(desk: &Desk, status: &str) -> (u16, Value) {
     let begun = Instant::now();
@@ -147,7 +147,7 @@ fn while_the_registry_cannot_be_read_no_approval_counts_and_it_recovers_by_itsel
         assert_eq!((status, &answer["error"]), (503, &json!("policy_unavailable")), "{answer}");
         let view = desk.call("GET", &custody::path(&operation, ""), None).1;
         assert_eq!(view["approvals"], operation["approvals"], "nothing was stored");
-        // The same at a start in this state, which comes up to tell.
+        // The same at a start with an invalid registry, which comes up and reports it.
         desk.restart(folder.path());
         until(&desk, "failed");
         assert_eq!(desk.approve(&operation, "alice").0, 503);

@@ -1,4 +1,4 @@
-//! What `approve` takes, what it refuses, and what a view gives to be signed.
+//! Approvals that `approve` accepts and rejects, and the statement that a view offers for signing.
 
 use super::{approved, key};
 use crate::harness::approvers::{Signers, body, fresh, signed_over};
@@ -25,7 +25,7 @@ async fn both_families_are_approved_with_keys_and_authenticators() {
     verify::signature(&world.post(&custody::path(&sign, "/publish"), &publication).await.ok());
 }
 
-/// What a view gives is what can be made from the rest of it.
+/// The statement can be recomputed from the rest of the view.
 #[tokio::test]
 async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
     let signers = Signers::new();
@@ -39,7 +39,7 @@ async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
         assert_eq!(&stated[name], elsewhere, "{name}");
     }
     assert_eq!((&stated["tenant"], &stated["tag"]), (&json!("default"), &json!("svc/approval-statement/v1")));
-    // A client that has neither our canonical form nor our types.
+    // Computed as a client would, without our canonical form and types.
     let (subject, roles, at) = (json!("alice"), json!(["approver"]), fresh("alice").claimed_at_ms);
     let message = stated["template"].as_str().unwrap();
     let message = message.replacen("{subject_id}", &subject.to_string(), 1);
@@ -77,7 +77,7 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
             signed(approval, subject, &seed(1))
         }))
     };
-    // Within the deployment's bounds, and from before there was anything to approve: no reader of evidence would take it.
+    // Within the permitted clock skew, but before the submission: readers of the evidence would reject it.
     let before =
         operation["intent"]["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
     for (wrong, fault) in [
@@ -162,7 +162,7 @@ async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
     assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
 }
 
-/// Nobody takes a signature for verified that nobody verified.
+/// A signature that is not verified must not look verified.
 #[tokio::test]
 async fn where_nobody_verifies_a_signature_is_refused() {
     let (signers, world) = (Signers::new(), World::start().await);
@@ -176,7 +176,7 @@ async fn where_nobody_verifies_a_signature_is_refused() {
     world.post("/v1/policy/preview", &preview).await.ok();
 }
 
-/// A repeat is an answer; an unsigned one is no repeat of it.
+/// A repeat gets the same answer; an unsigned approval is not a repeat of a signed one.
 #[tokio::test]
 async fn a_signed_approval_counts_once() {
     let signers = Signers::new();

@@ -1,4 +1,4 @@
-//! Probes on an address of their own.
+//! Probes on a separate address.
 
 use crate::harness::process::{Process, request, text};
 use crate::harness::wire::{ask, connect_from};

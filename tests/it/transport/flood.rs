@@ -1,4 +1,4 @@
-//! Many connections at once: limits hold, and those that are not used make room for newcomers.
+//! Many connections: limits hold, and unused ones are evicted for new ones.
 
 use crate::harness::certificates::Authority;
 use crate::harness::process::{Process, command, request, text};
@@ -27,7 +27,7 @@ fn start(folder: &Path, connections_max: &str, per_address_max: &str) -> Process
     Process::start(folder, None, &[&numbers[..], &NO_DEADLINE].concat())
 }
 
-/// A connection that is kept and had an answer; or nothing, when it was closed without one.
+/// A kept connection that had an answer; none when it was closed without one.
 fn tried(last: u8, address: &str) -> Option<TcpStream> {
     let mut stream = connect_from(last, address).ok()?;
     let (status, _) = ask(&mut stream, "/healthz").ok()?;
@@ -39,7 +39,7 @@ fn kept(last: u8, address: &str) -> TcpStream {
     tried(last, address).unwrap()
 }
 
-/// The closed ones among connections on which nothing is to come.
+/// The closed ones among connections on which no data is expected.
 fn n_closed(streams: &mut [TcpStream]) -> usize {
     let is_closed = |stream: &mut TcpStream| {
         let is_closed = came(stream, Duration::from_millis(5)) == Came::End;
@@ -49,7 +49,7 @@ fn n_closed(streams: &mut [TcpStream]) -> usize {
     streams.iter_mut().map(is_closed).filter(|is_closed| *is_closed).count()
 }
 
-/// How often the gateway closed a connection to make room, by what it waited for.
+/// The number of evicted connections, by what they waited for.
 fn n_evicted(address: &str, waiting_for: &str) -> u32 {
     let name = "operation_gateway_connections_evicted_total";
     let line = format!("{name}{{listener=\"api\",waiting_for=\"{waiting_for}\"}} ");
@@ -57,7 +57,7 @@ fn n_evicted(address: &str, waiting_for: &str) -> u32 {
     metrics.lines().find_map(|counted| counted.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
 }
 
-/// A half-sent request, or none.
+/// An incomplete request, or none.
 fn begun(last: u8, address: &str, sent: &str) -> TcpStream {
     let mut stream = connect_from(last, address).unwrap();
     stream.write_all(sent.as_bytes()).unwrap();
@@ -72,7 +72,7 @@ fn unread(last: u8, address: &str) -> TcpStream {
 const HALF_A_HEADER: &str = "GET /healthz HTTP/1.1\r\nx-slow: ";
 const HALF_A_BODY: &str = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length: 9\r\n\r\n{";
 
-/// Four addresses take every connection there is and use none of them, each in one way.
+/// Four addresses take all connections and use none of them, each in its own way.
 #[test]
 fn four_addresses_holding_all_connections_do_not_lock_out_a_fifth() {
     type Hold = fn(u8, &str) -> TcpStream;
@@ -109,11 +109,11 @@ fn the_address_with_most_unused_connections_loses_them_first() {
     let mut greedy: Vec<_> = (0..6).map(|_| kept(2, &address)).collect();
     let mut modest: Vec<_> = (0..3).map(|_| kept(3, &address)).collect();
     let mut single = vec![kept(4, &address), kept(5, &address), kept(6, &address)];
-    // From 6 to 3, and then it is no greedier than the next.
+    // From 6 to 3; then it has no more than the other addresses.
     let mut newcomers: Vec<_> = (7..10).map(|last| kept(last, &address)).collect();
     eventually("three are closed", || n_closed(&mut greedy) == 3);
     assert_eq!([n_closed(&mut modest), n_closed(&mut single), n_closed(&mut newcomers)], [0; 3]);
-    // Which of them, the unit tests say: a client has its answer before the gateway has noted that it is done.
+    // Unit tests check which ones: a client has its answer before the gateway has recorded that it is done.
     let answered = greedy.iter_mut().filter_map(|stream| ask(stream, "/healthz").ok()).count();
     assert_eq!(answered, 3);
     assert_eq!(n_evicted(&address, "request"), 4, "and one for this question");
@@ -171,7 +171,7 @@ fn start_fails_when_the_open_file_limit_is_below_connections_max() {
         "{text}"
     );
     assert!(text.contains("the system allows 600"), "{text}");
-    // Its own limit the process raises by itself.
+    // The process raises its own limit by itself.
     Process::spawn(limited("-Sn 100")).wait_for_line("operation-gateway listens");
 }
 

@@ -1,4 +1,4 @@
-//! Clients that take their time. Each is cut off at the deadline of what it does, and no sooner.
+//! Slow clients. Each is cut off at the deadline of its current step, and no sooner.
 
 use crate::harness::process::{Process, request, text};
 use crate::harness::wire::{Came, answer, ask, came, connect_from, eventually, get, rest, trickle};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_millis(1500);
 
-/// A deadline that is met, and others that are not.
+/// One short deadline, and long ones for the others.
 fn impatient(name: &'static str) -> Vec<(&'static str, &'static str)> {
     vec![("reconcile_every_ms", "60000"), (name, "1500")]
 }
@@ -97,10 +97,10 @@ fn an_idle_connection_has_a_deadline_of_its_own() {
     let mut stream = TcpStream::connect(&process.address).unwrap();
     for _ in 0..2 {
         assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
-        // Longer than headers may take, and less than idleness may.
+        // Longer than the header deadline and shorter than the idle deadline.
         assert_eq!(came(&mut stream, Duration::from_millis(2500)), Came::Nothing);
     }
-    // Once it has begun, the next request has the deadline of headers.
+    // Once it has begun, the next request has the header deadline.
     trickle(&mut stream, b"G", Duration::from_millis(50));
     assert!(cut(&process, "header") && !cut(&process, "idle"));
     drop(process);
@@ -120,7 +120,7 @@ fn an_idle_connection_has_a_deadline_of_its_own() {
 fn an_answer_that_nobody_takes_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("write_within_ms"));
-    // Requests in one go, until neither end's buffers take more.
+    // Pipelines requests until the buffers of both ends are full.
     let mut greedy = TcpStream::connect(&process.address).unwrap();
     greedy.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let requests = get("/v1/openapi.json").repeat(64);
@@ -130,7 +130,7 @@ fn an_answer_that_nobody_takes_is_cut_off() {
         is_full
     });
     eventually("who does not read must be cut off", || cut(&process, "write"));
-    // Others are served meanwhile; and one that reads gets all of it.
+    // Others are served meanwhile, and a client that reads gets the whole answer.
     let mut patient = TcpStream::connect(&process.address).unwrap();
     patient.write_all(get("/v1/openapi.json").repeat(3).as_bytes()).unwrap();
     for _ in 0..3 {
@@ -157,7 +157,7 @@ fn headers_and_targets_have_a_size() {
     assert_eq!(status(said(long(17_000))).as_deref(), Some("431"));
     assert_eq!(status(said(many(19))).as_deref(), Some("200"));
     assert_eq!(status(said(many(20))).as_deref(), Some("431"));
-    // Of a target that is too long the router says so, in its own words.
+    // The router refuses an overlong target with its own error body.
     let target = |n_bytes: usize| {
         let query = "q".repeat(n_bytes - "/healthz?".len());
         format!("GET /healthz?{query} HTTP/1.1\r\nconnection: close\r\n\r\n")

@@ -1,4 +1,4 @@
-//! Stopping: what is in flight is answered, and nobody else keeps the gateway.
+//! Stopping: requests in flight are answered, and other clients do not delay the stop.
 
 use crate::harness::process::Process;
 use crate::harness::samples::payment;
@@ -46,6 +46,6 @@ fn a_client_that_never_ends_its_request_keeps_nobody() {
     let began = Instant::now();
     let (ended, log) = process.terminate();
     assert!(ended.success(), "{log:#?}");
-    // Less than the body's own deadline.
+    // Less than the body deadline.
     assert!(began.elapsed() < Duration::from_secs(90), "{:?}", began.elapsed());
 }

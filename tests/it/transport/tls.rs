@@ -1,4 +1,4 @@
-//! TLS: who is let in, and what happens to certificates.
+//! TLS: which clients are accepted, and how certificates are reloaded.
 
 use crate::harness::certificates::{Authority, Certified};
 use crate::harness::process::{Process, command, request};
@@ -20,7 +20,7 @@ fn expired(authority: &Authority) -> Certified {
     authority.client_until(2001, "treasury", "Acme")
 }
 
-/// Whether a request on a fresh connection is answered.
+/// Whether a request on a new connection is answered.
 fn is_served(process: &Process, authority: &Authority, shown: Option<&Certified>) -> bool {
     let mut stream = connect(&process.address, &Trust::new(authority, shown)).unwrap();
     ask(&mut stream, "/healthz").is_ok_and(|(status, _)| status == 200)
@@ -50,7 +50,7 @@ fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
     assert!(!is_served(&process, &ours, Some(&expired(&ours))), "expired");
 }
 
-/// A session that is resumed brings the certificate of its beginning back, and nobody asks whether it still holds.
+/// A resumed session brings the earlier certificate back without a check that it is still valid.
 #[test]
 fn whoever_shows_a_certificate_shows_it_on_every_connection() {
     let ours = Authority::new("ours");
@@ -99,13 +99,13 @@ fn plain_http_and_silence_get_nothing_from_a_tls_port() {
     let process = Process::start(folder.path(), None, &given);
     let plain = request(&process.address, "GET", "/healthz", None);
     assert!(plain.is_err(), "{plain:?}");
-    // Cut off at the handshake's deadline.
+    // Cut off at the handshake deadline.
     let mut silent = TcpStream::connect(&process.address).unwrap();
     assert_eq!(rest(&mut silent), "");
     let mut half = TcpStream::connect(&process.address).unwrap();
     half.write_all(b"\x16\x03\x01\x02\x00").unwrap();
     assert_eq!(rest(&mut half), "");
-    // Whose handshake is too slow for the same deadline tries again.
+    // A client whose handshake exceeds the deadline tries again.
     eventually("who speaks TLS is served", || is_served(&process, &ours, None));
 }
 
@@ -127,14 +127,14 @@ fn certificates_are_read_again_and_connections_stay() {
     assert!(is_served(&process, &new, Some(&client(&new))));
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "what was open stays open");
 
-    // What can not be used changes nothing.
+    // Unusable files change nothing.
     fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
     process.hang_up();
     process.wait_for_line("certificates could not be read again");
     assert!(is_served(&process, &new, Some(&client(&new))));
 }
 
-/// The one line of a start that is refused.
+/// The one-line error of a start that must fail.
 fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
     let output = command(folder, given).output().unwrap();
     assert!(!output.status.success());

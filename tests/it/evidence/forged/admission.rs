@@ -1,4 +1,4 @@
-//! What was decided: whoever has the authority's key can have any decision signed, and it must be this operation's.
+//! The signed decision: the authority's key can sign any decision, so it must match this operation.
 
 use super::{Alter, Forgery};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What is said of the key and the log besides the events.
+//! Statements on the key and the log besides the events.
 
 use super::Forgery;
 use serde_json::{Value, json};

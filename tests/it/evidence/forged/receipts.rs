@@ -1,4 +1,4 @@
-//! The nodes' word: whoever has no node's key has it for no step that the node did not make.
+//! Signed receipts of nodes: an attacker without a node's key cannot claim a step that the node did not perform.
 
 use super::super::not_checked;
 use super::{Alter, Forgery, assert_holds};
@@ -42,7 +42,7 @@ async fn a_signature_needs_the_word_of_each_signer() {
     forgery.assert_finds(&written, &at);
 }
 
-/// Before publication nobody sees the signature; who made it is on record all the same.
+/// Before publication the signature is hidden, but its signers are on record.
 #[tokio::test]
 async fn a_signature_that_is_not_published_needs_it_too() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
@@ -160,7 +160,7 @@ async fn failed_signing_operation_needs_discard_receipts() {
         let written = forgery.forger.event("failed", alter).await;
         forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not the word of enough"));
     }
-    // A receipt is of its own step.
+    // A receipt is valid for its own step only.
     let admitted = receipts(&mut forgery.forger.first("admission_applied")).clone();
     let written = forgery.forger.event("failed", |event| *receipts(event) = admitted).await;
     forgery.assert_finds(&written, &forgery.at("failed", "/receipts/0: "));
@@ -220,7 +220,7 @@ async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
     );
 }
 
-/// Nobody's word at all would otherwise be nothing to check.
+/// Otherwise evidence without any receipts would have nothing to check.
 #[tokio::test]
 async fn a_key_that_no_node_made_is_none() {
     let forgery = Forgery::of_creation().await;

@@ -1,4 +1,4 @@
-//! New shares: nodes say which generation they staged, and which result they published.
+//! New shares: nodes state which epoch they staged and which result they published.
 
 use super::Forgery;
 use serde_json::{Value, json};

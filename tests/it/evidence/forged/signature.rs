@@ -1,4 +1,4 @@
-//! What came of it: a signature over what was admitted, under the key it was admitted for.
+//! The signature: over the admitted digest, under the admitted key.
 
 use super::{Alter, Forgery};
 use gateway_domain::ids::KeyId;
@@ -57,7 +57,7 @@ async fn a_child_key_s_signature_is_under_the_admitted_child() {
         .assert_finds(&written, &forgery.at("executed", "/signature/public_key_hex: the admitted child key"));
 }
 
-/// A child key is not the pinned one.
+/// A child key is not the pinned key.
 #[tokio::test]
 async fn a_signature_is_under_the_key_that_the_reader_believes() {
     let mut forgery = Forgery::of_payment("/threshold", json!(2)).await;

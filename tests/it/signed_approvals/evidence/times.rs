@@ -1,4 +1,4 @@
-//! When approvers signed, by their own clocks: a gateway cannot bring their word into another time than they gave it in.
+//! When approvers signed, by their own clocks: a gateway cannot move an approval to another time.
 
 use super::{other_key, signed, verified};
 use crate::harness::forged::Forger;
@@ -6,7 +6,7 @@ use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_evidence::roots::RootsFile;
 use serde_json::{Value, json};
 
-/// Whose word it is, as far as the tests alter it: Alice's, who is the first.
+/// The altered approval: Alice's, the first one.
 struct Signed {
     forger: Forger,
     roots: RootsFile,
@@ -23,7 +23,7 @@ impl Signed {
         Self { forger, roots, claimed_at_ms }
     }
 
-    /// What is found of approvals where the first event of this kind is said to be of then, besides that time goes back.
+    /// The findings on approvals when the first event of this kind is dated `at`, without the findings on time going back.
     async fn found_at(&self, kind: &str, at_ms: u64) -> Vec<String> {
         let alter = |event: &mut Value| {
             event["at_ms"] = json!(at_ms);
@@ -41,14 +41,14 @@ impl Signed {
     }
 }
 
-/// One finding on the first approval.
+/// One finding, on the first approval.
 #[track_caller]
 fn assert_is(found: &[String], fault: &str) {
     let at = "/events/2/event/change/approval/signature: approval of `alice`: ";
     assert!(found.iter().any(|found| found.starts_with(&format!("{at}`{fault}`"))), "{fault}: {found:#?}");
 }
 
-/// Operations have the ids that their names give them: an old approval would fit a new operation of the same name.
+/// Operation ids follow from their names: an old approval would fit a new operation of the same name.
 #[tokio::test]
 async fn an_approval_from_before_the_submission_is_of_another_operation() {
     let signed = Signed::new().await;
@@ -74,7 +74,7 @@ async fn a_claim_is_part_of_what_was_signed() {
     assert_is(&signed.found(&signed.forger.event("approval_recorded", alter).await), "bad_signature");
 }
 
-/// It changes nothing, and is shown to readers all the same.
+/// Such an approval has no effect, but readers see it.
 #[tokio::test]
 async fn an_approval_after_the_quorum_is_held_to_it_too() {
     let signed = Signed::new().await;
