@@ -124,7 +124,7 @@ async fn with_every_scope(deployment: &Deployment) {
 }
 
 #[tokio::test]
-async fn every_route_in_every_mode() {
+async fn every_route_requires_its_scope_in_every_mode() {
     for mode in MODES {
         let deployment = Deployment::start(mode).await;
         without_credentials(&deployment).await;
@@ -135,7 +135,7 @@ async fn every_route_in_every_mode() {
 
 /// Parses the router's source, so that an undocumented route is found too.
 #[test]
-fn the_table_has_every_route_of_the_router_and_no_other() {
+fn scope_table_lists_exactly_the_routes_of_the_router() {
     let source = include_str!("../../host/api/src/lib.rs");
     let mut routed = BTreeSet::new();
     for route in source.split(".route(").skip(1) {
@@ -152,7 +152,7 @@ fn the_table_has_every_route_of_the_router_and_no_other() {
 }
 
 #[test]
-fn the_document_says_what_the_table_says() {
+fn openapi_document_lists_the_scopes_of_the_table() {
     let (document, bypass) = (openapi::document(), openapi::document_of_the_bypass());
     assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
     for (method, path, access) in ROUTES {
@@ -174,7 +174,7 @@ fn the_document_says_what_the_table_says() {
 
 /// A payment from submission to publication in every mode, by two people who have only the quickstart's scopes.
 #[tokio::test]
-async fn a_whole_life_in_every_mode() {
+async fn payment_is_published_in_every_mode() {
     use crate::harness::samples::{approval, path as of, payment, publication};
     for mode in MODES {
         let deployment = Deployment::start(mode).await;

@@ -40,7 +40,7 @@ fn cases() -> [Case; 2] {
 }
 
 #[tokio::test]
-async fn an_approver_is_the_caller_in_roles_it_has() {
+async fn caller_approves_only_as_itself_and_in_roles_it_has() {
     for mode in MODES {
         let deployment = Deployment::with(mode, &[("separation_of_duties", "true")]).await;
         for case in cases() {
@@ -75,7 +75,7 @@ async fn an_approver_is_the_caller_in_roles_it_has() {
 
 /// The roles that the policy requires are checked against the caller's authenticated roles.
 #[tokio::test]
-async fn the_policys_roles_are_the_callers() {
+async fn policy_checks_the_callers_authenticated_roles() {
     let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard-strict");
     let bundle = [("policy_bundle", bundle.to_str().unwrap())];
     for mode in [Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection] {

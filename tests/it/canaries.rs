@@ -35,7 +35,7 @@ fn holds(bytes: &[u8], canary: &str) -> bool {
 
 /// The key that seals the nodes' secrets is in the operator's own file only.
 #[test]
-fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
+fn node_key_appears_only_in_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let passphrase = folder.path().join("passphrase");
     std::fs::write(&passphrase, "canary-passphrase-5e11").unwrap();
@@ -70,7 +70,7 @@ fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
 
 /// Seeds and the TLS key, raw and encoded, while the gateway serves, reloads, logs errors, rotates and shows keys.
 #[test]
-fn every_key_is_in_its_own_file_and_nowhere_else() {
+fn every_key_appears_only_in_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new("ours");
     let files = Files::write(folder.path(), &authority.server(), &authority);
@@ -117,7 +117,7 @@ fn every_key_is_in_its_own_file_and_nowhere_else() {
 }
 
 #[test]
-fn secrets_go_to_the_nodes_and_nowhere_else() {
+fn request_secrets_reach_only_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[("log", "trace")]);
     let mut answers = Vec::new();

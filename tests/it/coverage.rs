@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 #[test]
-fn every_route_is_in_the_openapi_document_and_nothing_else_is() {
+fn openapi_document_has_exactly_the_routes() {
     let document = openapi::document();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let documented: BTreeSet<(String, String)> = document["paths"]
@@ -24,7 +24,7 @@ fn every_route_is_in_the_openapi_document_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn every_route_is_routed() {
+async fn every_listed_route_has_a_handler() {
     let world = World::start().await;
     for (method, path, _) in ROUTES {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
@@ -60,7 +60,7 @@ fn every_error_code_is_in_the_openapi_document_with_its_status() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_and_every_link_leads_to_one() {
+fn operation_ids_are_unique_and_every_link_names_one() {
     let document = openapi::document();
     let operations: Vec<&Value> = document["paths"]
         .as_object()
@@ -89,7 +89,7 @@ fn every_operation_has_a_name_of_its_own_and_every_link_leads_to_one() {
 
 /// Sends the document's examples unchanged, in this order.
 #[tokio::test]
-async fn the_documents_examples_make_a_whole_life() {
+async fn openapi_examples_run_in_order() {
     let world = World::start().await;
     let document = openapi::document();
     let example = |path: &str, name: &str| {
@@ -137,7 +137,7 @@ async fn the_documents_examples_make_a_whole_life() {
 
 /// The README lists exactly the error codes that `gateway_api` has.
 #[test]
-fn the_readme_lists_every_error_code() {
+fn readme_lists_every_error_code() {
     let readme = include_str!("../../README.md");
     for code in Code::ALL {
         let row = format!("| {} | `{}` |", code.status().as_u16(), code.as_str());

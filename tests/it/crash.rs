@@ -66,23 +66,23 @@ fn survive_commits(points: impl Iterator<Item = u32>) {
 }
 
 #[test]
-fn killed_around_the_first_commits() {
+fn kill_around_the_first_commits_loses_nothing() {
     survive_commits(1..=6);
 }
 
 #[test]
-fn killed_around_the_middle_commits() {
+fn kill_around_the_middle_commits_loses_nothing() {
     survive_commits(7..=12);
 }
 
 #[test]
-fn killed_around_the_last_commits() {
+fn kill_around_the_last_commits_loses_nothing() {
     survive_commits(13..=N_COMMITS);
 }
 
 /// The key creation passes each point first, the payment second.
 #[test]
-fn killed_between_an_effect_and_its_record() {
+fn kill_between_an_effect_and_its_record_loses_nothing() {
     for step in ["decision", "admission", "policy-receipt", "execute", "publish"] {
         survives(&format!("performed-{step}:1"));
         survives(&format!("performed-{step}:2"));
@@ -91,7 +91,7 @@ fn killed_between_an_effect_and_its_record() {
 }
 
 #[test]
-fn killed_while_some_nodes_have_acted_and_others_not() {
+fn kill_after_some_nodes_have_acted_loses_nothing() {
     for point in ["mid-admission:1", "mid-admission:2", "mid-commit-epoch:1", "mid-execute:1"] {
         survives(point);
     }
@@ -99,7 +99,7 @@ fn killed_while_some_nodes_have_acted_and_others_not() {
 
 /// Checks the constant, so that no commit goes untested.
 #[test]
-fn a_whole_life_commits_as_often_as_the_tests_kill() {
+fn a_whole_payment_makes_n_commits() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), Some(&format!("after-commit:{N_COMMITS}")), &[]);
     let address = process.address.clone();

@@ -99,7 +99,7 @@ fn every(short: usize) -> usize {
 }
 
 #[test]
-fn killed_around_commits_of_a_key_s_life() {
+fn kill_around_commits_of_key_operations_loses_nothing() {
     for nth in (1..=N_COMMITS).skip(6).step_by(every(13)) {
         survives(&format!("after-commit:{nth}"));
         survives(&format!("before-commit:{nth}"));
@@ -107,7 +107,7 @@ fn killed_around_commits_of_a_key_s_life() {
 }
 
 #[test]
-fn killed_between_an_effect_and_its_record_in_a_key_s_life() {
+fn kill_between_an_effect_and_its_record_of_key_operations_loses_nothing() {
     for (number, (step, n_effects)) in STEPS.into_iter().enumerate() {
         for nth in (1..=n_effects).skip(1 + number % 3).step_by(every(4)) {
             survives(&format!("performed-{step}:{nth}"));
@@ -116,7 +116,7 @@ fn killed_between_an_effect_and_its_record_in_a_key_s_life() {
 }
 
 #[test]
-fn killed_in_the_middle_of_a_key_s_ceremonies() {
+fn kill_during_key_ceremonies_loses_nothing() {
     // A ceremony of n nodes passes the first two once per message round, the others n times.
     let points =
         [("mid-ceremony-start", 13), ("mid-ceremony", 19), ("mid-execute", 17), ("mid-commit-epoch", 17)];
@@ -129,7 +129,7 @@ fn killed_in_the_middle_of_a_key_s_ceremonies() {
 
 /// Checks the constants, so that no commit goes untested.
 #[test]
-fn a_key_s_whole_life_commits_as_often_as_the_tests_kill() {
+fn a_whole_key_life_makes_n_commits() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), Some(&format!("after-commit:{N_COMMITS}")), &[]);
     let address = process.address.clone();

@@ -86,13 +86,13 @@ fn spends_once(point: &str, expected: Left) {
 
 /// The first decision is the key creation's.
 #[test]
-fn what_is_signed_and_not_yet_committed_is_spent_once() {
+fn amount_of_an_uncommitted_admission_is_counted_once() {
     spends_once("performed-decision:2", Left::Undecided);
     spends_once(&format!("before-commit:{DECISION_COMMIT}"), Left::Undecided);
 }
 
 #[test]
-fn what_is_committed_and_not_yet_applied_is_spent_once() {
+fn amount_of_an_unapplied_admission_is_counted_once() {
     spends_once(&format!("after-commit:{DECISION_COMMIT}"), Left::Decided);
     spends_once("performed-admission:2", Left::Decided);
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
-async fn a_real_key_signs_what_others_verify() {
+async fn custody_signatures_verify_in_other_libraries() {
     for profile in ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"] {
         let world = World::start().await;
         let create =
@@ -46,7 +46,7 @@ async fn a_real_key_signs_what_others_verify() {
 }
 
 #[tokio::test]
-async fn automatic_publication_needs_no_publish() {
+async fn automatic_mode_publishes_without_a_publish_request() {
     let world = World::start().await;
     made(&world, "vault").await;
     let body = with(sign("auto"), "/publication_mode", json!("automatic"));
@@ -66,7 +66,7 @@ fn generation(key: &Value) -> (String, Value, u64) {
 }
 
 #[tokio::test]
-async fn a_key_lives_through_every_change() {
+async fn key_signs_after_every_kind_of_change() {
     let world = World::ticking().await;
     let born = made(&world, "vault").await;
     let view = async || world.get(&on_key("vault", "")).await.ok();
@@ -123,7 +123,7 @@ async fn a_key_lives_through_every_change() {
 }
 
 #[tokio::test]
-async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
+async fn signing_continues_during_a_key_change_and_a_second_change_waits() {
     let nodes = Arc::new(Faults::default());
     let world = World::with_faults(nodes.clone(), &[]).await;
     made(&world, "vault").await;
@@ -144,7 +144,7 @@ async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
 }
 
 #[tokio::test]
-async fn a_rotation_that_fails_frees_the_new_name_and_keeps_the_old_key() {
+async fn failed_rotation_frees_the_new_name_and_keeps_the_old_key() {
     let nodes = Arc::new(Faults::default());
     let world = World::with_faults(nodes.clone(), &[]).await;
     made(&world, "vault").await;
@@ -164,7 +164,7 @@ async fn a_rotation_that_fails_frees_the_new_name_and_keeps_the_old_key() {
 }
 
 #[tokio::test]
-async fn a_payment_does_not_execute_a_rotation() {
+async fn rotation_is_not_executable_under_the_payment_paths() {
     let world = World::ticking().await;
     made(&world, "vault").await;
     let rotation = admitted(&world, &on_key("vault", "/rotate"), &rotate("treasury-1")).await;

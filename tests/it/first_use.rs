@@ -23,7 +23,7 @@ async fn changes(world: &World, operation: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_signature_makes_the_key_that_nobody_approved_yet() {
+async fn custody_signature_makes_a_key_that_awaits_approvals() {
     let world = World::ticking().await;
     let creation = pending(&world).await;
     let early = custody::admitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
@@ -46,7 +46,7 @@ async fn a_signature_makes_the_key_that_nobody_approved_yet() {
 }
 
 #[tokio::test]
-async fn a_payment_waits_for_the_key_it_names_and_makes_it_in_the_end() {
+async fn payment_waits_for_its_key_and_then_makes_it() {
     let world = World::ticking().await;
     let creation = pending(&world).await;
     let payment = with(payment("early"), "/key_ref", json!("cold"));
@@ -62,7 +62,7 @@ async fn a_payment_waits_for_the_key_it_names_and_makes_it_in_the_end() {
 }
 
 #[tokio::test]
-async fn what_has_too_few_approvals_or_signs_nothing_makes_no_key() {
+async fn unapproved_or_non_signing_operation_makes_no_key() {
     let world = World::ticking().await;
     let creation = pending(&world).await;
     let few = custody::submitted(&world, &on_key("cold", "/sign"), &sign("few")).await;
@@ -74,7 +74,7 @@ async fn what_has_too_few_approvals_or_signs_nothing_makes_no_key() {
 }
 
 #[tokio::test]
-async fn a_creation_whose_time_is_over_is_not_made() {
+async fn expired_creation_makes_no_key() {
     let world = Standing::start(&[("approval_ttl_ms", "10000")]).await;
     let creation = pending(&world).await;
     world.pass_ms(6_000);

@@ -166,21 +166,21 @@ async fn fuzz(mode: Mode) {
 }
 
 #[tokio::test]
-async fn in_the_bypass() {
+async fn hostile_credentials_in_bypass_mode_are_refused() {
     fuzz(Mode::Bypass).await;
 }
 
 #[tokio::test]
-async fn behind_a_proxy() {
+async fn hostile_credentials_in_trusted_headers_mode_are_refused() {
     fuzz(Mode::TrustedHeaders).await;
 }
 
 #[tokio::test]
-async fn with_signed_tokens() {
+async fn hostile_credentials_in_jwks_mode_are_refused() {
     fuzz(Mode::Jwks).await;
 }
 
 #[tokio::test]
-async fn with_tokens_that_are_asked_about() {
+async fn hostile_credentials_in_introspection_mode_are_refused() {
     fuzz(Mode::Introspection).await;
 }

@@ -33,7 +33,7 @@ fn is_of(digest: &Option<CredentialDigest>, credential: &str) -> bool {
 }
 
 #[tokio::test]
-async fn evidence_has_the_credentials_that_were_shown() {
+async fn evidence_records_the_credentials_of_the_caller() {
     let sign = "/v1/operations/sign";
     for mode in [Mode::Jwks, Mode::Introspection] {
         let deployment = Deployment::start(mode).await;
@@ -73,7 +73,7 @@ async fn evidence_has_the_credentials_that_were_shown() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_down_lets_nobody_in_and_says_so() {
+async fn provider_outage_rejects_unknown_tokens_with_503() {
     let deployment = Deployment::start(Mode::Jwks).await;
     let known = deployment.credentials(who("alice", "audit.read"));
     let unknown = Signer::new("ES256", "k2").token(&claims(who("alice", "audit.read")));
@@ -103,7 +103,7 @@ async fn a_provider_that_is_down_lets_nobody_in_and_says_so() {
 }
 
 #[tokio::test]
-async fn refusals_are_counted_by_reasons_that_no_caller_chooses() {
+async fn refusal_metrics_have_no_label_that_a_caller_can_choose() {
     let deployment = Deployment::start(Mode::Jwks).await;
     let forged = Signer::new("ES256", "k1").token(&claims(who("canary-subject", "audit.read")));
     for with in [
@@ -125,7 +125,7 @@ async fn refusals_are_counted_by_reasons_that_no_caller_chooses() {
 /// The real process, in production: it starts while its provider is down, and identity headers count only in the one mode in
 /// which they come from a proxy.
 #[test]
-fn a_production_gateway_starts_in_every_mode_that_authenticates() {
+fn production_gateway_starts_in_every_authenticated_mode_without_its_provider() {
     for mode in [Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection] {
         let site = Site::new();
         site.offer(&release(1_000, &key(1)));

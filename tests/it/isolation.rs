@@ -146,7 +146,7 @@ fn proofs(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
 }
 
 #[tokio::test]
-async fn every_route_with_a_name_is_as_if_the_other_tenant_never_was() {
+async fn every_route_with_a_name_hides_other_tenants() {
     for mode in [Mode::TrustedHeaders, Mode::Jwks] {
         let (theirs, empty) = (Deployment::start(mode).await, Deployment::start(mode).await);
         let acme = acme_moves_in(&theirs).await;
@@ -174,7 +174,7 @@ async fn every_route_with_a_name_is_as_if_the_other_tenant_never_was() {
 
 /// A name that another tenant uses is free: it creates the caller's own resource, and is no replay.
 #[tokio::test]
-async fn names_of_another_tenant_are_free() {
+async fn names_used_by_another_tenant_are_free() {
     let (theirs, empty) = (Deployment::start(Mode::Jwks).await, Deployment::start(Mode::Jwks).await);
     acme_moves_in(&theirs).await;
     let eve = of("evil", "eve");

@@ -97,7 +97,7 @@ async fn concurrent_admissions_of_both_families_fix_one_use() {
 }
 
 #[tokio::test]
-async fn a_rotation_inherits_the_use_of_the_key_it_replaces() {
+async fn rotation_inherits_the_use_of_the_replaced_key() {
     let world = World::start().await;
     serving(&world, "vault", "payments").await;
     executed(&world, &on_key("vault", "/rotate"), &rotate("vault-2")).await;

@@ -62,7 +62,7 @@ fn stopped(process: Process) {
 }
 
 #[test]
-fn keys_are_made_once_private_and_shown_by_their_public_halves() {
+fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, complaint) = tool(folder.path(), &[], &["keys", "show"]);
     assert!(code == 1 && complaint.contains("authority.key"), "{complaint}");
@@ -89,7 +89,7 @@ fn keys_are_made_once_private_and_shown_by_their_public_halves() {
 }
 
 #[test]
-fn nothing_is_made_where_something_is_missing_or_wrong() {
+fn keys_generate_creates_nothing_when_something_is_missing_or_wrong() {
     let folder = tempfile::tempdir().unwrap();
     keys(folder.path(), &[], &["generate"]);
     let [authority, _, node] = files(folder.path());
@@ -108,7 +108,7 @@ fn nothing_is_made_where_something_is_missing_or_wrong() {
 }
 
 #[test]
-fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
+fn operation_admitted_under_the_old_authority_key_executes_after_rotation() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let (before, waiting) = (admitted(&process, "before"), admitted(&process, "waiting"));
@@ -172,7 +172,7 @@ fn has(process: &Process, path: &str, kind: &str) -> bool {
 }
 
 #[test]
-fn a_decision_of_the_old_key_is_believed_while_the_setting_names_it() {
+fn decision_of_the_old_authority_key_is_accepted_while_the_setting_lists_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = decided_and_killed(folder.path());
     let old = shown(&keys(folder.path(), &[], &["show"]), "authority_key").to_owned();
@@ -184,7 +184,7 @@ fn a_decision_of_the_old_key_is_believed_while_the_setting_names_it() {
 }
 
 #[test]
-fn a_decision_of_the_old_key_is_refused_by_every_node_without_it() {
+fn decision_of_the_old_authority_key_is_refused_once_the_setting_drops_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = decided_and_killed(folder.path());
     keys(folder.path(), &[], &["rotate", "authority"]);
@@ -196,7 +196,7 @@ fn a_decision_of_the_old_key_is_refused_by_every_node_without_it() {
 }
 
 #[test]
-fn nodes_open_under_the_new_key_with_everything_they_had() {
+fn node_key_rotation_keeps_all_shares() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let waiting = admitted(&process, "waiting");
@@ -221,7 +221,7 @@ fn nodes_open_under_the_new_key_with_everything_they_had() {
 }
 
 #[test]
-fn nodes_under_neither_key_are_left_as_they_are() {
+fn node_key_rotation_leaves_databases_under_an_unknown_key_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let waiting = admitted(&process, "waiting");
@@ -244,7 +244,7 @@ fn nodes_under_neither_key_are_left_as_they_are() {
 }
 
 #[test]
-fn a_rotation_that_was_killed_anywhere_is_taken_up() {
+fn killed_key_rotation_is_resumed() {
     for failpoint in ["after-rewrap:1", "after-rewrap:3", "before-node-key:1"] {
         let folder = tempfile::tempdir().unwrap();
         let process = Process::start(folder.path(), None, &[]);

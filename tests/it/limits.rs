@@ -53,7 +53,7 @@ async fn holds(world: &World, route: &Route, at: &str, beyond: &str, words: &str
 }
 
 #[tokio::test]
-async fn bodies_have_a_size() {
+async fn body_above_the_size_limit_is_refused() {
     let world = world().await;
     for Route { path, bytes_max, .. } in posts() {
         let send = async |n_bytes: usize, declares: bool| {
@@ -75,7 +75,7 @@ async fn bodies_have_a_size() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_depth() {
+async fn body_above_the_depth_limit_is_refused() {
     let world = world().await;
     // The object itself is level one.
     let deep = |n: usize| format!("{{\"deep\":{}{}}}", "[".repeat(n - 1), "]".repeat(n - 1));
@@ -85,7 +85,7 @@ async fn bodies_have_a_depth() {
 }
 
 #[tokio::test]
-async fn arrays_have_a_length() {
+async fn array_above_the_length_limit_is_refused() {
     let world = world().await;
     for route in posts() {
         let roles = |n: usize| of_client(&route, json!({ "roles": vec!["r"; n] }));
@@ -94,7 +94,7 @@ async fn arrays_have_a_length() {
 }
 
 #[tokio::test]
-async fn strings_have_a_length() {
+async fn string_above_the_length_limit_is_refused() {
     let world = world().await;
     for route in posts() {
         let named = |n: usize| of_client(&route, json!({ "client_id": "n".repeat(n) }));
@@ -106,7 +106,7 @@ async fn strings_have_a_length() {
 }
 
 #[tokio::test]
-async fn targets_have_a_length_on_every_route() {
+async fn target_above_the_length_limit_is_refused_on_every_route() {
     let world = World::start().await;
     for (method, path, _) in ROUTES {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
@@ -121,7 +121,7 @@ async fn targets_have_a_length_on_every_route() {
 }
 
 #[tokio::test]
-async fn a_request_that_takes_too_long_is_answered_without_its_handler() {
+async fn request_above_the_time_limit_is_answered_without_its_handler() {
     let given = [("request_within_ms", "60"), ("body_within_ms", "50"), ("answer_within_ms", "50")];
     let world = World::with(&given).await;
     let app = App::new(

@@ -45,7 +45,7 @@ fn assert_whole_life(asked: &[Asked], key_ref: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_kind_is_judged_at_submission_approval_and_admission() {
+async fn every_kind_is_evaluated_at_submission_approval_and_admission() {
     let world = World::ticking().await;
     for name in ["signs", "refreshes", "reshares", "rotates", "recovers"] {
         custody::executed(&world, "/v1/custody/keys", &custody::key(name)).await;
@@ -66,7 +66,7 @@ async fn every_kind_is_judged_at_submission_approval_and_admission() {
 }
 
 #[tokio::test]
-async fn a_preview_is_judged_with_the_approvals_it_brings() {
+async fn preview_is_evaluated_with_the_approvals_in_its_body() {
     let world = World::ticking().await;
     let body = json!({ "intent": payment("p"), "approvals": [approval("alice"), approval("bob")] });
     world.post("/v1/policy/preview", &body).await.ok();

@@ -107,7 +107,7 @@ async fn sent(world: &World, method: &str, path: &str, headers: Headers, body: S
 }
 
 #[tokio::test]
-async fn origin_sec_fetch_site_and_host_decide_who_may_send() {
+async fn origin_sec_fetch_site_and_host_decide_which_requests_pass() {
     let bypass = World::with(&[ALLOWED]).await;
     let trusted = World::with(&[ALLOWED, ("auth_mode", "trusted_headers"), ("trusted_proxies", PROXY)]).await;
     for (what, may, headers) in CASES {
@@ -139,7 +139,7 @@ async fn cross_site_requests_are_refused_on_every_route_before_authentication() 
 }
 
 #[tokio::test]
-async fn a_cross_site_submission_creates_nothing() {
+async fn cross_site_submission_creates_nothing() {
     let world = World::start().await;
     let body = payment("cross-site").to_string();
     let answer = sent(&world, "POST", "/v1/operations/sign", CROSS, body.clone()).await;

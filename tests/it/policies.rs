@@ -20,7 +20,7 @@ fn previewed(process: &Process) -> (u16, Value) {
 }
 
 #[test]
-fn a_newer_bundle_is_activated_on_sighup_and_not_before() {
+fn newer_bundle_is_activated_on_sighup_and_not_before() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let mut process = site.start(0, None);
@@ -42,7 +42,7 @@ fn a_newer_bundle_is_activated_on_sighup_and_not_before() {
 }
 
 #[test]
-fn a_watched_folder_needs_no_signal_and_what_is_refused_is_told() {
+fn watched_bundle_is_activated_without_a_signal_and_refusals_are_reported() {
     let site = Site::new();
     site.offer(&release(5, &key(1)));
     let process = site.start(20, None);
@@ -79,7 +79,7 @@ fn a_watched_folder_needs_no_signal_and_what_is_refused_is_told() {
 }
 
 #[test]
-fn death_between_record_and_swap_comes_back_with_the_recorded_bundle() {
+fn crash_between_record_and_swap_restarts_with_the_recorded_bundle() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     // The first activation is the one at the start.
@@ -103,7 +103,7 @@ fn death_between_record_and_swap_comes_back_with_the_recorded_bundle() {
 }
 
 #[test]
-fn a_signed_record_rolls_back_and_a_copy_of_it_does_nothing_later() {
+fn signed_record_rolls_back_and_its_replay_is_refused() {
     let site = Site::new();
     let (old, new) = (release(1, &key(1)), release(2, &key(1)));
     site.offer(&old);
@@ -127,7 +127,7 @@ fn a_signed_record_rolls_back_and_a_copy_of_it_does_nothing_later() {
 }
 
 #[test]
-fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
+fn revoked_signer_disables_its_bundle_until_an_acceptable_one_is_offered() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let mut process = site.start(0, None);
@@ -182,7 +182,7 @@ fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
 }
 
 #[test]
-fn trust_roots_that_satisfy_nothing_or_are_gone_let_nothing_be_decided_or_activated() {
+fn missing_or_unsatisfiable_trust_roots_stop_decisions_and_activations() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let process = site.start(20, None);
@@ -211,7 +211,7 @@ fn trust_roots_that_satisfy_nothing_or_are_gone_let_nothing_be_decided_or_activa
 }
 
 #[test]
-fn a_start_with_trust_roots_that_are_gone_comes_up_and_recovers_by_itself() {
+fn start_without_trust_roots_comes_up_unready_and_recovers() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     assert!(site.start(0, None).terminate().0.success());
@@ -225,7 +225,7 @@ fn a_start_with_trust_roots_that_are_gone_comes_up_and_recovers_by_itself() {
 }
 
 #[test]
-fn a_candidate_looks_on() {
+fn candidate_is_evaluated_in_shadow_without_effect() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     site.offer_candidate(&release(2, &key(2)));

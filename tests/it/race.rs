@@ -44,7 +44,7 @@ async fn n_events(world: &World, operation: &Value, kind: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_submits_with_one_key_make_one_operation() {
+async fn fifty_concurrent_submissions_with_one_idempotency_key_make_one_operation() {
     let world = Arc::new(World::start().await);
     let views = at_once(&world, 50, "/v1/operations/sign", |_| payment("one")).await;
     let first = &views[0]["operation"];
@@ -53,7 +53,7 @@ async fn fifty_submits_with_one_key_make_one_operation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_last_approvals_admit_once() {
+async fn twenty_concurrent_last_approvals_admit_once() {
     let world = Arc::new(World::start().await);
     let operation = submitted(&world, &payment("approvals")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
@@ -70,7 +70,7 @@ async fn twenty_last_approvals_admit_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_executes_sign_once() {
+async fn twenty_concurrent_executions_sign_once() {
     let world = Arc::new(World::start().await);
     let operation = admitted(&world, &payment("executes")).await;
     let views = at_once(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
@@ -104,7 +104,7 @@ fn codes(answers: &[Answer]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_creations_of_one_key_make_one() {
+async fn fifty_concurrent_creations_of_one_key_make_one() {
     let world = Arc::new(World::start().await);
     let views = at_once(&world, 50, "/v1/custody/keys", |_| custody::key("one")).await;
     assert!(views.iter().all(|view| view["operation"] == views[0]["operation"]), "all see one operation");
@@ -119,7 +119,7 @@ async fn fifty_creations_of_one_key_make_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_rotations_to_one_name_one_is_made() {
+async fn only_one_of_two_concurrent_rotations_to_one_name_succeeds() {
     let world = Arc::new(World::ticking().await);
     for key_ref in ["a", "b"] {
         custody::made(&world, key_ref).await;
@@ -134,7 +134,7 @@ async fn of_two_rotations_to_one_name_one_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_changes_of_one_key_one_executes_at_a_time() {
+async fn concurrent_changes_of_one_key_execute_one_at_a_time() {
     let nodes = Arc::new(Faults::default());
     let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
     for round in 0..4 {
@@ -157,7 +157,7 @@ async fn of_many_changes_of_one_key_one_executes_at_a_time() {
 
 /// Both find the key free; the second completes before the first commits its decision.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_was_overtaken_after_reading_the_key_is_decided_anew() {
+async fn key_change_with_a_version_conflict_is_decided_again() {
     let nodes = Arc::new(Faults::default());
     let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
     custody::made(&world, "vault").await;

@@ -26,7 +26,7 @@ fn says_nothing(answer: &Answer) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_200_parallel_submissions_to_two_engines_on_one_store_the_burst_is_accepted() {
+async fn two_engines_on_one_store_share_the_submission_quota() {
     let world = Standing::start(&SLOW).await;
     // Both know the development key by then, and the one payment that made it.
     submitted(&world, &with(payment("first"), "/client/client_id", json!("another"))).await;
@@ -52,7 +52,7 @@ async fn of_200_parallel_submissions_to_two_engines_on_one_store_the_burst_is_ac
 }
 
 #[tokio::test]
-async fn accepted_submissions_say_what_is_left_and_replays_cost_nothing() {
+async fn accepted_submissions_report_the_remaining_quota_and_replays_take_no_token() {
     let world = Standing::start(&[("admission_rate", "2"), ("admission_burst", "3")]).await;
     let first = world.post(SIGN, &payment("a")).await;
     assert_eq!(told(&first), (3, 2, 1));
@@ -78,7 +78,7 @@ async fn accepted_submissions_say_what_is_left_and_replays_cost_nothing() {
 }
 
 #[tokio::test]
-async fn one_budget_serves_both_families_and_no_other_tenant() {
+async fn quota_is_shared_by_both_families_and_separate_per_tenant() {
     let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
     let client = |tenant: &str, scopes: &str| {
         [("x-client-id", "desk"), ("x-subject-id", "carol"), ("x-tenant", tenant), ("x-scopes", scopes)]
@@ -106,7 +106,7 @@ async fn one_budget_serves_both_families_and_no_other_tenant() {
 }
 
 #[tokio::test]
-async fn signatures_on_keys_are_charged_and_their_replays_are_not() {
+async fn custody_signatures_take_a_token_and_their_replays_do_not() {
     let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
     made(&world, "vault").await;
     let path = on_key("vault", "/sign");
@@ -118,7 +118,7 @@ async fn signatures_on_keys_are_charged_and_their_replays_are_not() {
 }
 
 #[tokio::test]
-async fn what_the_policy_refuses_is_charged_once_and_what_is_impossible_not_at_all() {
+async fn policy_refusal_takes_one_token_and_impossible_request_takes_none() {
     let recipients = ("permitted_recipients", "acct-supplier-0042");
     let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "4"), recipients]).await;
     let refused = |name: &str| with(payment(name), "/payment/to_account", json!("acct-else"));
@@ -144,7 +144,7 @@ async fn what_the_policy_refuses_is_charged_once_and_what_is_impossible_not_at_a
 
 /// A vote that does not count leaves a permanent record, like a refused submission.
 #[tokio::test]
-async fn votes_that_do_not_count_are_charged_and_those_that_do_are_not() {
+async fn approvals_that_do_not_count_take_a_token_and_those_that_count_do_not() {
     let world = Standing::start(&[
         ("admission_rate", "1"),
         ("admission_burst", "4"),
@@ -167,7 +167,7 @@ async fn votes_that_do_not_count_are_charged_and_those_that_do_are_not() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_the_budget() {
+async fn restart_keeps_the_quota() {
     let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
     submitted(&world, &payment("1")).await;
     submitted(&world, &payment("2")).await;
@@ -184,7 +184,7 @@ async fn a_restart_keeps_the_budget() {
 }
 
 #[tokio::test]
-async fn a_clock_put_back_neither_locks_out_nor_gives_a_burst() {
+async fn clock_set_back_neither_locks_out_nor_grants_a_burst() {
     let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
     for name in ["1", "2", "3"] {
         submitted(&world, &payment(name)).await;
@@ -199,7 +199,7 @@ async fn a_clock_put_back_neither_locks_out_nor_gives_a_burst() {
 }
 
 #[tokio::test]
-async fn a_charge_is_no_commit_of_its_own() {
+async fn token_is_taken_in_the_commit_of_the_submission() {
     let commits = async |given: &[(&str, &str)]| {
         let world = Standing::start(given).await;
         submitted(&world, &payment("key")).await;
@@ -213,7 +213,7 @@ async fn a_charge_is_no_commit_of_its_own() {
 }
 
 #[tokio::test]
-async fn previews_have_a_budget_of_their_own() {
+async fn previews_have_a_separate_quota() {
     let world =
         Standing::start(&[("preview_rate", "1"), ("preview_burst", "2"), ("admission_rate", "1")]).await;
     let preview = |client: &str| json!({ "intent": with(payment("p"), "/client/client_id", json!(client)) });

@@ -9,7 +9,7 @@ use gateway_engine::ports::ReadOperations;
 use operation_gateway::compose::node_identities;
 
 #[tokio::test]
-async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
+async fn every_receipt_verifies_under_the_published_node_keys() {
     let world = World::start().await;
     let view = published(&world, &payment("receipts")).await;
     // Runs beside the gateway, which has the nodes' databases open.
@@ -31,7 +31,7 @@ async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
 }
 
 #[tokio::test]
-async fn asking_for_keys_makes_nothing() {
+async fn printing_node_keys_creates_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let settings = parsed(folder.path(), &[]);
     assert!(node_identities(&settings).await.unwrap().is_empty());

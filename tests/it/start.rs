@@ -47,7 +47,7 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn bundles_that_are_not_as_signed() {
+fn altered_bundle_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let start = |bundle: &Path| {
         let line = refused(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
@@ -78,7 +78,7 @@ fn bundles_that_are_not_as_signed() {
 }
 
 #[test]
-fn trust_roots_and_pins_that_do_not_hold() {
+fn unsatisfied_trust_roots_or_pin_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let pin = "0".repeat(64);
     assert!(refused(folder.path(), &[("policy_pins", &pin)]).contains("is not among the pinned ones"));
@@ -93,7 +93,7 @@ fn trust_roots_and_pins_that_do_not_hold() {
 }
 
 #[test]
-fn settings_that_are_wrong() {
+fn wrong_settings_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     for (name, value) in
         [("bind", "nowhere"), ("required_approvals", "-1"), ("log", "a=b=c"), ("auth_mode", "none")]
@@ -111,7 +111,7 @@ fn settings_that_are_wrong() {
 }
 
 #[test]
-fn a_port_that_is_taken() {
+fn taken_port_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -121,7 +121,7 @@ fn a_port_that_is_taken() {
 }
 
 #[test]
-fn databases_that_are_not_ours() {
+fn foreign_databases_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("other.db");
     let url = format!("sqlite://{}", database.display());
@@ -136,7 +136,7 @@ fn databases_that_are_not_ours() {
 }
 
 #[test]
-fn a_second_gateway_on_the_same_store() {
+fn second_gateway_on_the_same_store_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Process::start(folder.path(), None, &[]);
     let line = refused(folder.path(), &[]);
@@ -144,7 +144,7 @@ fn a_second_gateway_on_the_same_store() {
 }
 
 #[test]
-fn an_authority_key_others_can_read() {
+fn readable_authority_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("authority.key");
     fs::write(&key, "00".repeat(32)).unwrap();
@@ -153,7 +153,7 @@ fn an_authority_key_others_can_read() {
 }
 
 #[test]
-fn a_log_key_others_can_read_or_that_is_the_authoritys() {
+fn readable_log_key_or_reused_authority_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     private(&folder.path().join("authority.key"), &"00".repeat(32));
     private(&folder.path().join("log.key"), &"00".repeat(32));
@@ -178,7 +178,7 @@ fn lived(folder: &Path, given: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_node_key_that_is_not_one() {
+fn invalid_node_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.key");
     let start = || {
@@ -202,7 +202,7 @@ fn a_node_key_that_is_not_one() {
 }
 
 #[test]
-fn a_node_passphrase_that_is_not_one() {
+fn invalid_node_passphrase_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
     let given = [("node_passphrase_file", path.to_str().unwrap())];
@@ -227,7 +227,7 @@ fn a_node_passphrase_that_is_not_one() {
 }
 
 #[test]
-fn another_node_key_than_the_stores_are_sealed_under() {
+fn wrong_node_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     lived(folder.path(), &[]);
     let (key, other) = (folder.path().join("nodes/node.key"), folder.path().join("other.key"));
@@ -250,7 +250,7 @@ fn another_node_key_than_the_stores_are_sealed_under() {
 }
 
 #[test]
-fn another_passphrase_than_the_stores_are_sealed_under() {
+fn wrong_node_passphrase_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
     let given = [("node_passphrase_file", path.to_str().unwrap())];
@@ -272,7 +272,7 @@ fn another_passphrase_than_the_stores_are_sealed_under() {
 
 /// Opening a pipe blocks until another process writes to it; a start must not block.
 #[test]
-fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
+fn secret_that_is_a_pipe_or_links_to_a_readable_file_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let (pipe, open, link) =
         (folder.path().join("pipe"), folder.path().join("open"), folder.path().join("link"));
@@ -292,7 +292,7 @@ fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
 }
 
 #[test]
-fn authentication_that_can_not_be_had() {
+fn invalid_authentication_settings_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let path = file.to_str().unwrap();
@@ -328,7 +328,7 @@ fn authentication_that_can_not_be_had() {
 }
 
 #[test]
-fn whoever_tells_it_to_stop_while_it_starts_is_heard() {
+fn sigterm_during_the_start_stops_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::spawn(command(folder.path(), &[]));
     process.wait_for_line("policy bundle active");

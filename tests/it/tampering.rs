@@ -65,7 +65,7 @@ fn records(process: &Process, holds: impl Fn(&Value) -> bool) -> Value {
 
 /// An attack that once worked: with approvals and phase written into the row, the gateway admitted, executed and published.
 #[test]
-fn approvals_written_into_a_row_give_no_signature() {
+fn approvals_written_into_the_database_give_no_signature() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("gateway.db");
     let mut process = Process::start(folder.path(), None, &[]);
@@ -123,7 +123,7 @@ fn approvals_written_into_a_row_give_no_signature() {
 
 /// Payments go to the address that a reader gets from the gateway.
 #[test]
-fn a_public_key_written_into_a_row_is_shown_to_nobody() {
+fn public_key_written_into_the_database_is_never_returned() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), None, &[]);
     pay(&process, &on("treasury-1", "one"));
@@ -143,7 +143,7 @@ fn a_public_key_written_into_a_row_is_shown_to_nobody() {
 
 /// The high-water mark is an entry of the log: without it, an older bundle would be accepted again.
 #[test]
-fn a_bundle_that_was_replaced_does_not_come_back_by_deleting_its_successor() {
+fn deleting_the_newest_activation_does_not_restore_the_older_bundle() {
     let site = Site::new();
     let (old, new) = (release(5, &key(1)), release(6, &key(1)));
     site.offer(&old);

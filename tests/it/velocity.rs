@@ -52,7 +52,7 @@ fn n_admitted(answers: Vec<Answer>, limit: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_twenty_payments_at_once_as_many_are_admitted_as_fit_into_the_accounts_day() {
+async fn concurrent_payments_stay_within_the_accounts_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let payments = (0..20).map(|nth| of(&format!("p-{nth}"), "acct-1", 10)).collect();
     let answers = last_approvals_at_once(&world, payments).await;
@@ -61,7 +61,7 @@ async fn of_twenty_payments_at_once_as_many_are_admitted_as_fit_into_the_account
 
 /// Only the account's own lock serialises these: the first payment to each recipient finds an empty day.
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_to_several_recipients_share_the_accounts_day() {
+async fn payments_to_several_recipients_share_the_accounts_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let recipients = ["acct-2", "acct-3", "acct-supplier-0042"];
     let payments = (0..12).zip(recipients.into_iter().cycle()).map(|(nth, recipient)| {
@@ -72,7 +72,7 @@ async fn payments_to_several_recipients_share_the_accounts_day() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_of_many_accounts_share_the_recipients_day() {
+async fn payments_of_many_accounts_share_the_recipients_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let payments = (0..20).map(|nth| of(&format!("p-{nth}"), &format!("acct-{nth}"), 10)).collect();
     let answers = last_approvals_at_once(&world, payments).await;
@@ -80,7 +80,7 @@ async fn payments_of_many_accounts_share_the_recipients_day() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payment_that_fails_gives_back_its_room() {
+async fn failed_payment_releases_its_share_of_the_limit() {
     let faults: Arc<Faults> = Arc::default();
     let world = World::with_faults(faults.clone(), &[("policy_bundle", STRICT)]).await;
     // The key is made while ceremonies still work.
@@ -96,7 +96,7 @@ async fn a_payment_that_fails_gives_back_its_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_spent_is_read_only_for_a_policy_that_may_ask() {
+async fn spent_amounts_are_read_only_for_a_policy_with_that_permission() {
     for (given, reads) in [(&[][..], false), (&[("policy_bundle", STRICT)], true)] {
         let world = World::with_faults(Arc::default(), given).await;
         admitted(&world, &of("one", "acct-1", 10)).await;

@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_new_edge_is_found_and_a_test_edge_is_not() {
+    fn new_normal_dependency_is_reported_and_dev_dependency_is_not() {
         let packages = [json!({ "name": "gateway-api", "dependencies": [
             { "name": "gateway-engine", "kind": null, "path": "/x" },
             { "name": "gateway-store", "kind": null, "path": "/x" },
@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_line_is_found() {
+    fn crate_missing_from_the_table_is_reported() {
         assert_eq!(new_edges(&[("gateway-new".to_owned(), Vec::new())]).len(), 1);
         assert_eq!(new_edges(&[("gateway-tests".to_owned(), vec!["gateway-api".to_owned()])]), []);
     }
 
     #[test]
-    fn a_runtime_is_found_once_whatever_its_version() {
+    fn runtime_in_several_versions_is_reported_once() {
         let tree =
             "gateway-domain v0.1.0 (/x)\nserde v1.0.0\ntokio v1.0.0\ntokio v0.9.0 (*)\ntokio-util v0.7.0";
         assert_eq!(runtimes("gateway-domain", tree).len(), 1);

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn what_is_refused_leaves_the_folder_as_it_was() {
+fn refused_activation_leaves_the_folder_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let trust = committed("trust-development.json");
@@ -37,7 +37,7 @@ fn what_is_refused_leaves_the_folder_as_it_was() {
 }
 
 #[test]
-fn a_gateway_that_is_not_there_is_named() {
+fn unreachable_gateway_is_reported_by_address() {
     let folder = tempfile::tempdir().unwrap();
     let trust = committed("trust-development.json");
     let guard = payment_guard();
@@ -69,7 +69,7 @@ fn release(folder: &Path, version: &str, sequence: u64) -> String {
 }
 
 #[test]
-fn a_running_gateway_goes_forward_and_back() {
+fn running_gateway_activates_and_rolls_back() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let (trust, key) = (committed("trust-development.json"), committed("development-signing-key.json"));
@@ -110,7 +110,7 @@ fn a_running_gateway_goes_forward_and_back() {
 }
 
 #[test]
-fn a_record_needs_a_hash_and_a_reason_and_takes_more_signatures() {
+fn activation_record_requires_hash_and_reason_and_accepts_more_signatures() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for name in ["one", "two"] {

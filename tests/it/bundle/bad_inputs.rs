@@ -12,7 +12,7 @@ fn trust() -> String {
 }
 
 #[test]
-fn what_is_no_bundle_is_named() {
+fn folder_without_a_bundle_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for command in ["inspect", "test", "lint", "bench"] {
@@ -31,7 +31,7 @@ fn what_is_no_bundle_is_named() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_make_nothing() {
+fn invalid_policy_name_creates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a/b", "../a", "/tmp/a", "A", "a_b", "struct", ""] {
         let said = bundle(folder.path(), &["new", name]).refused();
@@ -43,7 +43,7 @@ fn names_that_lead_elsewhere_make_nothing() {
 }
 
 #[test]
-fn keys_that_others_can_read_or_that_are_none_sign_nothing() {
+fn invalid_or_readable_signing_key_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
@@ -75,7 +75,7 @@ fn keys_that_others_can_read_or_that_are_none_sign_nothing() {
 }
 
 #[test]
-fn a_bundle_that_would_be_refused_is_neither_signed_nor_verified() {
+fn bundle_that_cannot_load_is_neither_signed_nor_verified() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
@@ -101,7 +101,7 @@ fn a_bundle_that_would_be_refused_is_neither_signed_nor_verified() {
 }
 
 #[test]
-fn a_bundle_that_has_expired_is_not_verified() {
+fn expired_bundle_fails_verification() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
@@ -117,7 +117,7 @@ fn a_bundle_that_has_expired_is_not_verified() {
 }
 
 #[test]
-fn a_bundle_that_breaks_its_promises_is_neither_signed_nor_verified() {
+fn bundle_that_fails_its_vectors_is_neither_signed_nor_verified() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
@@ -143,7 +143,7 @@ fn a_bundle_that_breaks_its_promises_is_neither_signed_nor_verified() {
 }
 
 #[test]
-fn without_a_compiler_the_line_says_where_to_get_one() {
+fn missing_compiler_error_says_how_to_install_it() {
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), &["new", "a"]).ok();
     let said = command(folder.path()).args(["build", "a"]).env("PATH", folder.path()).output().unwrap();
@@ -152,7 +152,7 @@ fn without_a_compiler_the_line_says_where_to_get_one() {
 }
 
 #[test]
-fn sources_without_a_component_are_named() {
+fn sources_that_build_no_component_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), &["new", "a"]).ok();
     let said = bundle(folder.path(), &["build", "a/policy", "--into", "a/bundle"]).refused();

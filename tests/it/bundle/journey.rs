@@ -6,7 +6,7 @@ use serde_json::json;
 use std::fs;
 
 #[test]
-fn a_new_policy_goes_all_the_way_to_a_preview() {
+fn new_policy_is_built_signed_activated_and_previewed() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     bundle(here, &["new", "acme-limits"]).ok();
@@ -52,7 +52,7 @@ fn a_new_policy_goes_all_the_way_to_a_preview() {
 }
 
 #[test]
-fn the_same_sources_give_the_same_bytes_in_another_folder() {
+fn build_gives_the_same_bytes_in_another_folder() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let deep = other.path().join("a folder/that is deeper and has spaces");
     fs::create_dir_all(&deep).unwrap();

@@ -27,17 +27,17 @@ fn guard() -> String {
 }
 
 #[test]
-fn help() {
+fn help_lists_all_subcommands() {
     assert_snapshot!(bundle(&payment_guard(), &["--help"]).ok());
 }
 
 #[test]
-fn inspect() {
+fn inspect_prints_manifest_and_signers() {
     assert_snapshot!(steady(&bundle(&payment_guard(), &["inspect", "."]).ok()));
 }
 
 #[test]
-fn inspect_says_what_does_not_belong_together() {
+fn inspect_reports_files_that_do_not_match() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
     let at = |name: &str| folder.path().join(name);
@@ -60,7 +60,7 @@ fn inspect_says_what_does_not_belong_together() {
 }
 
 #[test]
-fn lint() {
+fn lint_prints_findings() {
     assert_snapshot!(steady(&bundle(&payment_guard(), &["lint", "."]).ok()));
     let json = bundle(&payment_guard(), &["lint", ".", "--json"]).ok();
     assert_eq!(json, bundle(&payment_guard(), &["lint", &guard(), "--json"]).ok(), "two reviewers agree");
@@ -69,13 +69,13 @@ fn lint() {
 }
 
 #[test]
-fn verify() {
+fn verify_prints_signers_and_vectors() {
     let trust = committed("trust-development.json");
     assert_snapshot!(steady(&bundle(&payment_guard(), &["verify", ".", "--trust", &trust]).ok()));
 }
 
 #[test]
-fn test_of_a_draft_that_breaks_a_promise() {
+fn failing_vector_is_reported_by_test_and_lint() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
     fs::remove_dir_all(folder.path().join("signatures")).unwrap();
@@ -87,12 +87,12 @@ fn test_of_a_draft_that_breaks_a_promise() {
     let broken = vectors.replacen("\"required\": 2", "\"required\": 3", 1);
     assert_ne!(vectors, broken);
     fs::write(folder.path().join("tests/custody.json"), broken).unwrap();
-    assert_snapshot!("broken_promise_test", steady(&bundle(folder.path(), &["test", "."]).found()));
-    assert_snapshot!("broken_promise_lint", steady(&bundle(folder.path(), &["lint", "."]).found()));
+    assert_snapshot!("failing_vector_test", steady(&bundle(folder.path(), &["test", "."]).found()));
+    assert_snapshot!("failing_vector_lint", steady(&bundle(folder.path(), &["lint", "."]).found()));
 }
 
 #[test]
-fn a_bundle_of_another_tool_is_completed_and_can_be_signed() {
+fn bundle_of_another_tool_is_completed_and_can_be_signed() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
     let complete = || bundle(folder.path(), &["complete", "."]).ok();
@@ -113,7 +113,7 @@ fn a_bundle_of_another_tool_is_completed_and_can_be_signed() {
 }
 
 #[test]
-fn codes_that_no_vector_shows_fail_only_when_asked() {
+fn reason_codes_without_a_vector_fail_only_when_requested() {
     let folder = tempfile::tempdir().unwrap();
     copy(committed("payment-guard-strict").as_ref(), folder.path());
     bundle(folder.path(), &["test", ".", "--strict"]).ok();
@@ -125,7 +125,7 @@ fn codes_that_no_vector_shows_fail_only_when_asked() {
 }
 
 #[test]
-fn diff() {
+fn diff_prints_changed_files_and_decisions() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
     copy(&payment_guard(), &old);
@@ -162,7 +162,7 @@ fn diff() {
 }
 
 #[test]
-fn bench() {
+fn bench_prints_times_and_fuel() {
     let said = bundle(&payment_guard(), &["bench", ".", "--rounds", "3"]).ok();
     assert!(said.contains("p99 us") && said.contains("fuel        "), "{said}");
     let json = bundle(&payment_guard(), &["bench", ".", "--rounds", "3", "--json"]).ok();
@@ -176,7 +176,7 @@ fn bench() {
 }
 
 #[test]
-fn the_contract_is_printed_as_it_is() {
+fn contract_is_printed_unchanged() {
     let there = fs::read_to_string(super::repository().join("wit/policy.wit")).unwrap();
     assert_eq!(bundle(&payment_guard(), &["wit"]).ok(), there);
 }

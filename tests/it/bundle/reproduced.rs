@@ -10,7 +10,7 @@ const SAME_COMPONENT: [(&str, &str); 1] = [("payment-guard-strict", "payment-gua
 const NOT_REBUILT: [&str; 1] = ["cedar-example"];
 
 #[test]
-fn the_committed_bundles_are_what_their_sources_give() {
+fn committed_bundles_are_reproducible_from_their_sources() {
     let root = repository();
     let mut built = 0;
     for entry in std::fs::read_dir(root.join("bundles")).unwrap() {

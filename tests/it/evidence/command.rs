@@ -30,7 +30,7 @@ fn verify(reader: &Path, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_reader_without_the_gateway_checks_everything() {
+fn evidence_verifies_offline_after_the_gateway_stopped() {
     let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let process = Process::start(folder.path(), None, &[]);
     let path = published(&process.address);
@@ -98,7 +98,7 @@ fn a_reader_without_the_gateway_checks_everything() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line() {
+fn unreadable_input_is_a_one_line_error() {
     let reader = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(reader.path().join(name), text).unwrap();
     let roots = json!({ "format": "svc/evidence-roots/v1", "authorities": [], "nodes": {}, "logs": [] });

@@ -91,7 +91,7 @@ impl Forgery {
 
 /// Without this, the findings in altered evidence would show nothing.
 #[tokio::test]
-async fn the_truth_holds_whoever_writes_it() {
+async fn unaltered_evidence_from_the_forger_holds() {
     for forgery in [Forgery::of_child_key().await, Forgery::of_creation().await] {
         let written = forgery.forger.events(|_| ()).await;
         assert_ne!(written["record_root"], forgery.evidence["record_root"], "it is another chain");

@@ -19,7 +19,7 @@ async fn pages(world: &World, export: &str, cap: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn pages_are_one_document() {
+async fn pages_verify_as_one_document() {
     let cap = 24 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
     let operation = published(&world, &payment("pages")).await;
@@ -46,7 +46,7 @@ async fn pages_are_one_document() {
 
 /// A reader may have requested some events twice.
 #[tokio::test]
-async fn pages_may_overlap() {
+async fn overlapping_pages_are_accepted() {
     let cap = 24 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
     let operation = published(&world, &payment("overlap")).await;
@@ -121,7 +121,7 @@ async fn document_with_missing_pages_is_not_verified() {
 }
 
 #[tokio::test]
-async fn pages_that_disagree_are_refused() {
+async fn contradictory_pages_are_refused() {
     let world = World::start().await;
     let operation = published(&world, &payment("disagree")).await;
     let roots = roots(&world).await;
@@ -146,7 +146,7 @@ async fn pages_that_disagree_are_refused() {
 
 /// The log grows while a reader requests pages, so each page has its own checkpoint and key statement.
 #[tokio::test]
-async fn pages_got_while_the_log_grows_are_one_document() {
+async fn pages_fetched_while_the_log_grows_verify_as_one_document() {
     let world = World::start().await;
     let operation = published(&world, &payment("grows")).await;
     let earlier = world.get(&path(&operation, "/evidence")).await.ok();
@@ -171,7 +171,7 @@ async fn pages_got_while_the_log_grows_are_one_document() {
 }
 
 #[tokio::test]
-async fn pages_of_two_operations_are_no_document() {
+async fn pages_of_two_operations_are_refused() {
     let world = World::start().await;
     let (one, other) = (published(&world, &payment("one")).await, published(&world, &payment("other")).await);
     let one = world.get(&path(&one, "/evidence")).await.ok();
@@ -181,7 +181,7 @@ async fn pages_of_two_operations_are_no_document() {
 }
 
 #[tokio::test]
-async fn the_cap_holds_for_the_largest_operation() {
+async fn largest_operation_stays_below_the_page_cap() {
     // Every approval is evaluated with all earlier ones, and its event names them all.
     let world = World::with(&[("required_approvals", "100")]).await;
     let operation = submitted(&world, &payment("large")).await;
@@ -198,7 +198,7 @@ async fn the_cap_holds_for_the_largest_operation() {
 }
 
 #[tokio::test]
-async fn a_wrong_page_is_refused() {
+async fn invalid_page_query_is_refused() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("query")).await;
     for query in [

@@ -69,7 +69,7 @@ fn names(report: &Report, pointer: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_value_that_is_altered_is_named() {
+async fn every_altered_value_is_found_and_located() {
     let (evidence, roots) = evidence().await;
     let mut pointers = Vec::new();
     leaves(&evidence, "", &mut pointers);
@@ -85,7 +85,7 @@ async fn every_value_that_is_altered_is_named() {
 }
 
 #[tokio::test]
-async fn every_member_that_is_missing_or_more_is_found() {
+async fn every_missing_or_additional_member_is_found() {
     let (evidence, roots) = evidence().await;
     for name in evidence.as_object().unwrap().keys() {
         let mut tampered = evidence.clone();
@@ -109,7 +109,7 @@ async fn every_member_that_is_missing_or_more_is_found() {
 
 /// Flips one bit of bytes all over the file. A flip that does not change the parsed value is not an alteration.
 #[tokio::test]
-async fn a_flipped_byte_is_found() {
+async fn flipped_bits_are_found() {
     let (evidence, roots) = evidence().await;
     let text = evidence.to_string().into_bytes();
     let (mut n_unread, mut n_found) = (0_u32, 0_u32);
@@ -131,7 +131,7 @@ async fn a_flipped_byte_is_found() {
 /// An attacker with the log's key can write a valid chain. Its events must still be a possible history of an operation:
 /// otherwise a second decision could use the first one's approvals.
 #[tokio::test]
-async fn a_history_that_no_gateway_writes_is_named() {
+async fn repeated_event_in_a_valid_chain_is_found() {
     let (evidence, roots) = evidence().await;
     let events = evidence["events"].as_array().unwrap().clone();
     let mut n_told = 0;
@@ -157,7 +157,7 @@ async fn a_history_that_no_gateway_writes_is_named() {
 
 /// The member is hashed, but no version writes it: a reader of another version might interpret it.
 #[tokio::test]
-async fn an_event_with_a_member_more_is_none() {
+async fn event_with_an_unknown_member_is_found() {
     let (evidence, roots) = evidence().await;
     let last = evidence["events"].as_array().unwrap().len() - 1;
     let mut written = evidence.clone();
@@ -171,7 +171,7 @@ async fn an_event_with_a_member_more_is_none() {
 
 /// An audit log discloses too little to rebuild its operation.
 #[tokio::test]
-async fn what_an_audit_log_says_of_its_operation_is_held_to_its_events() {
+async fn audit_log_header_must_match_its_events() {
     let world = World::start().await;
     let operation = published(&world, &payment("audit")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();

@@ -5,7 +5,7 @@ use crate::harness::process::tool;
 use sqlx::{AssertSqlSafe, Connection};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_do_not_make_their_bundle_are_found() {
+async fn stored_bundle_with_altered_files_is_found() {
     let history = History::lived().await;
     let whole = std::fs::read(history.database()).unwrap();
     let damages = [

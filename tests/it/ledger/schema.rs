@@ -5,7 +5,7 @@ use super::history::{History, open};
 use sqlx::{AssertSqlSafe, Connection};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schema_that_was_altered_is_found() {
+async fn altered_schema_is_found() {
     let history = History::lived().await;
     let whole = std::fs::read(history.database()).unwrap();
     let damages = [
@@ -29,7 +29,7 @@ async fn a_schema_that_was_altered_is_found() {
 
 /// A constraint that was not enforced at the time of a write.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_sqlite_itself_finds_is_a_finding() {
+async fn sqlite_integrity_errors_are_findings() {
     let history = History::lived().await;
     let mut conn = open(&history.database()).await;
     sqlx::raw_sql("UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'")

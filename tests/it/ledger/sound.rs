@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rich_history_is_sound() {
+async fn store_with_rows_in_every_table_is_sound() {
     let history = History::lived().await;
     let (findings, checked) = checked(&history.database()).await.unwrap();
     assert_eq!(findings, []);
@@ -65,7 +65,7 @@ fn is_enough(answers: &[Answer]) -> bool {
 }
 
 #[test]
-fn a_gateway_under_load_is_sound_at_every_moment() {
+fn store_of_a_gateway_under_load_is_always_sound() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[("preview_records_max", "5")]);
     let stop = AtomicBool::new(false);

@@ -54,7 +54,7 @@ const DAMAGES: [(&str, &str, &str); 13] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_nowhere_is_found() {
+async fn rows_that_belong_to_nothing_are_found() {
     let history = History::lived().await;
     let whole = std::fs::read(history.database()).unwrap();
     for (damage, table, what) in DAMAGES {
@@ -70,7 +70,7 @@ async fn what_belongs_nowhere_is_found() {
 
 /// Missing leaves cause no more findings than there are rows around them.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_missing_event_is_not_told_for_the_whole_log() {
+async fn missing_event_is_not_reported_for_the_whole_log() {
     let history = History::lived().await;
     let mut conn = open(&history.database()).await;
     sqlx::raw_sql("DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5")

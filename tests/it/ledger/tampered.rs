@@ -316,7 +316,7 @@ async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<S
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_row_of_every_table_altered_in_turn_is_found_and_named() {
+async fn every_alteration_of_every_table_is_found_and_named() {
     let history = History::lived().await;
     let database = history.database();
     let mut conn = open(&database).await;

@@ -14,7 +14,7 @@ fn unreadable(folder: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_store_is_one_line() {
+async fn file_that_is_no_store_is_a_one_line_error() {
     let history = History::lived().await;
     let (folder, database) = (history.world.folder(), history.database());
     let whole = fs::read(&database).unwrap();

@@ -37,7 +37,7 @@ fn gauge(participant: u16, n_findings: u32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_share_is_named_and_the_others_sign() {
+async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     let folder = tempfile::tempdir().unwrap();
     let node = |participant: u16| folder.path().join(format!("nodes/node-{participant}.db"));
     let process = Process::start(folder.path(), None, &[]);
@@ -84,7 +84,7 @@ async fn a_damaged_share_is_named_and_the_others_sign() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_or_missing_database_of_a_node_is_named() {
+async fn outdated_or_missing_node_database_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nodes/node-1.db");
     let process = Process::start(folder.path(), None, &[]);

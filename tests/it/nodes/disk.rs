@@ -65,7 +65,7 @@ fn refused(process: &Process, path: &str, body: &Value, code: &str, folder: &Pat
 }
 
 #[test]
-fn a_full_disk_is_named_and_the_gateway_goes_on_when_there_is_room() {
+fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
     let Some(disk) = Disk::mounted() else { return };
     let folder = tempfile::tempdir().unwrap();
     let database = disk.path("gateway.db");
@@ -92,7 +92,7 @@ fn a_full_disk_is_named_and_the_gateway_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_full_disk_of_the_nodes_is_named_and_they_go_on_when_there_is_room() {
+fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     let Some(disk) = Disk::mounted() else { return };
     let folder = tempfile::tempdir().unwrap();
     let nodes = disk.path("nodes");

@@ -13,7 +13,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[test]
-fn restored_databases_that_others_can_read_or_write_are_refused() {
+fn databases_that_other_users_can_read_or_write_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     executed(&process, "/v1/operations", "/v1/operations/sign", &payment("one"));
@@ -43,7 +43,7 @@ fn restored_databases_that_others_can_read_or_write_are_refused() {
 }
 
 #[test]
-fn files_are_made_private_whatever_the_umask_is() {
+fn database_files_are_private_under_any_umask() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = command(folder.path(), &[]);
     let mut open = Command::new("sh");

@@ -159,7 +159,7 @@ async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_pages_of_a_nodes_database_are_findings() {
+async fn damaged_pages_of_a_node_database_are_findings() {
     let history = History::lived().await;
     let folder = tempfile::tempdir().unwrap();
     let (path, kek) = copied(&history, folder.path()).await;
@@ -178,7 +178,7 @@ async fn damaged_pages_of_a_nodes_database_are_findings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_column_of_a_nodes_tables_altered_in_turn_is_found_and_named() {
+async fn every_alteration_of_a_node_database_is_found_and_named() {
     let history = History::lived().await;
     let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." }).unwrap();
     let (path, kek) = copied(&history, folder.path()).await;

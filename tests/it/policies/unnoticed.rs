@@ -192,7 +192,7 @@ fn ratio(gateway: &Gateway, requests: &Requests, default: &Arc<Evaluator>, hosti
 }
 
 #[test]
-fn others_are_answered_within_twice_their_usual_p99() {
+fn hostile_bundle_at_most_doubles_p99_of_other_requests() {
     let gateway = Gateway::start();
     let default = gateway.host.active().unwrap();
     let mut client = gateway.connect();
@@ -215,7 +215,7 @@ fn others_are_answered_within_twice_their_usual_p99() {
 
 /// A caller beyond the queue limit is refused immediately and costs no memory.
 #[test]
-fn a_crowd_is_not_queued_for_ever() {
+fn evaluations_beyond_the_queue_limit_are_refused_immediately() {
     let gateway = Gateway::start();
     let (_, pages, evaluate) = HOSTILE[0];
     gateway.host.activate(guest(pages, evaluate));

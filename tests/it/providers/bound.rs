@@ -27,7 +27,7 @@ fn bound_token(authority: &Authority, provider: &Provider, bank: &Certified) -> 
 }
 
 #[test]
-fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
+fn certificate_bound_token_is_rejected_without_its_certificate() {
     let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
     let token = bound_token(&authority, &provider, &bank);
     // The provider issues no token to another certificate.
@@ -54,7 +54,7 @@ fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
 }
 
 #[test]
-fn a_gateway_that_ends_tls_itself_sees_whose_certificate_it_is() {
+fn certificate_bound_token_is_checked_against_the_tls_client_certificate() {
     let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
     let token = bound_token(&authority, &provider, &bank);
     let files = Files::write(folder.path(), &authority.server(), &authority);
@@ -75,7 +75,7 @@ fn a_gateway_that_ends_tls_itself_sees_whose_certificate_it_is() {
 }
 
 #[test]
-fn keys_come_over_tls_from_whom_the_operator_named_and_from_nobody_else() {
+fn jwks_over_tls_is_accepted_only_from_the_configured_authority() {
     let (folder, (authority, provider, _)) = (tempfile::tempdir().unwrap(), bank());
     let token = provider.token("treasury", "operations.read", "");
     let keys = format!("https://{}/jwks", provider.tls_address());

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_payment_lives_its_whole_life_on_tokens_that_the_provider_is_asked_about() {
+fn payment_is_published_with_introspected_tokens() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = asking_gateway(folder.path(), &provider);
     let send = |person: &str, call: Call| {
@@ -17,7 +17,7 @@ fn a_payment_lives_its_whole_life_on_tokens_that_the_provider_is_asked_about() {
 }
 
 #[test]
-fn tokens_that_the_provider_does_not_vouch_for() {
+fn inactive_or_foreign_introspected_tokens_are_rejected() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = asking_gateway(folder.path(), &provider);
     let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
@@ -34,7 +34,7 @@ fn tokens_that_the_provider_does_not_vouch_for() {
 }
 
 #[test]
-fn a_provider_that_is_down_is_remembered_for_half_a_minute() {
+fn introspected_token_is_accepted_for_30_seconds_of_provider_outage() {
     let (folder, mut provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = asking_gateway(folder.path(), &provider);
     let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
@@ -50,7 +50,7 @@ fn a_provider_that_is_down_is_remembered_for_half_a_minute() {
 }
 
 #[test]
-fn a_provider_that_does_not_know_this_gateway_lets_nobody_in() {
+fn wrong_introspection_credentials_authenticate_no_caller() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let secret = folder.path().join("wrong.secret");
     fs::write(&secret, "not-the-secret").unwrap();

@@ -5,7 +5,7 @@ use crate::harness::samples::path;
 use serde_json::json;
 
 #[test]
-fn a_payment_lives_its_whole_life_on_tokens_of_a_real_provider() {
+fn payment_is_published_with_tokens_of_a_real_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let send = |person: &str, call: Call| {
@@ -18,7 +18,7 @@ fn a_payment_lives_its_whole_life_on_tokens_of_a_real_provider() {
 }
 
 #[test]
-fn every_algorithm_that_is_believed_and_no_other() {
+fn only_the_supported_signature_algorithms_are_accepted() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     for algorithm in ["RS256", "PS256", "ES256", "ES384", "EdDSA"] {
@@ -30,7 +30,7 @@ fn every_algorithm_that_is_believed_and_no_other() {
 }
 
 #[test]
-fn tokens_that_are_real_and_not_for_this() {
+fn valid_tokens_for_another_service_time_or_scope_are_rejected() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let refused = |client: &str, scope: &str, bent: &str| {
@@ -64,7 +64,7 @@ fn tokens_that_are_real_and_not_for_this() {
 }
 
 #[test]
-fn another_tenants_token_sees_nothing() {
+fn token_of_another_tenant_sees_nothing() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let token = provider.token("treasury", "operations.sign", "");
@@ -83,7 +83,7 @@ fn another_tenants_token_sees_nothing() {
 }
 
 #[test]
-fn a_provider_that_is_down_keeps_nobody_out_whom_it_let_in_and_lets_nobody_in() {
+fn jwks_outage_keeps_known_keys_valid_and_rejects_unknown_ones() {
     let (folder, mut provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let used = provider.token("treasury", "operations.read", "");
@@ -112,7 +112,7 @@ fn a_provider_that_is_down_keeps_nobody_out_whom_it_let_in_and_lets_nobody_in() 
 }
 
 #[test]
-fn a_providers_new_keys_are_known_within_a_minute_and_its_old_ones_forgotten() {
+fn new_jwks_keys_work_within_a_minute_and_withdrawn_ones_stop() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let old = provider.token("treasury", "operations.read", "");

@@ -43,14 +43,14 @@ fn forged(call: Call) -> Call {
 }
 
 #[test]
-fn a_payment_lives_its_whole_life_behind_a_proxy_that_knows_people_by_their_certificates() {
+fn payment_is_published_through_nginx_with_client_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     whole_life("treasury-portal", &|person, call| front.send(person, &call));
 }
 
 #[test]
-fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
+fn client_without_a_certificate_of_the_authority_is_stopped_at_the_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     let nobody = Trust::new(&front.servers, None);
@@ -76,7 +76,7 @@ fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
 }
 
 #[test]
-fn what_a_client_says_of_itself_is_overwritten() {
+fn proxy_overwrites_identity_headers_of_clients() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     // Alice may read and approve, whatever she sends.
@@ -92,7 +92,7 @@ fn what_a_client_says_of_itself_is_overwritten() {
 }
 
 #[test]
-fn the_same_headers_from_anybody_but_the_proxy_are_nobodys() {
+fn identity_headers_from_outside_the_proxy_have_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     let address = &front.gateway.address;

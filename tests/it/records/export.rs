@@ -9,7 +9,7 @@ fn texts<'a>(lines: &'a [Value], pointer: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn every_decision_is_exported_once_while_the_gateway_runs() {
+fn every_decision_is_exported_once_beside_a_running_gateway() {
     let story = Story::told();
     let lines = story.export(&[]);
     let mut by_moment = BTreeMap::new();
@@ -51,7 +51,7 @@ fn every_decision_is_exported_once_while_the_gateway_runs() {
 }
 
 #[test]
-fn an_export_has_no_credentials() {
+fn decision_export_contains_no_credentials() {
     let story = Story::told();
     let lines = story.export(&[]);
     let text = json!(lines).to_string();
@@ -73,7 +73,7 @@ fn an_export_has_no_credentials() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line() {
+fn unreadable_input_is_a_one_line_error() {
     let story = Story::told();
     let missing = tempfile::tempdir().unwrap();
     let (code, out, err) = crate::harness::process::tool(missing.path(), &[], &["decisions", "export"]);

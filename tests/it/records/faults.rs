@@ -65,7 +65,7 @@ fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [St
 }
 
 #[test]
-fn a_fault_at_approval_and_at_admission_is_on_record_and_moves_nothing() {
+fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     let [good, starved_at_approval, good_again, starved_at_admission, good_at_last] = [
         release(1, &key(1)),
         starved(2, &key(1)),

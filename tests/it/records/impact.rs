@@ -52,7 +52,7 @@ fn counts(report: &Value) -> Value {
 }
 
 #[test]
-fn a_candidate_is_asked_every_decision() {
+fn impact_evaluates_every_decision_with_the_candidate() {
     let story = Story::told();
     let lines = story.export(&[]);
     let n_lines = lines.len();
@@ -92,7 +92,7 @@ fn a_candidate_is_asked_every_decision() {
 
 /// The strict bundle has no asset `btc`, and reads past spending for payments, which was not recorded.
 #[test]
-fn what_a_stricter_policy_denies_is_counted_and_listed() {
+fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
     let story = Story::told();
     let lines = story.export(&[]);
     let of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
@@ -110,7 +110,7 @@ fn what_a_stricter_policy_denies_is_counted_and_listed() {
 }
 
 #[test]
-fn a_candidate_must_be_vouched_for() {
+fn impact_refuses_an_untrusted_candidate() {
     let story = Story::told();
     let stranger = candidate("amount_positive", "amount_negative");
     let (code, out, err) = story.tool(&["policy", "impact", stranger.path().to_str().unwrap()]);

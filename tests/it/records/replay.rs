@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn every_decision_of_real_flows_is_the_same_again() {
+fn replay_reproduces_every_decision_of_real_flows() {
     let story = Story::told();
     let lines = story.export(&[]);
     let mut n_same = 0;
@@ -35,7 +35,7 @@ fn every_decision_of_real_flows_is_the_same_again() {
 }
 
 #[test]
-fn what_is_not_at_hand_is_not_checked() {
+fn replay_reports_records_without_their_bundle_as_not_checked() {
     let story = Story::told();
     for arguments in
         [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&story.paid, "--seq", "2"]]
@@ -87,7 +87,7 @@ const DAMAGES: [Damage; 7] = [
 ];
 
 #[tokio::test]
-async fn whatever_was_changed_is_named() {
+async fn replay_names_every_altered_field() {
     let Story { folder, process, paid, .. } = tokio::task::spawn_blocking(Story::told).await.unwrap();
     process.terminate();
     let intact = std::fs::read(folder.path().join("gateway.db")).unwrap();

@@ -19,7 +19,7 @@ async fn names(world: &World, path: &str, good: &Value, cases: &[(&str, Value, &
 }
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_in_a_creation_is_named() {
+async fn missing_or_wrong_member_of_a_key_creation_is_named() {
     let world = World::ticking().await;
     let many: Vec<u16> = (0..65).collect();
     let cases = [
@@ -84,7 +84,7 @@ async fn confusable_key_refs_are_refused_in_every_request() {
 }
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
+async fn missing_or_wrong_member_of_a_key_operation_is_named() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let at = |action| on_key("cold", action);
@@ -164,7 +164,7 @@ async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_is_not_found_for_any_of_it() {
+async fn operations_on_an_unknown_key_are_not_found() {
     let world = World::ticking().await;
     let bodies = [
         ("sign", sign("a")),
@@ -184,7 +184,7 @@ async fn an_unknown_key_is_not_found_for_any_of_it() {
 }
 
 #[tokio::test]
-async fn a_key_is_there_from_its_submission_and_made_once() {
+async fn key_exists_from_its_submission_and_is_made_once() {
     let world = World::ticking().await;
     let create = submitted(&world, KEYS, &key("cold")).await;
     let view = world.get(&on_key("cold", "")).await.ok();
@@ -208,7 +208,7 @@ async fn a_key_is_there_from_its_submission_and_made_once() {
 }
 
 #[tokio::test]
-async fn a_creation_that_failed_frees_the_name_for_the_same_request_too() {
+async fn failed_creation_frees_the_name_even_for_the_same_request() {
     let nodes = Arc::new(Faults::default());
     let world = World::with_faults(nodes.clone(), &[]).await;
     nodes.refusing.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -228,7 +228,7 @@ async fn a_creation_that_failed_frees_the_name_for_the_same_request_too() {
 }
 
 #[tokio::test]
-async fn profiles_have_other_names_where_the_deployment_says_so() {
+async fn signature_profile_aliases_of_the_deployment_are_accepted() {
     let world = World::ticking().await;
     let asked = with(key("aliased"), "/signature_profile", json!("ecdsa-\u{e9}\"x"));
     let answer = world.post(KEYS, &asked).await;
@@ -269,7 +269,7 @@ async fn epochs_are_checked_before_anything_is_created() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_name_is_named_by_its_content() {
+async fn request_without_an_idempotency_key_is_identified_by_its_content() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let unnamed = |epoch| with(refresh(epoch), "/idempotency_key", Value::Null);
@@ -284,7 +284,7 @@ async fn a_request_without_a_name_is_named_by_its_content() {
 }
 
 #[tokio::test]
-async fn operations_come_in_pages_newest_first() {
+async fn key_operations_are_paged_newest_first() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     for number in 0..7 {
@@ -335,7 +335,7 @@ fn identity<'a>(tenant: &'a str, scopes: &'a str) -> [(&'a str, &'a str); 5] {
 }
 
 #[tokio::test]
-async fn another_tenants_key_is_a_miss_to_the_byte() {
+async fn key_of_another_tenant_gets_exactly_the_answer_of_an_unknown_key() {
     let world = World::ticking().await;
     let plain = with(client(), "/scopes", json!([]));
     let body = with(with(key("ours"), "/tenant_id", json!("acme")), "/client", plain.clone());
@@ -365,7 +365,7 @@ async fn another_tenants_key_is_a_miss_to_the_byte() {
 
 /// Without an identity the key itself determines the tenant, if it is unambiguous.
 #[tokio::test]
-async fn the_development_caller_finds_keys_by_name() {
+async fn caller_without_identity_finds_keys_by_name() {
     let world = World::ticking().await;
     for tenant in ["acme", "other"] {
         submitted(&world, KEYS, &with(key(&format!("only-{tenant}")), "/tenant_id", json!(tenant))).await;
@@ -383,7 +383,7 @@ async fn the_development_caller_finds_keys_by_name() {
 }
 
 #[tokio::test]
-async fn each_route_needs_its_scope() {
+async fn each_route_requires_its_scope() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let sign_path = on_key("cold", "/sign");
@@ -413,7 +413,7 @@ async fn each_route_needs_its_scope() {
 }
 
 #[tokio::test]
-async fn a_client_that_submits_too_fast_waits_here_too() {
+async fn custody_submissions_above_the_rate_limit_are_refused() {
     let world = World::with(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
     submitted(&world, KEYS, &key("one")).await;
     submitted(&world, KEYS, &key("two")).await;
@@ -423,7 +423,7 @@ async fn a_client_that_submits_too_fast_waits_here_too() {
 
 /// Such an operation may be submitted and approved; its execution is refused (`host/docs/interface.md`, section *Keys*).
 #[tokio::test]
-async fn an_operation_on_a_key_that_is_not_made_yet_waits_for_it() {
+async fn operation_on_an_unfinished_key_executes_only_after_the_key_is_made() {
     let world = World::with(&[("auto_provision_keys", "false")]).await;
     submitted(&world, KEYS, &key("cold")).await;
     for (action, body) in [("/sign", sign("early")), ("/refresh", refresh("2"))] {

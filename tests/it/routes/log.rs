@@ -34,7 +34,7 @@ async fn last_event(world: &World, operation: &Value) -> (u64, Hex32) {
 }
 
 #[tokio::test]
-async fn it_is_for_auditors() {
+async fn log_routes_require_audit_read() {
     let world = World::start().await;
     for route in ROUTES {
         for scope in ["operations.*", "custody.*", ""] {
@@ -50,7 +50,7 @@ async fn it_is_for_auditors() {
 }
 
 #[tokio::test]
-async fn checkpoints_are_signed_and_each_begins_with_the_ones_before() {
+async fn checkpoints_are_signed_and_consistent_with_earlier_ones() {
     let world = World::start().await;
     let key = [key(&world).await];
     assert_eq!(key[0].name().as_str(), "operation-gateway.local/log");
@@ -77,7 +77,7 @@ async fn checkpoints_are_signed_and_each_begins_with_the_ones_before() {
 }
 
 #[tokio::test]
-async fn every_event_is_proved_by_its_place_and_by_its_operation() {
+async fn every_event_has_a_proof_by_index_and_by_operation() {
     let world = World::start().await;
     let operation = published(&world, &payment("proved")).await;
     let (total, _) = last_event(&world, &operation).await;
@@ -103,7 +103,7 @@ async fn every_event_is_proved_by_its_place_and_by_its_operation() {
 }
 
 #[tokio::test]
-async fn an_event_is_proved_for_whoever_reads_the_evidence_later() {
+async fn log_proof_matches_the_event_hash_in_the_evidence() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("evidence")).await;
     submitted(&world, &payment("after it")).await;
@@ -124,7 +124,7 @@ async fn an_event_is_proved_for_whoever_reads_the_evidence_later() {
 }
 
 #[tokio::test]
-async fn hostile_queries_are_named() {
+async fn invalid_log_queries_are_refused_by_name() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("hostile")).await;
     let id = operation["operation_id"].as_str().unwrap();
@@ -175,7 +175,7 @@ async fn hostile_queries_are_named() {
 }
 
 #[tokio::test]
-async fn another_tenants_operation_is_unknown() {
+async fn log_proof_of_another_tenants_operation_is_not_found() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("tenant")).await;
     let id = operation["operation_id"].as_str().unwrap();
@@ -199,7 +199,7 @@ fn judged(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_ours_verifies_a_proof() {
+async fn independent_program_verifies_a_log_proof() {
     let world = World::start().await;
     let operation = published(&world, &payment("third party")).await;
     let (seq, event_hash) = last_event(&world, &operation).await;

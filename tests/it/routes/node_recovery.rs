@@ -26,7 +26,7 @@ async fn recovery_is_idempotent_by_effect() {
 }
 
 #[tokio::test]
-async fn bad_bodies_are_named() {
+async fn bad_body_is_refused_by_name() {
     let world = World::start().await;
     let operation = published(&world, &payment("bodies")).await;
     let recover = path(&operation, "/node-recovery");
@@ -57,7 +57,7 @@ async fn bad_bodies_are_named() {
 }
 
 #[tokio::test]
-async fn an_effect_cannot_be_taken_before_it_happens() {
+async fn effect_id_cannot_be_claimed_before_the_effect() {
     let world = World::start().await;
     let operation = crate::harness::samples::admitted(&world, &payment("squatted")).await;
     let recover = path(&operation, "/node-recovery");
@@ -71,7 +71,7 @@ async fn an_effect_cannot_be_taken_before_it_happens() {
 }
 
 #[tokio::test]
-async fn junk_names_do_not_hide_a_complete_effect() {
+async fn unknown_effect_names_do_not_hide_a_complete_effect() {
     let world = World::start().await;
     let operation = published(&world, &payment("junk")).await;
     let recover = path(&operation, "/node-recovery");

@@ -3,7 +3,7 @@ use crate::harness::world::World;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn publication_before_execution_says_so() {
+async fn publication_before_execution_is_refused() {
     let world = World::start().await;
     let operation = admitted(&world, &payment("early")).await;
     let answer = world.post(&path(&operation, "/publish"), &publication()).await;
@@ -11,7 +11,7 @@ async fn publication_before_execution_says_so() {
 }
 
 #[tokio::test]
-async fn only_the_result_that_is_meant_is_published() {
+async fn publication_with_another_result_or_scope_is_refused() {
     let world = World::start().await;
     let operation = executed(&world, &payment("result")).await;
     let publish = path(&operation, "/publish");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_is_named() {
+async fn missing_or_wrong_member_is_named() {
     let world = World::start().await;
     let cases = [
         ("/idempotency_key", Value::Null, "`/idempotency_key` is required"),
@@ -72,7 +72,7 @@ async fn i64_bounds_are_kept_exactly() {
 }
 
 #[tokio::test]
-async fn the_policy_refuses_before_anything_is_created() {
+async fn policy_refusal_creates_no_operation() {
     let world = World::with(&[("permitted_recipients", "acct-payroll,acct-tax")]).await;
     let message = world.post("/v1/operations/sign", &payment("refused")).await.fails(403, "policy_rejected");
     assert!(
@@ -89,7 +89,7 @@ async fn the_policy_refuses_before_anything_is_created() {
 }
 
 #[tokio::test]
-async fn terms_must_fit_an_existing_key() {
+async fn terms_must_match_the_existing_key() {
     let world = World::start().await;
     submitted(&world, &with(payment("first"), "/threshold", json!(3))).await;
     let lower = world.post("/v1/operations/sign", &payment("lower")).await.fails(400, "invalid_json");
@@ -104,7 +104,7 @@ async fn terms_must_fit_an_existing_key() {
 }
 
 #[tokio::test]
-async fn without_provisioning_an_unknown_key_is_not_found() {
+async fn unknown_key_is_not_found_without_provisioning() {
     let world = World::with(&[("auto_provision_keys", "false")]).await;
     world.post("/v1/operations/sign", &payment("unknown")).await.fails(404, "custody_key_not_found");
     let unnamed = with(payment("unnamed"), "/key_ref", Value::Null);
@@ -112,7 +112,7 @@ async fn without_provisioning_an_unknown_key_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_client_that_submits_too_fast_waits_and_replays_are_free() {
+async fn submissions_above_the_rate_limit_are_refused_and_replays_are_not() {
     // With its own clock: on a busy machine, the time between submissions could refill the quota.
     let world =
         World::with_faults(Arc::default(), &[("admission_rate", "1"), ("admission_burst", "2")]).await;
@@ -142,7 +142,7 @@ async fn unknown_members_are_warned_about_or_refused() {
 }
 
 #[tokio::test]
-async fn an_identified_caller_is_held_to_who_it_is() {
+async fn client_member_must_match_the_authenticated_caller() {
     let world = World::start().await;
     let identity = |scopes| {
         [
@@ -174,7 +174,7 @@ async fn an_identified_caller_is_held_to_who_it_is() {
 }
 
 #[tokio::test]
-async fn an_identity_that_cannot_be_read_is_no_identity() {
+async fn unreadable_identity_headers_are_refused() {
     let world = World::start().await;
     let sign = "/v1/operations/sign";
     let good = [("x-client-id", "treasury-desk"), ("x-subject-id", "carol"), ("x-roles", "operator")];
@@ -189,7 +189,7 @@ async fn an_identity_that_cannot_be_read_is_no_identity() {
 }
 
 #[tokio::test]
-async fn names_and_nodes_that_are_not_the_callers_to_use() {
+async fn reserved_names_and_unknown_nodes_are_refused() {
     let world = World::start().await;
     let squatted = with(payment("squat"), "/key_ref", json!("development/2-of-0-1-2"));
     let message = world.post("/v1/operations/sign", &squatted).await.fails(400, "invalid_json");
@@ -200,7 +200,7 @@ async fn names_and_nodes_that_are_not_the_callers_to_use() {
 }
 
 #[tokio::test]
-async fn other_bodies_are_noted_once_each_and_not_for_ever() {
+async fn different_bodies_under_one_key_are_recorded_once_each_up_to_a_limit() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("replayed")).await;
     for amount in (0..100).chain(0..100) {

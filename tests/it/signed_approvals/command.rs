@@ -89,7 +89,7 @@ impl Person {
 }
 
 #[test]
-fn two_people_approve_a_key_and_a_payment_with_key_files() {
+fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
     let folder = tempfile::tempdir().unwrap();
     let people = tempfile::tempdir().unwrap();
     let ((alice, first), (bob, second)) =
@@ -151,7 +151,7 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
 
 /// The signer recomputes every value it can: a view that lies gets no signature.
 #[test]
-fn nothing_is_signed_that_is_not_what_is_shown() {
+fn command_line_signs_nothing_that_differs_from_the_view() {
     let folder = tempfile::tempdir().unwrap();
     let people = tempfile::tempdir().unwrap();
     let (alice, _) = Person::new(people.path(), "alice");
@@ -181,7 +181,7 @@ fn nothing_is_signed_that_is_not_what_is_shown() {
 }
 
 #[test]
-fn approvers_sign_needs_a_yes_at_the_terminal_or_a_flag() {
+fn approvers_sign_requires_a_yes_at_the_terminal_or_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let people = tempfile::tempdir().unwrap();
     let (alice, entry) = Person::new(people.path(), "alice");
@@ -213,7 +213,7 @@ fn approvers_sign_needs_a_yes_at_the_terminal_or_a_flag() {
 }
 
 #[test]
-fn a_registry_that_is_none_is_one_line() {
+fn invalid_registry_is_a_one_line_error() {
     let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
     let check = || tool(folder.path(), &[], &["approvers", "check", signers.path()]);
     let (code, out, _) = check();

@@ -14,7 +14,7 @@ async fn compromised(signers: &Signers) -> World {
 }
 
 #[tokio::test]
-async fn invented_approvals_end_in_the_nodes_refusal() {
+async fn nodes_refuse_approvals_invented_by_the_gateway() {
     let signers = Signers::new();
     let world = World::apart(Arc::default(), &signers.given("optional"), &signers.given("required")).await;
     key(&world, &signers, "treasury-1").await;
@@ -34,7 +34,7 @@ async fn invented_approvals_end_in_the_nodes_refusal() {
 
 /// In development a key is made on first use without approvals; nodes that require signed approvals refuse it.
 #[tokio::test]
-async fn no_key_is_made_that_nobody_approved() {
+async fn nodes_refuse_to_make_an_unapproved_key() {
     let signers = Signers::new();
     for world in [compromised(&signers).await, World::with(&signers.given("required")).await] {
         let answer =

@@ -47,7 +47,7 @@ fn other_key() -> Value {
 }
 
 #[tokio::test]
-async fn a_reader_verifies_who_approved() {
+async fn evidence_reader_verifies_approvers_signatures() {
     let (_world, evidence, roots) = signed().await;
     assert_eq!(roots.signed_approvals, Some(SignedApprovals::Required));
     let report = verified(&evidence, roots.clone());
@@ -62,7 +62,7 @@ async fn a_reader_verifies_who_approved() {
 
 /// The gateway's own claim, hashed, signed by its authority and logged, is not a signed approval.
 #[tokio::test]
-async fn a_reader_with_another_registry_believes_nobody() {
+async fn evidence_with_another_registry_verifies_no_approval() {
     let (_world, evidence, roots) = signed().await;
     let altered = |alter: fn(&mut Value)| {
         let mut approvers = json!(roots.approvers);
@@ -84,7 +84,7 @@ async fn a_reader_with_another_registry_believes_nobody() {
 }
 
 #[tokio::test]
-async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
+async fn unsigned_approvals_are_reported_as_not_verified() {
     let world = World::start().await;
     let operation = crate::harness::samples::published(&world, &payment("unsigned")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
@@ -108,7 +108,7 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
 
 /// Where approvals must be signed, a decision without any approvals is found too.
 #[tokio::test]
-async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
+async fn decision_without_signed_approvals_is_found_when_signatures_are_required() {
     let world = World::with(&[("required_approvals", "0")]).await;
     let operation = crate::harness::samples::submitted(&world, &payment("nobody")).await;
     world.post_nothing(&path(&operation, "/execute")).await.ok();
@@ -128,7 +128,7 @@ async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
 
 /// One approval is signed and one is not; each is reported correctly.
 #[tokio::test]
-async fn what_is_signed_in_part_is_told_apart() {
+async fn signed_and_unsigned_approvals_are_reported_separately() {
     let signers = Signers::new();
     let world = World::with(&signers.given("optional")).await;
     let operation = crate::harness::samples::submitted(&world, &payment("part")).await;

@@ -82,7 +82,7 @@ impl Desk {
 }
 
 #[test]
-fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes() {
+fn revoked_approver_is_rejected_by_gateway_and_nodes() {
     let (_folder, mut desk) = Desk::start();
     let create = desk.custody_key();
     for subject in ["alice", "bob"] {
@@ -129,7 +129,7 @@ fn until(desk: &Desk, status: &str) -> (u16, Value) {
 }
 
 #[test]
-fn while_the_registry_cannot_be_read_no_approval_counts_and_it_recovers_by_itself() {
+fn unreadable_registry_rejects_all_approvals_and_recovers() {
     let (folder, mut desk) = Desk::watching("20");
     let registry = fs::read_to_string(desk.signers.path()).unwrap();
     let operation = desk.custody_key();

@@ -13,7 +13,7 @@ use gateway_domain::intent::key_id;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn both_families_are_approved_with_keys_and_authenticators() {
+async fn key_and_authenticator_signatures_approve_both_families() {
     let signers = Signers::new();
     let world = World::with(&signers.given("required")).await;
     verify::signature(&super::published(&world, &signers).await);
@@ -27,7 +27,7 @@ async fn both_families_are_approved_with_keys_and_authenticators() {
 
 /// The statement can be recomputed from the rest of the view.
 #[tokio::test]
-async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
+async fn view_has_the_approval_statement_while_approvals_are_awaited() {
     let signers = Signers::new();
     let world = World::with(&signers.given("optional")).await;
     let operation = submitted(&world, &payment("view")).await;
@@ -55,7 +55,7 @@ async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
 }
 
 #[tokio::test]
-async fn a_wrong_signature_is_named_and_leaves_nothing() {
+async fn wrong_approval_signature_is_refused_and_leaves_nothing() {
     let signers = Signers::new();
     let world = World::with(&signers.given("required")).await;
     key(&world, &signers, "treasury-1").await;
@@ -106,7 +106,7 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
+async fn unreadable_approval_signature_is_refused_with_its_place() {
     let signers = Signers::new();
     let world = World::with(&signers.given("optional")).await;
     let operation = submitted(&world, &payment("unread")).await;
@@ -164,7 +164,7 @@ async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
 
 /// A signature that is not verified must not look verified.
 #[tokio::test]
-async fn where_nobody_verifies_a_signature_is_refused() {
+async fn signed_approval_is_refused_when_signatures_are_not_verified() {
     let (signers, world) = (Signers::new(), World::start().await);
     let operation = submitted(&world, &payment("off")).await;
     let approve = path(&operation, "/approve");
@@ -178,7 +178,7 @@ async fn where_nobody_verifies_a_signature_is_refused() {
 
 /// A repeat gets the same answer; an unsigned approval is not a repeat of a signed one.
 #[tokio::test]
-async fn a_signed_approval_counts_once() {
+async fn signed_approval_counts_once() {
     let signers = Signers::new();
     let world = World::with(&signers.given("required")).await;
     key(&world, &signers, "treasury-1").await;

@@ -20,7 +20,7 @@ fn refused(given: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn settings_that_contradict_each_other() {
+fn contradictory_approval_settings_stop_the_start() {
     let signers = Signers::new();
     for rule in ["optional", "required"] {
         let line = refused(&[("signed_approvals", rule)]);
@@ -46,7 +46,7 @@ fn settings_that_contradict_each_other() {
 }
 
 #[test]
-fn registries_that_are_none() {
+fn invalid_registries_stop_the_start() {
     let signers = Signers::new();
     let start = || refused(&signers.given("required")).replace(signers.path(), "FILE");
     let prefix = "operation-gateway: approvers file `FILE`: ";

@@ -176,7 +176,7 @@ fn start_fails_when_the_open_file_limit_is_below_connections_max() {
 }
 
 #[test]
-fn a_flood_from_one_address_does_not_keep_another_out() {
+fn flood_from_one_address_does_not_lock_out_another() {
     let folder = tempfile::tempdir().unwrap();
     let process = start(folder.path(), "64", "32");
     let (address, is_over) = (process.address.clone(), Arc::new(AtomicBool::new(false)));

@@ -20,7 +20,7 @@ fn cut(process: &Process, reason: &str) -> bool {
 }
 
 #[test]
-fn headers_that_come_a_byte_at_a_time_are_cut_off_while_others_are_served() {
+fn slow_headers_are_cut_off_while_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
     for sent in ["", "GET /healthz HTTP/1.1\r\nx-slow: ", "POST /v1/operations/sign HTTP/1.1\r\n"] {
@@ -35,7 +35,7 @@ fn headers_that_come_a_byte_at_a_time_are_cut_off_while_others_are_served() {
 }
 
 #[test]
-fn a_client_that_says_nothing_is_cut_off() {
+fn silent_client_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
     let (began, mut silent) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
@@ -44,7 +44,7 @@ fn a_client_that_says_nothing_is_cut_off() {
 }
 
 #[test]
-fn a_body_that_comes_a_byte_at_a_time_is_cut_off_with_an_error() {
+fn slow_body_is_cut_off_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("body_within_ms"));
     for (path, framing) in
@@ -74,7 +74,7 @@ fn is_too_slow(path: &str, said: &str) {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_waited_for_on_no_route() {
+fn missing_body_is_cut_off_on_every_route() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("body_within_ms"));
     let posts = ROUTES.iter().filter(|(method, ..)| *method == "POST");
@@ -90,7 +90,7 @@ fn a_body_that_does_not_come_is_waited_for_on_no_route() {
 }
 
 #[test]
-fn an_idle_connection_has_a_deadline_of_its_own() {
+fn idle_connection_is_closed_at_its_own_deadline() {
     let folder = tempfile::tempdir().unwrap();
     let given = [("header_within_ms", "1500"), ("idle_within_ms", "600000")];
     let process = Process::start(folder.path(), None, &given);
@@ -117,7 +117,7 @@ fn an_idle_connection_has_a_deadline_of_its_own() {
 }
 
 #[test]
-fn an_answer_that_nobody_takes_is_cut_off() {
+fn unread_answer_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &impatient("write_within_ms"));
     // Pipelines requests until the buffers of both ends are full.
@@ -139,7 +139,7 @@ fn an_answer_that_nobody_takes_is_cut_off() {
 }
 
 #[test]
-fn headers_and_targets_have_a_size() {
+fn oversized_headers_and_targets_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let given = [("header_bytes_max", "16384"), ("headers_max", "20")];
     let process = Process::start(folder.path(), None, &given);
@@ -168,7 +168,7 @@ fn headers_and_targets_have_a_size() {
 }
 
 #[test]
-fn what_is_no_http_is_refused_and_others_are_served() {
+fn malformed_http_is_refused_while_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let hostile: [&[u8]; 6] = [

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_request_in_flight_is_answered_and_idle_clients_are_let_go() {
+fn stop_answers_requests_in_flight_and_closes_idle_connections() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), None, &[]);
     let mut idle = TcpStream::connect(&process.address).unwrap();
@@ -33,7 +33,7 @@ fn a_request_in_flight_is_answered_and_idle_clients_are_let_go() {
 }
 
 #[test]
-fn a_client_that_never_ends_its_request_keeps_nobody() {
+fn unfinished_request_does_not_delay_the_stop() {
     let folder = tempfile::tempdir().unwrap();
     let given =
         [("shutdown_within_ms", "500"), ("body_within_ms", "100000"), ("request_within_ms", "200000")];

@@ -27,7 +27,7 @@ fn is_served(process: &Process, authority: &Authority, shown: Option<&Certified>
 }
 
 #[test]
-fn clients_must_show_a_certificate_of_our_authority_when_they_must() {
+fn required_client_certificate_must_be_of_the_authority() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &ours.server(), &ours);
@@ -40,7 +40,7 @@ fn clients_must_show_a_certificate_of_our_authority_when_they_must() {
 }
 
 #[test]
-fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
+fn optional_client_certificate_of_another_authority_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &ours.server(), &ours);
@@ -52,7 +52,7 @@ fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
 
 /// A resumed session brings the earlier certificate back without a check that it is still valid.
 #[test]
-fn whoever_shows_a_certificate_shows_it_on_every_connection() {
+fn client_certificate_is_verified_on_every_connection() {
     let ours = Authority::new("ours");
     for (clients, again) in [
         ("off", HandshakeKind::Resumed),
@@ -73,7 +73,7 @@ fn whoever_shows_a_certificate_shows_it_on_every_connection() {
 }
 
 #[test]
-fn the_gateway_shows_its_own_and_a_whole_payment_goes_through() {
+fn payment_is_published_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &ours.server(), &ours);
@@ -91,7 +91,7 @@ fn the_gateway_shows_its_own_and_a_whole_payment_goes_through() {
 }
 
 #[test]
-fn plain_http_and_silence_get_nothing_from_a_tls_port() {
+fn plain_http_and_silent_clients_get_nothing_from_a_tls_port() {
     let folder = tempfile::tempdir().unwrap();
     let ours = Authority::new("ours");
     let files = Files::write(folder.path(), &ours.server(), &ours);
@@ -110,7 +110,7 @@ fn plain_http_and_silence_get_nothing_from_a_tls_port() {
 }
 
 #[test]
-fn certificates_are_read_again_and_connections_stay() {
+fn sighup_reloads_certificates_and_keeps_connections() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &old.server(), &old);
@@ -146,7 +146,7 @@ fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn identities_that_are_none_stop_the_start() {
+fn invalid_tls_identities_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let ours = Authority::new("ours");
     let identity = ours.server();

@@ -22,7 +22,7 @@ fn one_signer_less(event: &mut Value) {
 }
 
 #[tokio::test]
-async fn a_signature_needs_the_word_of_each_signer() {
+async fn executed_event_requires_a_receipt_of_each_signer() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
     let at = forgery.at("executed", "/receipts: are not the word of those who signed");
     let alterations: [Alter; 4] = [
@@ -44,7 +44,7 @@ async fn a_signature_needs_the_word_of_each_signer() {
 
 /// Before publication the signature is hidden, but its signers are on record.
 #[tokio::test]
-async fn a_signature_that_is_not_published_needs_it_too() {
+async fn unpublished_signature_requires_a_receipt_of_each_signer() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
     let at = forgery.at("executed", "/receipts: are not the word of those who signed");
     let executed = forgery.forger.place("executed");
@@ -56,7 +56,7 @@ async fn a_signature_that_is_not_published_needs_it_too() {
 }
 
 #[tokio::test]
-async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
+async fn signing_step_requires_receipts_of_enough_nodes() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
     for kind in ["admission_applied", "receipt_materialized", "published"] {
         for n_left in [0, 2] {
@@ -73,7 +73,7 @@ async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
 }
 
 #[tokio::test]
-async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
+async fn resharing_step_requires_receipts_of_all_share_holders() {
     for forgery in Forgery::of_creation_and_refresh().await {
         for kind in ["admission_applied", "receipt_materialized", "epoch_decided", "published"] {
             for n_left in [0, 2] {
@@ -88,7 +88,7 @@ async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
 }
 
 #[tokio::test]
-async fn who_holds_no_share_any_more_need_not_publish() {
+async fn node_without_a_share_need_not_sign_the_publication() {
     let body = custody::reshare("2");
     let forgery = Forgery::of_change(
         "/reshare",
@@ -105,7 +105,7 @@ async fn who_holds_no_share_any_more_need_not_publish() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_needs_the_word_of_all_who_may_hold_something_of_it() {
+async fn failed_key_creation_needs_discard_receipts() {
     let faults: Arc<Faults> = Arc::default();
     let world = World::with_faults(faults.clone(), &[]).await;
     faults.refusing.store(true, Ordering::SeqCst);
@@ -205,7 +205,7 @@ async fn failure_without_discard_receipts_is_not_verified() {
 }
 
 #[tokio::test]
-async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
+async fn operation_expired_before_a_decision_needs_no_receipts() {
     let world = World::with_faults(Arc::default(), &[("approval_ttl_ms", "1")]).await;
     let operation = submitted(&world, &payment("expired")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");
@@ -222,7 +222,7 @@ async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
 
 /// Otherwise evidence without any receipts would have nothing to check.
 #[tokio::test]
-async fn a_key_that_no_node_made_is_none() {
+async fn key_creation_without_receipts_is_found() {
     let forgery = Forgery::of_creation().await;
     let alter = |events: &mut Vec<Value>| {
         for event in events {
@@ -234,7 +234,7 @@ async fn a_key_that_no_node_made_is_none() {
 }
 
 #[tokio::test]
-async fn a_receipt_is_of_one_node_for_one_step_and_signed_by_it() {
+async fn receipt_of_another_node_or_step_or_signature_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let at = forgery.at("published", "/receipts/0: ");
     let alterations: [Alter; 3] = [

@@ -50,7 +50,7 @@ fn assert_is(found: &[String], fault: &str) {
 
 /// Operation ids follow from their names: an old approval would fit a new operation of the same name.
 #[tokio::test]
-async fn an_approval_from_before_the_submission_is_of_another_operation() {
+async fn approval_dated_before_the_submission_is_rejected() {
     let signed = Signed::new().await;
     let last = signed.claimed_at_ms + CLOCK_SKEW_MS;
     assert_eq!(signed.found_at("submitted", last).await, [""; 0]);
@@ -58,7 +58,7 @@ async fn an_approval_from_before_the_submission_is_of_another_operation() {
 }
 
 #[tokio::test]
-async fn an_approval_from_after_it_was_recorded_is_none() {
+async fn approval_dated_after_its_event_is_rejected() {
     let signed = Signed::new().await;
     let first = signed.claimed_at_ms - CLOCK_SKEW_MS;
     assert_eq!(signed.found_at("approval_recorded", first).await, [""; 0]);
@@ -66,7 +66,7 @@ async fn an_approval_from_after_it_was_recorded_is_none() {
 }
 
 #[tokio::test]
-async fn a_claim_is_part_of_what_was_signed() {
+async fn claimed_time_is_covered_by_the_approvers_signature() {
     let signed = Signed::new().await;
     let alter = |event: &mut Value| {
         event["change"]["approval"]["claimed_at_ms"] = json!(signed.claimed_at_ms + 1);
@@ -76,7 +76,7 @@ async fn a_claim_is_part_of_what_was_signed() {
 
 /// Such an approval has no effect, but readers see it.
 #[tokio::test]
-async fn an_approval_after_the_quorum_is_held_to_it_too() {
+async fn approval_after_the_quorum_is_checked_too() {
     let signed = Signed::new().await;
     let late = |subject: &str, key: &Value| {
         let mut event = signed.forger.first("approval_recorded");
