@@ -1,6 +1,6 @@
 //! Every route in every mode: with no credentials, with bad ones, with the wrong scope and with the right one.
 
-use crate::harness::modes::{Credentials, Deployment, MODES, Mode, Who, who};
+use crate::harness::modes::{Credentials, Deployment, MODES, Mode, TestCaller, test_caller};
 use gateway_api::{Access, ROUTES, openapi};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -96,7 +96,7 @@ async fn with_bad_credentials(deployment: &Deployment) {
 
 async fn with_every_scope(deployment: &Deployment) {
     for scope in SCOPES {
-        let with = deployment.credentials(who("alice", scope));
+        let with = deployment.credentials(test_caller("alice", scope));
         for (method, route, access) in ROUTES {
             let (status, code, challenge) = answer(deployment, &with, method, route).await;
             let mode = deployment.mode;
@@ -147,7 +147,7 @@ fn scope_table_lists_exactly_the_routes_of_the_router() {
     }
     let table: BTreeSet<_> =
         ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
-    assert_eq!(table.len(), ROUTES.len(), "a route stands in the table twice");
+    assert_eq!(table.len(), ROUTES.len(), "duplicate route in the table");
     assert_eq!(routed, table);
 }
 
@@ -178,11 +178,11 @@ async fn payment_is_published_in_every_mode() {
     use crate::harness::samples::{approval, path as of, payment, publication};
     for mode in MODES {
         let deployment = Deployment::start(mode).await;
-        let carol = Who { client: "treasury-desk", ..who("carol", "operations.sign") };
+        let carol = TestCaller { client: "treasury-desk", ..test_caller("carol", "operations.sign") };
         let submitted = deployment.call_as(carol, "POST", "/v1/operations/sign", &payment("life")).await.ok();
         let operation = &submitted["operation"];
         for subject in ["alice", "bob"] {
-            let approver = who(subject, "operations.sign");
+            let approver = test_caller(subject, "operations.sign");
             deployment.call_as(approver, "POST", &of(operation, "/approve"), &approval(subject)).await.ok();
         }
         deployment.call_as(carol, "POST", &of(operation, "/execute"), &Value::Null).await.ok();

@@ -1,7 +1,7 @@
-//! Who may approve, in every mode and both families: only the caller itself, only in roles it has, and never its own submission.
+//! TestCaller may approve, in every mode and both families: only the caller itself, only in roles it has, and never its own submission.
 
 use crate::harness::custody;
-use crate::harness::modes::{Deployment, MODES, Mode, Who, who};
+use crate::harness::modes::{Deployment, MODES, Mode, TestCaller, test_caller};
 use crate::harness::samples::{approval, client, path, payment, with};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -44,13 +44,14 @@ async fn caller_approves_only_as_itself_and_in_roles_it_has() {
     for mode in MODES {
         let deployment = Deployment::with(mode, &[("separation_of_duties", "true")]).await;
         for case in cases() {
-            let caller = |subject| who(subject, case.scope);
+            let caller = |subject| test_caller(subject, case.scope);
             let submitted = deployment.call_as(caller("carol"), "POST", case.submit, &case.body).await.ok();
             let id = submitted["operation"]["operation_id"].as_str().unwrap();
             let operation = format!("/v1/{}/{id}", case.family);
             let approve = format!("{operation}/approve");
-            let vote =
-                async |who: Who<'_>, body: Value| deployment.call_as(who, "POST", &approve, &body).await;
+            let vote = async |caller: TestCaller<'_>, body: Value| {
+                deployment.call_as(caller, "POST", &approve, &body).await
+            };
             // As another subject, in a role the caller lacks, as another client, and on its own submission.
             let other = vote(caller("alice"), approval("bob")).await;
             other.fails(403, "approver_not_permitted");
@@ -65,7 +66,7 @@ async fn caller_approves_only_as_itself_and_in_roles_it_has() {
             assert_eq!(view(now), json!(0), "{mode:?} {}", case.family);
             assert_eq!(view(vote(caller("alice"), approval("alice")).await.ok()), json!(1));
             // The same subject through another client counts as the same subject.
-            let again = Who { client: "phone", ..caller("alice") };
+            let again = TestCaller { client: "phone", ..caller("alice") };
             assert_eq!(view(vote(again, approval("alice")).await.ok()), json!(1), "{mode:?} {}", case.family);
             let admitted = vote(caller("bob"), approval("bob")).await.ok();
             assert_eq!(admitted["state"], "admitted", "{mode:?} {}", case.family);
@@ -83,10 +84,10 @@ async fn policy_checks_the_callers_authenticated_roles() {
         // This amount takes three approvals, one of them by a treasurer.
         let [Case { submit, body, scope, .. }, _] = cases();
         let body = with(body, "/payment/amount_minor", json!(1_000_000));
-        let submitted = deployment.call_as(who("carol", scope), "POST", submit, &body).await.ok();
+        let submitted = deployment.call_as(test_caller("carol", scope), "POST", submit, &body).await.ok();
         let approve = path(&submitted["operation"], "/approve");
         let vote = async |subject: &'static str, has: &'static str, says: &str| {
-            let caller = Who { roles: has, ..who(subject, scope) };
+            let caller = TestCaller { roles: has, ..test_caller(subject, scope) };
             let body = with(approval(subject), "/roles", json!([says]));
             deployment.call_as(caller, "POST", &approve, &body).await
         };

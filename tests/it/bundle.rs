@@ -22,7 +22,7 @@ fn committed(name: &str) -> String {
 }
 
 /// Runs `operation-gateway bundle` with these arguments in `folder`.
-fn bundle(folder: &Path, words: &[&str]) -> Said {
+fn bundle(folder: &Path, words: &[&str]) -> CommandOutput {
     let mut command = command(folder);
     command.args(words).output().unwrap().into()
 }
@@ -35,20 +35,20 @@ fn command(folder: &Path) -> Command {
 
 /// The exit code and output of a command.
 #[derive(Debug)]
-struct Said {
+struct CommandOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 
-impl Said {
+impl CommandOutput {
     #[track_caller]
     fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);

@@ -76,7 +76,7 @@ fn every_key_appears_only_in_its_own_file() {
     let files = Files::write(folder.path(), &authority.server(), &authority);
     let given = [files.settings("off"), vec![("log", "trace")]].concat();
     let own = ["authority.key", "log.key", "nodes/node.key", "tls.key"].map(|name| folder.path().join(name));
-    let mut said = vec![tool(folder.path(), &given, &["keys", "generate"]).1];
+    let mut printed = vec![tool(folder.path(), &given, &["keys", "generate"]).1];
     let secrets: Vec<_> = own.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let mut process = Process::start(folder.path(), None, &given);
     let mut stream = connect(&process.address, &Trust::new(&authority, None)).unwrap();
@@ -85,26 +85,26 @@ fn every_key_appears_only_in_its_own_file() {
         request(&process.address, "GET", "/readyz", None).is_err(),
         "no TLS, and so a line at level DEBUG"
     );
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("certificates were read again");
     std::fs::write(&files.certificate, "none").unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("certificates could not be read again");
     for arguments in [["keys", "show"].as_slice(), &["config"], &["evidence", "roots"]] {
         let (code, out, err) = tool(folder.path(), &given, arguments);
         assert_eq!(code, 0, "{err}");
-        said.extend([out, err]);
+        printed.extend([out, err]);
     }
-    said.extend(process.terminate().1);
-    said.push(tool(folder.path(), &given, &["keys", "rotate", "authority"]).1);
-    said.push(tool(folder.path(), &given, &["keys", "rotate", "node"]).1);
+    printed.extend(process.terminate().1);
+    printed.push(tool(folder.path(), &given, &["keys", "rotate", "authority"]).1);
+    printed.push(tool(folder.path(), &given, &["keys", "rotate", "node"]).1);
 
     let mut stored_files = Vec::new();
     stored(folder.path(), &mut stored_files);
     for (path, secret) in own.iter().zip(&secrets) {
         // For a PEM key, each line except the first and last; for a seed, its hex digits and its bytes.
         for line in secret.lines().filter(|line| !line.starts_with('-') && line.len() >= 32) {
-            assert!(!said.iter().any(|text| text.contains(line)), "{} was told", path.display());
+            assert!(!printed.iter().any(|text| text.contains(line)), "{} was printed", path.display());
             let raw = hex::decode(line).unwrap_or_else(|_| line.as_bytes().to_vec());
             for (other, bytes) in stored_files.iter().filter(|(other, _)| Path::new(other) != path) {
                 let is_there = holds(bytes, line) || bytes.windows(raw.len()).any(|window| window == raw);
@@ -113,7 +113,7 @@ fn every_key_appears_only_in_its_own_file() {
         }
     }
     let is_verbose = |line: &String| line.contains("TRACE") || line.contains("DEBUG");
-    assert!(said.iter().any(is_verbose), "the log must be verbose");
+    assert!(printed.iter().any(is_verbose), "the log must be verbose");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::harness::custody::{self, key, on_key, refresh, sign};
 use crate::harness::samples::{self, payment, publication, with};
-use crate::harness::standing::Standing;
+use crate::harness::timed::TimedWorld;
 use crate::harness::verify;
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ async fn custody_signature_makes_a_key_that_awaits_approvals() {
     assert_eq!(world.get(&on_key("cold", "")).await.ok()["state"], "active");
     let made = world.get(&custody::path(&creation, "")).await.ok();
     assert_eq!((&made["approvals"]["required"], &made["approvals"]["approved"]), (&json!(0), &json!(0)));
-    let told = changes(&world, &creation).await;
-    assert_eq!(told[1..5], ["approval_requested", "approvals_waived", "quorum_reached", "decision_signed"]);
+    let kinds = changes(&world, &creation).await;
+    assert_eq!(kinds[1..5], ["approval_requested", "approvals_waived", "quorum_reached", "decision_signed"]);
     // A later approval of it is too late, and nothing is made twice.
     world.post(&custody::path(&creation, "/approve"), &samples::approval("alice")).await.ok();
     let again = world.post_nothing(&custody::path(&creation, "/execute")).await.ok();
@@ -75,11 +75,11 @@ async fn unapproved_or_non_signing_operation_makes_no_key() {
 
 #[tokio::test]
 async fn expired_creation_makes_no_key() {
-    let world = Standing::start(&[("approval_ttl_ms", "10000")]).await;
+    let world = TimedWorld::start(&[("approval_ttl_ms", "10000")]).await;
     let creation = pending(&world).await;
-    world.pass_ms(6_000);
+    world.advance_ms(6_000);
     let early = custody::admitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
-    world.pass_ms(6_000);
+    world.advance_ms(6_000);
     world.post_nothing(&custody::path(&early, "/execute")).await.fails(409, "operation_failed");
     assert_eq!(changes(&world, &creation).await, ["submitted", "approval_requested", "failed"]);
 }

@@ -1,6 +1,6 @@
 //! Ten thousand hostile credentials in every mode: none gets a 5xx, and none is authenticated.
 
-use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, STRANGER, request, who};
+use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, UNTRUSTED_ADDRESS, request, test_caller};
 use axum::http::HeaderValue;
 use serde_json::Value;
 
@@ -19,12 +19,12 @@ const NAMES: [&str; 7] = [
     "x-client-cert-sha256",
 ];
 
-const FROM: [&str; 5] = [PROXY, STRANGER, "127.0.0.2", "::1", "::ffff:192.0.2.1"];
+const FROM: [&str; 5] = [PROXY, UNTRUSTED_ADDRESS, "127.0.0.2", "::1", "::ffff:192.0.2.1"];
 
 /// xorshift64*: the same sequence every time.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -67,7 +67,7 @@ const TEXTS: [&str; 26] = [
     "%00",
 ];
 
-fn mangled(dice: &mut Dice, mut value: Vec<u8>) -> Vec<u8> {
+fn mangled(dice: &mut Random, mut value: Vec<u8>) -> Vec<u8> {
     for _ in 0..=dice.roll(3) {
         match dice.roll(8) {
             0 if !value.is_empty() => {
@@ -92,7 +92,7 @@ fn mangled(dice: &mut Dice, mut value: Vec<u8>) -> Vec<u8> {
     if HeaderValue::from_bytes(&value).is_ok() { value } else { b"audit.read".to_vec() }
 }
 
-fn fuzzed(dice: &mut Dice, good: &Credentials) -> Credentials {
+fn fuzzed(dice: &mut Random, good: &Credentials) -> Credentials {
     let mut headers: Vec<_> = good.headers.clone();
     for _ in 0..=dice.roll(3) {
         match dice.roll(5) {
@@ -137,10 +137,10 @@ fn may_pass(mode: Mode, with: &Credentials, good_token: &str) -> bool {
 
 async fn fuzz(mode: Mode) {
     let deployment = Deployment::start(mode).await;
-    let good = deployment.credentials(who("alice", "audit.read"));
+    let good = deployment.credentials(test_caller("alice", "audit.read"));
     let token = String::from_utf8(good.headers[0].1.clone()).unwrap();
     let token = token.strip_prefix("Bearer ").unwrap_or_default().to_owned();
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Random(0x9e37_79b9_7f4a_7c15);
     let (mut let_in, mut kept_out) = (0, 0);
     for n in 0..N {
         let with = fuzzed(&mut dice, &good);
@@ -156,8 +156,8 @@ async fn fuzz(mode: Mode) {
             let_in += 1;
         } else {
             assert!(answer.json["error"].is_string() && answer.json["message"].is_string(), "{mode:?} {n}");
-            let said = answer.json.to_string();
-            assert!(token.is_empty() || !said.contains(&token), "{mode:?} {n}: the token is repeated");
+            let message = answer.json.to_string();
+            assert!(token.is_empty() || !message.contains(&token), "{mode:?} {n}: the token is repeated");
             kept_out += 1;
         }
     }

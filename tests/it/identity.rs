@@ -2,7 +2,7 @@
 
 use crate::harness::bundles::{Site, key, release};
 use crate::harness::http::Call;
-use crate::harness::modes::{Credentials, Deployment, ISSUER, Mode, PROXY, claims, settings, who};
+use crate::harness::modes::{Credentials, Deployment, ISSUER, Mode, PROXY, claims, settings, test_caller};
 use crate::harness::process::Process;
 use crate::harness::samples::{payment, with};
 use crate::harness::world::World;
@@ -37,14 +37,18 @@ async fn evidence_records_the_credentials_of_the_caller() {
     let sign = "/v1/operations/sign";
     for mode in [Mode::Jwks, Mode::Introspection] {
         let deployment = Deployment::start(mode).await;
-        let caller = who("carol", "operations.sign");
+        let caller = test_caller("carol", "operations.sign");
         for (name, more) in
             [("silent", json!({})), ("agreeing", json!({"token_jti": "jti-5c1e", "roles": ["operator"]}))]
         {
             let submitted = deployment.call_as(caller, "POST", sign, &own(payment(name), &more)).await.ok();
             let submitter = submitter(&deployment.world, &submitted["operation"]).await;
             assert!(is_of(&submitter.token_jti, "jti-5c1e") && submitter.cert_sha256.is_none());
-            assert_eq!(submitter.roles, ["approver", "operator"], "the caller's, not the claim's");
+            assert_eq!(
+                submitter.roles,
+                ["approver", "operator"],
+                "the authenticated roles, not those of the body"
+            );
             assert_eq!(submitter.scopes, ["operations.sign"]);
         }
         for (member, other) in [
@@ -63,20 +67,20 @@ async fn evidence_records_the_credentials_of_the_caller() {
         }
     }
     let deployment = Deployment::start(Mode::TrustedHeaders).await;
-    let mut with_certificate = deployment.credentials(who("carol", "operations.sign"));
+    let mut with_certificate = deployment.credentials(test_caller("carol", "operations.sign"));
     with_certificate.headers.push(("x-client-cert-sha256", CERTIFICATE.to_uppercase().into()));
     let body = own(payment("certified"), &json!({ "cert_sha256": CERTIFICATE }));
     let submitted = deployment.call(&with_certificate, "POST", sign, &body).await.ok();
     assert!(is_of(&submitter(&deployment.world, &submitted["operation"]).await.cert_sha256, CERTIFICATE));
-    let without = deployment.credentials(who("carol", "operations.sign"));
+    let without = deployment.credentials(test_caller("carol", "operations.sign"));
     deployment.call(&without, "POST", sign, &body).await.fails(403, "client_binding_mismatch");
 }
 
 #[tokio::test]
 async fn provider_outage_rejects_unknown_tokens_with_503() {
     let deployment = Deployment::start(Mode::Jwks).await;
-    let known = deployment.credentials(who("alice", "audit.read"));
-    let unknown = Signer::new("ES256", "k2").token(&claims(who("alice", "audit.read")));
+    let known = deployment.credentials(test_caller("alice", "audit.read"));
+    let unknown = Signer::new("ES256", "k2").token(&claims(test_caller("alice", "audit.read")));
     let unknown = deployment.bearer(&unknown);
     deployment.call(&unknown, "GET", "/v1/log/key", &Value::Null).await.fails(401, "invalid_token");
     assert_eq!(deployment.world.get("/readyz").await.ok()["checks"]["authentication"]["status"], "ok");
@@ -84,7 +88,7 @@ async fn provider_outage_rejects_unknown_tokens_with_503() {
     assert_eq!(answer.status.as_u16(), 200);
 
     let deployment = Deployment::start(Mode::Introspection).await;
-    let known = deployment.credentials(who("alice", "audit.read"));
+    let known = deployment.credentials(test_caller("alice", "audit.read"));
     let answer = deployment.call(&known, "GET", "/v1/log/key", &Value::Null).await;
     assert_eq!(answer.status.as_u16(), 200);
     deployment.provider.behave(Behaviour::Answers(200, "<html>".to_owned()));
@@ -105,12 +109,12 @@ async fn provider_outage_rejects_unknown_tokens_with_503() {
 #[tokio::test]
 async fn refusal_metrics_have_no_label_that_a_caller_can_choose() {
     let deployment = Deployment::start(Mode::Jwks).await;
-    let forged = Signer::new("ES256", "k1").token(&claims(who("canary-subject", "audit.read")));
+    let forged = Signer::new("ES256", "k1").token(&claims(test_caller("canary-subject", "audit.read")));
     for with in [
         Credentials { headers: Vec::new(), from: PROXY },
         deployment.bearer(&forged),
         deployment.bearer("canary-token"),
-        deployment.credentials(who("alice", "operations.read")),
+        deployment.credentials(test_caller("alice", "operations.read")),
     ] {
         deployment.call(&with, "GET", "/v1/log/key", &Value::Null).await;
     }
@@ -148,7 +152,7 @@ fn production_gateway_starts_in_every_authenticated_mode_without_its_provider() 
         let nowhere = "x-client-id: desk\r\nx-subject-id: alice\r\nx-scopes: audit.read\r\n";
         assert!(call(&process, nowhere).starts_with("HTTP/1.1 401 "), "{mode:?}: of no tenant");
         let identity = &format!("{nowhere}x-tenant: acme\r\n");
-        let token = issuer.token(&claims(who("alice", "audit.read")));
+        let token = issuer.token(&claims(test_caller("alice", "audit.read")));
         let with_headers = call(&process, identity);
         let with_token = call(&process, &format!("authorization: Bearer {token}\r\n"));
         let (headers, tokens) = match mode {
@@ -198,17 +202,18 @@ fn sighup_reloads_the_jwks_file() {
     ];
     let mut process = Process::start(folder.path(), None, &given);
     let key = |process: &Process, issuer: &Issuer| {
-        let call = Call::get("/v1/log/key").bearer(&issuer.token(&claims(who("alice", "audit.read"))));
+        let call =
+            Call::get("/v1/log/key").bearer(&issuer.token(&claims(test_caller("alice", "audit.read"))));
         call.send(&process.address).unwrap()
     };
     key(&process, &withdrawn).ok();
     std::fs::write(&file, current.jwks().to_string()).unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("the issuer's keys were read again");
     key(&process, &withdrawn).fails(401, "invalid_token");
     key(&process, &current).ok();
     std::fs::write(&file, "{").unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("the issuer's keys could not be read again");
     key(&process, &current).ok();
 }

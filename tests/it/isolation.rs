@@ -2,7 +2,7 @@
 //! tenant's data.
 
 use crate::harness::custody;
-use crate::harness::modes::{Deployment, Mode, Who};
+use crate::harness::modes::{Deployment, Mode, TestCaller};
 use crate::harness::samples::{approval, payment, publication, with};
 use crate::harness::world::Answer;
 use axum::http::HeaderMap;
@@ -24,27 +24,27 @@ const NAMELESS: [(&str, &str); 9] = [
     ("GET", "/v1/log/tlog-proof"),
 ];
 
-fn of(tenant: &'static str, subject: &'static str) -> Who<'static> {
+fn of(tenant: &'static str, subject: &'static str) -> TestCaller<'static> {
     let scopes = "operations.* custody.* audit.read";
-    Who { client: "desk", subject, roles: "approver operator", scopes, tenant: Some(tenant) }
+    TestCaller { client: "desk", subject, roles: "approver operator", scopes, tenant: Some(tenant) }
 }
 
 fn client(tenant: &str, subject: &str) -> Value {
     json!({ "client_id": "desk", "subject_id": subject, "roles": [], "scopes": [], "tenant": tenant })
 }
 
-fn bodied(body: Value, tenant: &str) -> Value {
+fn with_tenant(body: Value, tenant: &str) -> Value {
     with(body, "/client", client(tenant, "carol"))
 }
 
 /// The other tenant's data: operations of both families in every state, and keys.
-struct Belongings {
+struct TenantData {
     products: Vec<String>,
     custodies: Vec<String>,
     keys: Vec<&'static str>,
 }
 
-async fn lives(deployment: &Deployment, family: &str, submission: Answer, until: usize) -> String {
+async fn drive(deployment: &Deployment, family: &str, submission: Answer, until: usize) -> String {
     let operation = submission.ok()["operation"].clone();
     let id = operation["operation_id"].as_str().unwrap().to_owned();
     let path = |action: &str| format!("/v1/{family}/{id}{action}");
@@ -60,24 +60,24 @@ async fn lives(deployment: &Deployment, family: &str, submission: Answer, until:
     id
 }
 
-async fn acme_moves_in(deployment: &Deployment) -> Belongings {
+async fn create_acme_data(deployment: &Deployment) -> TenantData {
     let carol = of("acme", "carol");
     let mut belongings =
-        Belongings { products: Vec::new(), custodies: Vec::new(), keys: vec!["vault", "vault-2"] };
+        TenantData { products: Vec::new(), custodies: Vec::new(), keys: vec!["vault", "vault-2"] };
     for until in 0..=4 {
-        let body = bodied(payment(&format!("acme-{until}")), "acme");
+        let body = with_tenant(payment(&format!("acme-{until}")), "acme");
         let submitted = deployment.call_as(carol, "POST", "/v1/operations/sign", &body).await;
-        belongings.products.push(lives(deployment, "operations", submitted, until).await);
+        belongings.products.push(drive(deployment, "operations", submitted, until).await);
     }
     for (key, until) in [("vault", 3), ("vault-2", 0)] {
-        let body = with(bodied(custody::key(key), "acme"), "/tenant_id", json!("acme"));
+        let body = with(with_tenant(custody::key(key), "acme"), "/tenant_id", json!("acme"));
         let submitted = deployment.call_as(carol, "POST", "/v1/custody/keys", &body).await;
-        belongings.custodies.push(lives(deployment, "custody/operations", submitted, until).await);
+        belongings.custodies.push(drive(deployment, "custody/operations", submitted, until).await);
     }
     for until in [0, 3] {
-        let body = bodied(custody::sign(&format!("acme-{until}")), "acme");
+        let body = with_tenant(custody::sign(&format!("acme-{until}")), "acme");
         let submitted = deployment.call_as(carol, "POST", &custody::on_key("vault", "/sign"), &body).await;
-        belongings.custodies.push(lives(deployment, "custody/operations", submitted, until).await);
+        belongings.custodies.push(drive(deployment, "custody/operations", submitted, until).await);
     }
     belongings
 }
@@ -102,7 +102,7 @@ fn body(method: &str, route: &str) -> Value {
 }
 
 /// The answer without the request's own name and time.
-fn whole(answer: Answer) -> (u16, HeaderMap, String) {
+fn comparable(answer: Answer) -> (u16, HeaderMap, String) {
     let mut headers = answer.headers;
     assert!(headers.remove("x-request-id").is_some());
     headers.remove("date");
@@ -110,7 +110,7 @@ fn whole(answer: Answer) -> (u16, HeaderMap, String) {
 }
 
 /// Every request of tenant globex that names something of tenant acme.
-fn requests(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
+fn requests(acme: &TenantData) -> Vec<(&'static str, String, Value)> {
     let mut requests = Vec::new();
     for (method, route, access) in ROUTES {
         if *access == Access::Open || NAMELESS.contains(&(*method, *route)) {
@@ -123,7 +123,7 @@ fn requests(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
                 acme.products.iter().chain(&acme.custodies).map(|id| ("{operationId}", id.as_str())).collect()
             }
             (false, true) => acme.keys.iter().map(|key| ("{keyRef}", *key)).collect(),
-            _ => panic!("{method} {route} says no name, and is not among those that say none"),
+            _ => panic!("{method} {route} has no name and is not in NAMELESS"),
         };
         for (place, name) in names {
             let path = route.replace(place, name);
@@ -138,7 +138,7 @@ fn requests(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
     requests
 }
 
-fn proofs(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
+fn proofs(acme: &TenantData) -> Vec<(&'static str, String, Value)> {
     let ids = acme.products.iter().chain(&acme.custodies);
     ids.flat_map(|id| [1, 2, 99].map(|seq| format!("/v1/log/tlog-proof?operation_id={id}&seq={seq}")))
         .map(|path| ("GET", path, Value::Null))
@@ -149,14 +149,14 @@ fn proofs(acme: &Belongings) -> Vec<(&'static str, String, Value)> {
 async fn every_route_with_a_name_hides_other_tenants() {
     for mode in [Mode::TrustedHeaders, Mode::Jwks] {
         let (theirs, empty) = (Deployment::start(mode).await, Deployment::start(mode).await);
-        let acme = acme_moves_in(&theirs).await;
+        let acme = create_acme_data(&theirs).await;
         let requests = [requests(&acme), proofs(&acme)].concat();
         assert!(requests.len() > 150);
         let mut refusals = BTreeSet::new();
         for (method, path, body) in requests {
             let eve = of("evil", "eve");
-            let there = whole(theirs.call_as(eve, method, &path, &body).await);
-            let never = whole(empty.call_as(eve, method, &path, &body).await);
+            let there = comparable(theirs.call_as(eve, method, &path, &body).await);
+            let never = comparable(empty.call_as(eve, method, &path, &body).await);
             assert_eq!(there, never, "{method} {path}");
             assert_eq!(there.0, 404, "{method} {path}: {}", there.2);
             refusals.insert(serde_json::from_str::<Value>(&there.2).unwrap()["error"].to_string());
@@ -176,7 +176,7 @@ async fn every_route_with_a_name_hides_other_tenants() {
 #[tokio::test]
 async fn names_used_by_another_tenant_are_free() {
     let (theirs, empty) = (Deployment::start(Mode::Jwks).await, Deployment::start(Mode::Jwks).await);
-    acme_moves_in(&theirs).await;
+    create_acme_data(&theirs).await;
     let eve = of("evil", "eve");
     let own = |body: Value| with(body, "/client", client("evil", "eve"));
     let key = with(own(custody::key("vault")), "/tenant_id", json!("evil"));

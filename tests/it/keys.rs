@@ -64,8 +64,8 @@ fn stopped(process: Process) {
 #[test]
 fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "show"]);
-    assert!(code == 1 && complaint.contains("authority.key"), "{complaint}");
+    let (code, _, error) = tool(folder.path(), &[], &["keys", "show"]);
+    assert!(code == 1 && error.contains("authority.key"), "{error}");
     let made = keys(folder.path(), &[], &["generate"]);
     assert_eq!(made.lines().filter(|line| line.starts_with("made: ")).count(), 3, "{made}");
     let contents = files(folder.path()).map(|file| {
@@ -95,15 +95,15 @@ fn keys_generate_creates_nothing_when_something_is_missing_or_wrong() {
     let [authority, _, node] = files(folder.path());
     fs::set_permissions(&authority, fs::Permissions::from_mode(0o644)).unwrap();
     for arguments in [["generate"].as_slice(), &["show"], &["rotate", "authority"], &["rotate", "node"]] {
-        let (code, out, complaint) = tool(folder.path(), &[], &[&["keys"], arguments].concat());
-        assert!(code == 1 && complaint.contains("0644"), "{arguments:?}: {out} {complaint}");
+        let (code, out, error) = tool(folder.path(), &[], &[&["keys"], arguments].concat());
+        assert!(code == 1 && error.contains("0644"), "{arguments:?}: {out} {error}");
     }
     fs::set_permissions(&authority, fs::Permissions::from_mode(0o600)).unwrap();
     // The nodes have a database whose key is gone: a new key would not open it.
     fs::rename(&node, folder.path().join("away")).unwrap();
     fs::write(folder.path().join("nodes/node-0.db"), "").unwrap();
-    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "generate"]);
-    assert!(code == 1 && complaint.contains("what they are sealed under is missing"), "{complaint}");
+    let (code, _, error) = tool(folder.path(), &[], &["keys", "generate"]);
+    assert!(code == 1 && error.contains("what they are sealed under is missing"), "{error}");
     assert!(!node.exists());
 }
 
@@ -116,13 +116,16 @@ fn operation_admitted_under_the_old_authority_key_executes_after_rotation() {
     stopped(process);
 
     let old = shown(&keys(folder.path(), &[], &["show"]), "authority_key").to_owned();
-    let told = keys(folder.path(), &[], &["rotate", "authority"]);
+    let output = keys(folder.path(), &[], &["rotate", "authority"]);
     let given = [("authority_keys_previous", old.as_str())];
-    assert!(told.contains(&format!("authority_keys_previous = \"{old}\"")), "{told}");
+    assert!(output.contains(&format!("authority_keys_previous = \"{old}\"")), "{output}");
     let listed = keys(folder.path(), &given, &["show"]);
     let new = shown(&listed, "authority_key").to_owned();
     assert_ne!(new, old);
-    assert!(told.contains(&new) && listed.contains(&format!("authority_keys_previous {old}\n")), "{listed}");
+    assert!(
+        output.contains(&new) && listed.contains(&format!("authority_keys_previous {old}\n")),
+        "{listed}"
+    );
     assert_eq!(fs::metadata(&files(folder.path())[0]).unwrap().permissions().mode() & 0o7777, 0o600);
 
     let process = Process::start(folder.path(), None, &given);
@@ -200,16 +203,16 @@ fn node_key_rotation_keeps_all_shares() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let waiting = admitted(&process, "waiting");
-    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
-    assert!(code == 1 && complaint.contains("already open in another process"), "{complaint}");
+    let (code, _, error) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    assert!(code == 1 && error.contains("already open in another process"), "{error}");
     stopped(process);
     let old = fs::read(&files(folder.path())[2]).unwrap();
     // An attempt that changed nothing leaves no files behind.
     assert!(!folder.path().join("nodes/node.key.next").exists());
     let process = Process::start(folder.path(), None, &[]);
     stopped(process);
-    let told = keys(folder.path(), &[], &["rotate", "node"]);
-    assert!(told.starts_with("3 nodes were put from key "), "{told}");
+    let output = keys(folder.path(), &[], &["rotate", "node"]);
+    assert!(output.starts_with("3 nodes were put from key "), "{output}");
     let new = fs::read(&files(folder.path())[2]).unwrap();
     assert_ne!(new, old);
     let process = Process::start(folder.path(), None, &[]);
@@ -230,12 +233,9 @@ fn node_key_rotation_leaves_databases_under_an_unknown_key_unchanged() {
     let right = fs::read(&node).unwrap();
     let wrong = "01".repeat(32);
     fs::write(&node, &wrong).unwrap();
-    let (code, out, complaint) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    let (code, out, error) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
     assert!(code == 1 && out.is_empty(), "{out}");
-    assert!(
-        complaint.contains("participant 0: ") && complaint.contains("sealed under another key"),
-        "{complaint}"
-    );
+    assert!(error.contains("participant 0: ") && error.contains("sealed under another key"), "{error}");
     assert_eq!(fs::read_to_string(&node).unwrap(), wrong);
     assert!(!folder.path().join("nodes/node.key.next").exists());
     fs::write(&node, right).unwrap();

@@ -2,9 +2,9 @@
 
 mod bundles;
 pub(crate) mod history;
+mod other_damage;
 mod schema;
 mod sound;
-mod strays;
 pub(crate) mod tampered;
 mod unreadable;
 

@@ -115,8 +115,8 @@ async fn target_above_the_length_limit_is_refused_on_every_route() {
             world.call_as(&[], method, &target(8193), &Value::Null).await.fails(400, "invalid_request");
         assert!(message.contains("at most 8192 bytes"), "{path}: {message}");
         let at = world.call_as(&[], method, &target(8192), &Value::Null).await;
-        let said = at.json["message"].as_str().unwrap_or_default();
-        assert!(!said.contains("at most 8192 bytes"), "{path}: {said}");
+        let message = at.json["message"].as_str().unwrap_or_default();
+        assert!(!message.contains("at most 8192 bytes"), "{path}: {message}");
     }
 }
 
@@ -132,7 +132,7 @@ async fn request_above_the_time_limit_is_answered_without_its_handler() {
     );
     let limit = from_fn_with_state(app, gateway_api::limits::limit);
     let router = Router::new().route("/never", get(std::future::pending::<()>)).layer(limit);
-    let answer = crate::harness::standing::send_to(router, Request::get("/never")).await;
+    let answer = crate::harness::timed::send_to(router, Request::get("/never")).await;
     assert_eq!(answer.header("retry-after"), "1");
     answer.fails(503, "runtime_unavailable");
 }

@@ -1,7 +1,7 @@
 //! The life of bundles in the running gateway: the real process, its files, signals and crashes.
 
+mod latency;
 mod load;
-mod unnoticed;
 
 use crate::harness::bundles::{self, Site, hash, key, release, replace, status, until, until_active};
 use crate::harness::process::{Process, request, text};
@@ -27,7 +27,7 @@ fn newer_bundle_is_activated_on_sighup_and_not_before() {
     assert_eq!(status(&process.address)["active"]["bundle_hash"], hash(&release(1, &key(1))));
     site.offer(&release(2, &key(1)));
     assert_eq!(status(&process.address)["active"]["activation_sequence"], 1);
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("policy bundle active");
     let shown = until_active(&process.address, &release(2, &key(1)));
     assert_eq!(previewed(&process).1["bundle_hash"], hash(&release(2, &key(1))));
@@ -85,7 +85,7 @@ fn crash_between_record_and_swap_restarts_with_the_recorded_bundle() {
     // The first activation is the one at the start.
     let mut process = site.start(0, Some("policy-activation-recorded:2"));
     site.offer(&release(2, &key(1)));
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("failpoint policy-activation-recorded");
     process.kill();
     // Whatever is in the folder by then.
@@ -133,7 +133,7 @@ fn revoked_signer_disables_its_bundle_until_an_acceptable_one_is_offered() {
     let mut process = site.start(0, None);
     assert_eq!(ready(&process).0, 200);
     site.trust(&[&key(1)]);
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("policy offer refused");
     until(&process.address, |it| it["fault"] == "untrusted_bundle");
     let (code, body) = ready(&process);
@@ -157,7 +157,7 @@ fn revoked_signer_disables_its_bundle_until_an_acceptable_one_is_offered() {
 }
 
 /// Checks the answers of a gateway whose policy fails for this reason, with the first release active.
-fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
+fn assert_no_decisions(site: &Site, process: &Process, fault: &str) {
     let shown = until(&process.address, |it| it["fault"] == fault);
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))), "{shown}");
     let (code, body) = ready(process);
@@ -176,8 +176,8 @@ fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
     let (code, exported, _) = site.tool(&["decisions", "export"]);
     let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let last = records.rev().find(|record| record["input"]["moment"] == "submit").unwrap();
-    let said = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
-    assert_eq!((code, said), (0, [&json!("refusal"), &json!("DENY"), &json!(fault)]), "{last}");
+    let reported = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
+    assert_eq!((code, reported), (0, [&json!("refusal"), &json!("DENY"), &json!(fault)]), "{last}");
     assert_eq!(previewed(process).1["reasons"], json!([format!("policy_fault:{fault}")]));
 }
 
@@ -188,19 +188,19 @@ fn missing_or_unsatisfiable_trust_roots_stop_decisions_and_activations() {
     let process = site.start(20, None);
     assert_eq!(ready(&process).0, 200);
     site.trust(&[&key(1), &key(2)]);
-    gives_no_verdict(&site, &process, "untrusted_bundle");
+    assert_no_decisions(&site, &process, "untrusted_bundle");
     // The revoked key still signs releases, since it was stolen.
     site.offer(&release(2, &key(1)));
     until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
-    gives_no_verdict(&site, &process, "untrusted_bundle");
+    assert_no_decisions(&site, &process, "untrusted_bundle");
     for damaged in [Some(""), Some("{"), None] {
         match damaged {
             Some(text) => replace(&site.path("trust.json"), text.as_bytes()),
             None => fs::remove_file(site.path("trust.json")).unwrap(),
         }
-        gives_no_verdict(&site, &process, "no_trust_roots");
+        assert_no_decisions(&site, &process, "no_trust_roots");
         site.trust(&[&key(1), &key(2)]);
-        gives_no_verdict(&site, &process, "untrusted_bundle");
+        assert_no_decisions(&site, &process, "untrusted_bundle");
     }
     site.trust(&[]);
     until_active(&process.address, &release(2, &key(1)));

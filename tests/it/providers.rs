@@ -27,7 +27,7 @@ fn gateway_with(folder: &Path, issuer: &str, given: &[(&str, &str)]) -> Process 
 }
 
 /// A gateway that introspects each token at the provider.
-fn asking_gateway(folder: &Path, provider: &Provider) -> Process {
+fn introspecting_gateway(folder: &Path, provider: &Provider) -> Process {
     let url = format!("{}/token/introspection", provider.issuer);
     let secret = folder.join("introspection.secret");
     fs::write(&secret, GATEWAY_SECRET).unwrap();
@@ -76,12 +76,12 @@ fn scope_of(person: &str) -> &'static str {
     match person {
         "carol" => "operations.sign",
         "alice" | "bob" => "operations.approve operations.read",
-        other => panic!("nobody is called {other}"),
+        other => panic!("unknown person {other}"),
     }
 }
 
 /// An operation that does not exist: an authenticated caller gets 404.
-fn nothing() -> Call {
+fn unknown_operation() -> Call {
     Call::get(&format!("/v1/operations/{}", "0".repeat(64)))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::harness::custody;
 use crate::harness::faulty::Faults;
-use crate::harness::overtaken::HeldUp;
+use crate::harness::pausing::Pause;
 use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
 use crate::harness::world::{Answer, World};
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Sends the same request from many tasks concurrently.
-async fn at_once(
+async fn concurrently(
     world: &Arc<World>,
     n_callers: usize,
     path: &str,
@@ -46,9 +46,9 @@ async fn n_events(world: &World, operation: &Value, kind: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_concurrent_submissions_with_one_idempotency_key_make_one_operation() {
     let world = Arc::new(World::start().await);
-    let views = at_once(&world, 50, "/v1/operations/sign", |_| payment("one")).await;
+    let views = concurrently(&world, 50, "/v1/operations/sign", |_| payment("one")).await;
     let first = &views[0]["operation"];
-    assert!(views.iter().all(|view| view["operation"] == *first), "all see one operation");
+    assert!(views.iter().all(|view| view["operation"] == *first), "all answers show one operation");
     assert_eq!(n_events(&world, first, "submitted").await, 1);
 }
 
@@ -58,7 +58,8 @@ async fn twenty_concurrent_last_approvals_admit_once() {
     let operation = submitted(&world, &payment("approvals")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     let views =
-        at_once(&world, 20, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}"))).await;
+        concurrently(&world, 20, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}")))
+            .await;
     for view in &views {
         assert_eq!(view["state"], "admitted", "{view}");
         assert_eq!(view["runtime"]["admission_hash"], views[0]["runtime"]["admission_hash"]);
@@ -73,15 +74,15 @@ async fn twenty_concurrent_last_approvals_admit_once() {
 async fn twenty_concurrent_executions_sign_once() {
     let world = Arc::new(World::start().await);
     let operation = admitted(&world, &payment("executes")).await;
-    let views = at_once(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
+    let views = concurrently(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
     assert!(views.iter().all(|view| view["state"] == "executed"));
     assert!(views.iter().all(|view| view["runtime"]["result_ref"] == views[0]["runtime"]["result_ref"]));
     assert_eq!(n_events(&world, &operation, "executed").await, 1);
     assert_eq!(n_events(&world, &operation, "ceremony_started").await, 1);
 }
 
-/// As [`at_once`], where some requests are refused.
-async fn answers_at_once(world: &Arc<World>, calls: Vec<(String, Value)>) -> Vec<Answer> {
+/// As [`concurrently`], where some requests are refused.
+async fn answers_concurrently(world: &Arc<World>, calls: Vec<(String, Value)>) -> Vec<Answer> {
     let calls: Vec<_> = calls
         .into_iter()
         .map(|(path, body)| {
@@ -106,13 +107,16 @@ fn codes(answers: &[Answer]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_concurrent_creations_of_one_key_make_one() {
     let world = Arc::new(World::start().await);
-    let views = at_once(&world, 50, "/v1/custody/keys", |_| custody::key("one")).await;
-    assert!(views.iter().all(|view| view["operation"] == views[0]["operation"]), "all see one operation");
+    let views = concurrently(&world, 50, "/v1/custody/keys", |_| custody::key("one")).await;
+    assert!(
+        views.iter().all(|view| view["operation"] == views[0]["operation"]),
+        "all answers show one operation"
+    );
     let calls = |number: usize| {
         let body = with(custody::key("two"), "/purpose", json!(format!("purpose-{number}")));
         ("/v1/custody/keys".to_owned(), body)
     };
-    let answers = answers_at_once(&world, (0..50).map(calls).collect()).await;
+    let answers = answers_concurrently(&world, (0..50).map(calls).collect()).await;
     let mut expected = vec!["custody_key_exists".to_owned(); 49];
     expected.push("ok".to_owned());
     assert_eq!(codes(&answers), expected);
@@ -128,7 +132,7 @@ async fn only_one_of_two_concurrent_rotations_to_one_name_succeeds() {
         let new = format!("new-{round}");
         let body = with(custody::rotate(&new), "/idempotency_key", json!(new));
         let calls = ["a", "b"].map(|key_ref| (custody::on_key(key_ref, "/rotate"), body.clone()));
-        let answers = answers_at_once(&world, calls.to_vec()).await;
+        let answers = answers_concurrently(&world, calls.to_vec()).await;
         assert_eq!(codes(&answers), ["custody_key_exists", "ok"]);
     }
 }
@@ -148,10 +152,10 @@ async fn concurrent_changes_of_one_key_execute_one_at_a_time() {
             calls.push((custody::path(&operation, "/execute"), json!({})));
         }
         nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
-        let answers = answers_at_once(&world, calls).await;
+        let answers = answers_concurrently(&world, calls).await;
         let mut expected = vec!["custody_key_busy".to_owned(); 7];
         expected.push("runtime_unavailable".to_owned());
-        assert_eq!(codes(&answers), expected, "one holds the key");
+        assert_eq!(codes(&answers), expected, "only one may hold the key");
     }
 }
 
@@ -166,7 +170,7 @@ async fn key_change_with_a_version_conflict_is_decided_again() {
     let second = custody::admitted(&world, &refresh, &custody::refresh("3")).await;
     nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
     let ((has_read, reads), (go_on, goes_on)) = (oneshot::channel(), oneshot::channel());
-    *world.held_up.lock().unwrap() = Some(HeldUp { has_read, goes_on });
+    *world.pause.lock().unwrap() = Some(Pause { has_read, goes_on });
     let overtaken = tokio::spawn({
         let (world, path) = (Arc::clone(&world), custody::path(&first, "/execute"));
         async move { world.post_nothing(&path).await }

@@ -19,7 +19,7 @@ fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
     lines[0].to_owned()
 }
 
-fn nothing_was_made(folder: &Path) {
+fn assert_nothing_was_created(folder: &Path) {
     for name in ["gateway.db", "nodes", "authority.key", "log.key"] {
         assert!(!folder.join(name).exists(), "`{name}` was left behind");
     }
@@ -51,7 +51,7 @@ fn altered_bundle_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let start = |bundle: &Path| {
         let line = refused(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
-        nothing_was_made(folder.path());
+        assert_nothing_was_created(folder.path());
         line
     };
     assert!(start(&folder.path().join("nowhere")).contains("policy bundle"));
@@ -89,7 +89,7 @@ fn unsatisfied_trust_roots_or_pin_stop_the_start() {
         refused(folder.path(), &[("policy_trust_roots", roots.to_str().unwrap())]).contains("trust roots")
     );
     assert!(refused(folder.path(), &[("policy_trust_roots", "/nowhere")]).contains("policy trust roots"));
-    nothing_was_made(folder.path());
+    assert_nothing_was_created(folder.path());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn wrong_settings_stop_the_start() {
             .unwrap()
             .contains("`SVC_OPERATION_GATEWAY_NO_SUCH` names no setting")
     );
-    nothing_was_made(folder.path());
+    assert_nothing_was_created(folder.path());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn taken_port_stops_the_start() {
     let address = taken.local_addr().unwrap().to_string();
     let line = refused(folder.path(), &[("bind", &address)]);
     assert!(line.contains(&address) && line.contains("in use"), "{line}");
-    nothing_was_made(folder.path());
+    assert_nothing_was_created(folder.path());
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn private(path: &Path, content: &str) {
 }
 
 /// Runs a gateway once, so that its nodes have a key.
-fn lived(folder: &Path, given: &[(&str, &str)]) {
+fn start_once(folder: &Path, given: &[(&str, &str)]) {
     let process = Process::start(folder, None, given);
     let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment("lived")));
     assert_eq!(submitted.unwrap().0, 200);
@@ -229,7 +229,7 @@ fn invalid_node_passphrase_stops_the_start() {
 #[test]
 fn wrong_node_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    lived(folder.path(), &[]);
+    start_once(folder.path(), &[]);
     let (key, other) = (folder.path().join("nodes/node.key"), folder.path().join("other.key"));
     private(&other, &"01".repeat(32));
     let line = refused(folder.path(), &[("node_key", other.to_str().unwrap())]);
@@ -246,7 +246,7 @@ fn wrong_node_key_stops_the_start() {
     );
     assert!(!key.exists());
     fs::rename(folder.path().join("away"), &key).unwrap();
-    lived(folder.path(), &[]);
+    start_once(folder.path(), &[]);
 }
 
 #[test]
@@ -255,9 +255,9 @@ fn wrong_node_passphrase_stops_the_start() {
     let path = folder.path().join("passphrase");
     let given = [("node_passphrase_file", path.to_str().unwrap())];
     private(&path, "correct horse battery\n");
-    lived(folder.path(), &given);
+    start_once(folder.path(), &given);
     assert!(!folder.path().join("nodes/node.key").exists());
-    lived(folder.path(), &given);
+    start_once(folder.path(), &given);
     private(&path, "correct horse battery staple\n");
     assert!(refused(folder.path(), &given).contains("the node's store is sealed under another key"));
     private(&path, "correct horse battery\n");
@@ -298,7 +298,7 @@ fn invalid_authentication_settings_stop_the_start() {
     let path = file.to_str().unwrap();
     let start = |given: &[(&str, &str)]| {
         let line = refused(folder.path(), given);
-        nothing_was_made(folder.path());
+        assert_nothing_was_created(folder.path());
         line.replace(path, "FILE")
     };
     let introspection = [

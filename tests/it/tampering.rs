@@ -106,7 +106,7 @@ fn approvals_written_into_the_database_give_no_signature() {
         assert_eq!((status, &answer["error"]), (500, &json!("internal_error")), "{action}: {answer}");
     }
     let (status, _) = call(&process, "POST", "/v1/operations/sign", Some(&on("treasury-1", "victim")));
-    assert_eq!(status, 500, "sent again it is the same operation");
+    assert_eq!(status, 500, "a repeated submission is the same operation");
     // Other operations are unaffected.
     assert_eq!(call(&process, "GET", &path(&sound, ""), None).1["state"], "published");
     assert_eq!(call(&process, "GET", &path(&waiting, ""), None).1["state"], "pending_approval");

@@ -19,7 +19,7 @@ fn of(idempotency_key: &str, account: &str, amount_minor: i64) -> Value {
 }
 
 /// Submits each and approves it once, in sequence; sends the last approvals concurrently.
-async fn last_approvals_at_once(world: &Arc<World>, payments: Vec<Value>) -> Vec<Answer> {
+async fn last_approvals_concurrently(world: &Arc<World>, payments: Vec<Value>) -> Vec<Answer> {
     let mut paths = Vec::new();
     for body in payments {
         let operation = submitted(world, &body).await;
@@ -55,7 +55,7 @@ fn n_admitted(answers: Vec<Answer>, limit: &str) -> usize {
 async fn concurrent_payments_stay_within_the_accounts_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let payments = (0..20).map(|nth| of(&format!("p-{nth}"), "acct-1", 10)).collect();
-    let answers = last_approvals_at_once(&world, payments).await;
+    let answers = last_approvals_concurrently(&world, payments).await;
     assert_eq!(n_admitted(answers, "account_day_max"), 10);
 }
 
@@ -67,7 +67,7 @@ async fn payments_to_several_recipients_share_the_accounts_daily_limit() {
     let payments = (0..12).zip(recipients.into_iter().cycle()).map(|(nth, recipient)| {
         with(of(&format!("p-{nth}"), "acct-1", 60), "/payment/to_account", json!(recipient))
     });
-    let answers = last_approvals_at_once(&world, payments.collect()).await;
+    let answers = last_approvals_concurrently(&world, payments.collect()).await;
     assert_eq!(n_admitted(answers, "account_day_max"), 1);
 }
 
@@ -75,7 +75,7 @@ async fn payments_to_several_recipients_share_the_accounts_daily_limit() {
 async fn payments_of_many_accounts_share_the_recipients_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let payments = (0..20).map(|nth| of(&format!("p-{nth}"), &format!("acct-{nth}"), 10)).collect();
-    let answers = last_approvals_at_once(&world, payments).await;
+    let answers = last_approvals_concurrently(&world, payments).await;
     assert_eq!(n_admitted(answers, "recipient_day_max"), 15);
 }
 
@@ -100,10 +100,10 @@ async fn spent_amounts_are_read_only_for_a_policy_with_that_permission() {
     for (given, reads) in [(&[][..], false), (&[("policy_bundle", STRICT)], true)] {
         let world = World::with_faults(Arc::default(), given).await;
         admitted(&world, &of("one", "acct-1", 10)).await;
-        let asked = std::mem::take(&mut *world.asked.lock().unwrap());
-        let of_payments = asked.iter().filter(|asked| asked.client_id == "treasury-desk");
-        let read: Vec<bool> = of_payments.map(|asked| asked.has_velocity).collect();
+        let evaluations = std::mem::take(&mut *world.evaluations.lock().unwrap());
+        let of_payments = evaluations.iter().filter(|one| one.client_id == "treasury-desk");
+        let read: Vec<bool> = of_payments.map(|one| one.has_velocity).collect();
         assert_eq!(read, [reads; 4], "a submission, two approvals, an admission");
-        assert!(asked.iter().all(|asked| asked.client_id == "treasury-desk" || !asked.has_velocity));
+        assert!(evaluations.iter().all(|one| one.client_id == "treasury-desk" || !one.has_velocity));
     }
 }

@@ -47,12 +47,12 @@ fn unreachable_gateway_is_reported_by_address() {
         bundle(folder.path(), &words).refused()
     };
     assert_eq!(activate("https://gateway"), "`https://gateway` is not a URL of the form http://HOST:PORT");
-    assert!(!folder.path().join("active").exists(), "a wrong word is found before anything is done");
+    assert!(!folder.path().join("active").exists(), "wrong arguments are found before anything is done");
     // No server listens on port 1.
     let port = Port::held();
     let url = format!("http://{}", port.address);
-    let said = activate(&url);
-    assert!(said.starts_with(&format!("the gateway at `{url}` does not answer")), "{said}");
+    let output = activate(&url);
+    assert!(output.starts_with(&format!("the gateway at `{url}` does not answer")), "{output}");
 }
 
 /// The bundle in `folder` as another signed release.
@@ -93,15 +93,15 @@ fn running_gateway_activates_and_rolls_back() {
     let gateway = Process::start(here, None, &settings);
     let url = format!("http://{}", gateway.address);
     let asked = ["--gateway", url.as_str(), "--wait", "100"];
-    let said = put("second", &asked).ok();
-    assert!(said.contains("active      the gateway judges with it"), "{said}");
+    let output = put("second", &asked).ok();
+    assert!(output.contains("active      the gateway judges with it"), "{output}");
 
     let refused = put("first", &asked).refused();
     assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");
 
     let words = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
-    let said = bundle(here, &[&words[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
-    assert_eq!(value(&said, "back to"), first);
+    let output = bundle(here, &[&words[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
+    assert_eq!(value(&output, "back to"), first);
     let shown = until(&gateway.address, |it| it["active"]["bundle_hash"] != second.as_str());
     assert_eq!(
         (&shown["active"]["bundle_hash"], &shown["active"]["reason"]),
@@ -127,10 +127,10 @@ fn activation_record_requires_hash_and_reason_and_accepts_more_signatures() {
     assert!(!here.join("r").exists());
     rollback(&hash, "why").ok();
     assert_eq!(rollback(&hash, "why").refused(), "`r` exists already");
-    let said = bundle(here, &["countersign", "r", "--key", "two", "--json"]).ok();
-    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(said["signers"].as_array().unwrap().len(), 2);
-    assert_eq!(said["record"]["bundle_hash"], hash.as_str());
+    let output = bundle(here, &["countersign", "r", "--key", "two", "--json"]).ok();
+    let output: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(output["signers"].as_array().unwrap().len(), 2);
+    assert_eq!(output["record"]["bundle_hash"], hash.as_str());
     fs::write(here.join("r"), "{}").unwrap();
     assert!(bundle(here, &["countersign", "r", "--key", "two"]).refused().contains("no activation record"));
 }

@@ -1,6 +1,6 @@
 //! From an empty folder to a policy decision with one binary, as `host/docs/policy-authors.md` shows.
 
-use super::{Said, bundle, command, value};
+use super::{CommandOutput, bundle, command, value};
 use crate::harness::process::{Process, request};
 use serde_json::json;
 use std::fs;
@@ -60,7 +60,7 @@ fn build_gives_the_same_bytes_in_another_folder() {
         bundle(folder, &["new", "acme"]).ok();
         let mut build = command(folder);
         build.args(["build", "acme", "--locked"]).envs(settings.iter().copied());
-        Said::from(build.output().unwrap()).ok();
+        CommandOutput::from(build.output().unwrap()).ok();
         let read = |name: &str| fs::read(folder.join("acme/bundle").join(name)).unwrap();
         (read("policy.wasm"), read("manifest.json"))
     };

@@ -65,8 +65,8 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
 
     let (code, out, _) = verify(reader.path(), &["--json"]);
     let report: Value = serde_json::from_str(&out).unwrap();
-    let said = (code, &report["verdict"], &report["checks"][0]["name"]);
-    assert_eq!(said, (3, &json!("not_checked"), &json!("form")));
+    let reported = (code, &report["verdict"], &report["checks"][0]["name"]);
+    assert_eq!(reported, (3, &json!("not_checked"), &json!("form")));
 
     let id = evidence["operation_id"].as_str().unwrap();
     let (code, out, _) = verify(reader.path(), &["--operation", id]);

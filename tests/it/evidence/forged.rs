@@ -94,7 +94,7 @@ impl Forgery {
 async fn unaltered_evidence_from_the_forger_holds() {
     for forgery in [Forgery::of_child_key().await, Forgery::of_creation().await] {
         let written = forgery.forger.events(|_| ()).await;
-        assert_ne!(written["record_root"], forgery.evidence["record_root"], "it is another chain");
+        assert_ne!(written["record_root"], forgery.evidence["record_root"], "the chain must differ");
         assert_holds(&forgery.verified(&written), &["chain", "admission", "receipts", "key", "log"]);
     }
 }

@@ -123,9 +123,9 @@ async fn evidence_fails_under_the_roots_of_another_deployment() {
 }
 
 /// A bundle that answers the second evaluation otherwise, and cannot answer the third.
-struct Otherwise;
+struct DifferentPolicy;
 
-impl Rerun for Otherwise {
+impl Rerun for DifferentPolicy {
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
         match evaluation.seq {
             1 => Ok(Vec::new()),
@@ -142,7 +142,7 @@ async fn bundle_that_decides_otherwise_is_found_and_skipped_evaluations_are_repo
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let report = gateway_evidence::verify(
         vec![evidence],
-        &Reader { rerun: Some(&Otherwise), ..Reader::new(&roots(&world).await) },
+        &Reader { rerun: Some(&DifferentPolicy), ..Reader::new(&roots(&world).await) },
     );
     let found: Vec<_> = report.findings().map(ToString::to_string).collect();
     assert_eq!(found, ["/events/2/event/change/policy: `DENY`"]);

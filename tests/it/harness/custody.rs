@@ -63,14 +63,14 @@ pub(crate) fn rotate(new_key_ref: &str) -> Value {
 }
 
 pub(crate) fn recover(target_epoch: &str) -> Value {
-    let who = json!({
+    let recovery = json!({
         "recovery_case_ref": "case-9",
         "recovering_participant": 2,
         "helper_participants": [0, 1],
         "helper_share_cids": ["cid-0", "cid-1"],
         "expected_helper_admission_root": null
     });
-    more(refresh(target_epoch), who)
+    more(refresh(target_epoch), recovery)
 }
 
 pub(crate) fn export(receipt: &Value, state: &str) -> Value {

@@ -1,7 +1,7 @@
 //! HTTP by hand: with any header, from any loopback address, over TLS with or without a certificate.
 
 use super::tls::{Trust, connect};
-use super::wire::PATIENCE;
+use super::wire::TIMEOUT;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Result, Write};
@@ -51,7 +51,7 @@ impl Call {
     /// Sends on a new connection.
     pub(crate) fn send(&self, address: &str) -> Result<Answer> {
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         self.exchange(stream)
     }
 
@@ -63,7 +63,7 @@ impl Call {
         let stream =
             runtime.block_on(async { socket.connect(address.parse().unwrap()).await?.into_std() })?;
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         self.exchange(stream)
     }
 

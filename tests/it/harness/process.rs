@@ -1,4 +1,4 @@
-//! The gateway's real process: started, called over TCP, and killed.
+//! The gateway's real process: started, called over TCP, and signalled.
 
 use super::world::settings;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Longer than any step takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Process {
     child: Child,
@@ -87,7 +87,7 @@ impl Process {
 
     pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
         loop {
-            let line = self.lines.recv_timeout(PATIENCE);
+            let line = self.lines.recv_timeout(TIMEOUT);
             let line = line.unwrap_or_else(|_| panic!("no `{part}` in {:#?}", self.log));
             self.log.push(line.clone());
             if line.contains(part) {
@@ -103,20 +103,20 @@ impl Process {
     }
 
     /// SIGHUP: reloads files.
-    pub(crate) fn hang_up(&self) {
-        let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap();
-        assert!(told.success());
+    pub(crate) fn sighup(&self) {
+        let signalled = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap();
+        assert!(signalled.success());
     }
 
     /// SIGTERM.
-    pub(crate) fn tell_to_stop(&self) {
-        let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(killed.success());
+    pub(crate) fn sigterm(&self) {
+        let signalled = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(signalled.success());
     }
 
     /// SIGTERM; returns the exit status and the log.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
-        self.tell_to_stop();
+        self.sigterm();
         let status = self.child.wait().unwrap();
         self.log.extend(self.lines.iter());
         (status, std::mem::take(&mut self.log))
@@ -133,7 +133,7 @@ impl Drop for Process {
 /// `GET`, for an answer that is text; returns head and body.
 pub(crate) fn text(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -149,7 +149,7 @@ pub(crate) fn request(
 ) -> std::io::Result<(u16, Value)> {
     let body = body.map(ToString::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",

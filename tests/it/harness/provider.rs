@@ -103,27 +103,32 @@ impl Provider {
         format!("127.0.0.1:{}", self.tls_port.unwrap())
     }
 
-    /// A client's own token. `bent`: how `server.mjs` alters the token, as `alg=ES256&ttl=5`.
-    pub(crate) fn token(&self, client: &str, scope: &str, bent: &str) -> String {
+    /// A client's own token. `altered`: how `server.mjs` alters the token, as `alg=ES256&ttl=5`.
+    pub(crate) fn token(&self, client: &str, scope: &str, altered: &str) -> String {
         let fields = [("grant_type", "client_credentials"), ("scope", scope)];
-        self.ask(client, &fields, bent)
+        self.ask(client, &fields, altered)
     }
 
     /// A token for a person, issued through the portal.
-    pub(crate) fn person(&self, person: &str, scope: &str, bent: &str) -> String {
+    pub(crate) fn person(&self, person: &str, scope: &str, altered: &str) -> String {
         let grant = "urn:operation-gateway:test:person";
-        self.ask("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], bent)
+        self.ask("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], altered)
     }
 
-    fn ask(&self, client: &str, fields: &[(&str, &str)], bent: &str) -> String {
+    fn ask(&self, client: &str, fields: &[(&str, &str)], altered: &str) -> String {
         let secret = format!("{client}-secret");
-        let call = token_call(client, fields, bent, &[("client_secret", &secret)]);
+        let call = token_call(client, fields, altered, &[("client_secret", &secret)]);
         access_token(&call.send(&self.address()).unwrap())
     }
 }
 
-pub(crate) fn token_call(client: &str, fields: &[(&str, &str)], bent: &str, more: &[(&str, &str)]) -> Call {
-    let resource = format!("{RESOURCE}{bent}");
+pub(crate) fn token_call(
+    client: &str,
+    fields: &[(&str, &str)],
+    altered: &str,
+    more: &[(&str, &str)],
+) -> Call {
+    let resource = format!("{RESOURCE}{altered}");
     let mut all = vec![("client_id", client), ("resource", resource.as_str())];
     all.extend(fields);
     all.extend(more);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 /// One evaluation, as it reached the policy.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Evaluation {
     pub(crate) moment: Moment,
     pub(crate) tenant: String,
     pub(crate) key_ref: String,
@@ -22,13 +22,13 @@ pub(crate) struct Asked {
 
 pub(crate) struct Recording {
     pub(crate) host: Arc<dyn EvaluatePolicy>,
-    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+    pub(crate) evaluations: Arc<Mutex<Vec<Evaluation>>>,
 }
 
 #[async_trait]
 impl EvaluatePolicy for Recording {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
-        let asked = Asked {
+        let evaluation = Evaluation {
             moment: request.moment,
             tenant: request.tenant.0.clone(),
             key_ref: request.key_ref.0.clone(),
@@ -38,7 +38,7 @@ impl EvaluatePolicy for Recording {
             approvers: request.approvals.iter().map(|approval| approval.subject_id.clone()).collect(),
             has_velocity: facts.get("velocity.account.day_minor").is_some(),
         };
-        self.asked.lock().unwrap().push(asked);
+        self.evaluations.lock().unwrap().push(evaluation);
         self.host.evaluate(request, facts).await
     }
 

@@ -1,7 +1,7 @@
 //! The gateway's TLS: its identity files, and clients that trust it.
 
 use super::certificates::{Authority, Certified};
-use super::wire::PATIENCE;
+use super::wire::TIMEOUT;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -35,7 +35,7 @@ impl Trust {
 /// A connection to a server on 127.0.0.1, before the handshake.
 pub(crate) fn connect(address: &str, trust: &Trust) -> Result<Secure> {
     let stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let connection = ClientConnection::new(Arc::clone(&trust.0), name).map_err(Error::other)?;
     Ok(StreamOwned::new(connection, stream))

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 
 /// Longer than any step takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Came {
+pub(crate) enum Received {
     Bytes(Vec<u8>),
     /// No data, and the connection is open.
     Nothing,
@@ -20,43 +20,45 @@ pub(crate) enum Came {
 }
 
 /// One read with a timeout of `within`; also how a test lets time pass.
-pub(crate) fn came(stream: &mut TcpStream, within: Duration) -> Came {
+pub(crate) fn receive(stream: &mut TcpStream, within: Duration) -> Received {
     stream.set_read_timeout(Some(within)).unwrap();
     let mut bytes = [0; 4096];
     match stream.read(&mut bytes) {
-        Ok(0) => Came::End,
-        Ok(n_bytes) => Came::Bytes(bytes[..n_bytes].to_vec()),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Came::Nothing,
-        Err(_) => Came::End,
+        Ok(0) => Received::End,
+        Ok(n_bytes) => Received::Bytes(bytes[..n_bytes].to_vec()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Received::Nothing
+        }
+        Err(_) => Received::End,
     }
 }
 
 /// Writes single bytes slowly until the peer answers or closes; returns the answer.
 pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> Vec<u8> {
     let began = Instant::now();
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     for byte in text.iter().cycle() {
-        assert!(began.elapsed() < PATIENCE, "nobody cuts a client that is slow");
+        assert!(began.elapsed() < TIMEOUT, "a slow client is not cut off");
         let written = stream.write_all(&[*byte]);
-        match came(stream, every) {
-            Came::Nothing if written.is_ok() => {}
-            Came::Bytes(bytes) => said.extend(bytes),
-            Came::Nothing | Came::End => break,
+        match receive(stream, every) {
+            Received::Nothing if written.is_ok() => {}
+            Received::Bytes(bytes) => received.extend(bytes),
+            Received::Nothing | Received::End => break,
         }
     }
-    said
+    received
 }
 
 /// Reads until the peer closes the connection.
 pub(crate) fn rest(stream: &mut TcpStream) -> String {
     let began = Instant::now();
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     loop {
-        assert!(began.elapsed() < PATIENCE, "the connection does not end");
-        match came(stream, Duration::from_secs(1)) {
-            Came::Bytes(bytes) => said.extend(bytes),
-            Came::Nothing => {}
-            Came::End => return String::from_utf8_lossy(&said).into_owned(),
+        assert!(began.elapsed() < TIMEOUT, "the connection does not end");
+        match receive(stream, Duration::from_secs(1)) {
+            Received::Bytes(bytes) => received.extend(bytes),
+            Received::Nothing => {}
+            Received::End => return String::from_utf8_lossy(&received).into_owned(),
         }
     }
 }
@@ -96,7 +98,7 @@ pub(crate) fn connect_from(last: u8, address: &str) -> std::io::Result<TcpStream
         socket.connect(address.parse().unwrap()).await?.into_std()
     })?;
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     Ok(stream)
 }
 
@@ -104,7 +106,7 @@ pub(crate) fn connect_from(last: u8, address: &str) -> std::io::Result<TcpStream
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
+        assert!(began.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

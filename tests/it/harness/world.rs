@@ -2,8 +2,8 @@
 
 use super::documented;
 use super::faulty::{Faults, FaultyNodes};
-use super::overtaken::{HeldUp, Superseded};
-use super::recording::{Asked, Recording};
+use super::pausing::{Pause, PausingStore};
+use super::recording::{Evaluation, Recording};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -28,16 +28,16 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 /// The paused reader, and the recorded evaluations.
-pub(super) type Watched = (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>);
+pub(super) type Watched = (Arc<Mutex<Option<Pause>>>, Arc<Mutex<Vec<Evaluation>>>);
 
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) store: Arc<Store>,
     /// The reader to pause after it read a key; used only by [`World::with_faults`].
-    pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
+    pub(crate) pause: Arc<Mutex<Option<Pause>>>,
     /// The recorded policy evaluations; filled only by [`World::with_faults`].
-    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+    pub(crate) evaluations: Arc<Mutex<Vec<Evaluation>>>,
     pub(crate) settings: Settings,
     folder: TempDir,
 }
@@ -67,7 +67,7 @@ impl Answer {
             self.json
         );
         let members: Vec<_> = self.json.as_object().unwrap().keys().collect();
-        assert_eq!(members, ["error", "message"], "an error has exactly these");
+        assert_eq!(members, ["error", "message"], "members of an error body");
         self.json["message"].as_str().unwrap().to_owned()
     }
 
@@ -129,11 +129,11 @@ impl World {
 
     /// Everything real, with its own clock and with faults that can be switched on.
     pub(crate) async fn with_faults(faults: Arc<Faults>, given: &[(&str, &str)]) -> Self {
-        Self::apart(faults, given, &[]).await
+        Self::with_node_settings(faults, given, &[]).await
     }
 
     /// As [`Self::with_faults`]; the nodes have settings that differ from the gateway's.
-    pub(crate) async fn apart(
+    pub(crate) async fn with_node_settings(
         faults: Arc<Faults>,
         given: &[(&str, &str)],
         nodes_given: &[(&str, &str)],
@@ -142,8 +142,8 @@ impl World {
         let settings = parsed(folder.path(), given);
         let of_nodes = parsed(folder.path(), &[given, nodes_given].concat());
         let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
-        let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let pause: Arc<Mutex<Option<Pause>>> = Arc::default();
+        let evaluations: Arc<Mutex<Vec<Evaluation>>> = Arc::default();
         let clock: Arc<dyn TellTime> = Arc::new(Clock);
         let policy = compose::open_policy(&settings).unwrap();
         let policies =
@@ -154,10 +154,10 @@ impl World {
         let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
         let ports = Ports {
             commits: store.clone(),
-            reads: Arc::new(Superseded { store: store.clone(), next: held_up.clone() }),
+            reads: Arc::new(PausingStore { store: store.clone(), next: pause.clone() }),
             log: store.clone(),
             checkpoints: Arc::new(log_signer),
-            policy: Arc::new(Recording { host: policies.host(), asked: asked.clone() }),
+            policy: Arc::new(Recording { host: policies.host(), evaluations: evaluations.clone() }),
             policies,
             authority: Arc::new(authority),
             nodes: Arc::new(FaultyNodes { faults, real }),
@@ -166,13 +166,13 @@ impl World {
         let rules = compose::rules(&settings);
         let authenticator = compose::open_authenticator(&settings).unwrap();
         let app = compose::app(&settings, rules, authenticator, ports);
-        Self::of(app, store, (held_up, asked), settings, folder)
+        Self::of(app, store, (pause, evaluations), settings, folder)
     }
 
     pub(super) fn of(
         app: App,
         store: Arc<Store>,
-        (held_up, asked): Watched,
+        (pause, evaluations): Watched,
         settings: Settings,
         folder: TempDir,
     ) -> Self {
@@ -180,8 +180,8 @@ impl World {
             router: gateway_api::router(app.clone()),
             engine: app.engine().clone(),
             store,
-            held_up,
-            asked,
+            pause,
+            evaluations,
             settings,
             folder,
         }

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Connection};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_bundle_with_altered_files_is_found() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let whole = std::fs::read(history.database()).unwrap();
     let damages = [
         (

@@ -29,7 +29,7 @@ pub(crate) struct History {
 impl History {
     /// Payments published, failed, waiting and replayed; keys made, refreshed, rotated; a rotation that failed; refusals,
     /// previews, activations, a write probe.
-    pub(crate) async fn lived() -> Self {
+    pub(crate) async fn written() -> Self {
         let faults = Arc::new(Faults::default());
         let world = World::with_faults(faults.clone(), &RULES).await;
         payments(&world, &faults).await;
@@ -63,8 +63,8 @@ async fn payments(world: &World, faults: &Faults) {
     world.post(&path(&paid, "/approve"), &approval("late")).await.ok();
     let other_body = with(payment("paid"), "/payment/amount_minor", json!(1));
     world.post("/v1/operations/sign", &other_body).await.ok();
-    let stranger = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
-    world.post(&path(&paid, "/node-recovery"), &stranger).await.ok();
+    let unknown = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
+    world.post(&path(&paid, "/node-recovery"), &unknown).await.ok();
     let failing = admitted(world, &payment("failed")).await;
     faults.refusing.store(true, Ordering::SeqCst);
     world.post_nothing(&path(&failing, "/execute")).await.fails(409, "operation_failed");

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Connection};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn altered_schema_is_found() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let whole = std::fs::read(history.database()).unwrap();
     let damages = [
         ("DROP TRIGGER policy_activations_rise", "trigger policy_activations_rise"),
@@ -30,7 +30,7 @@ async fn altered_schema_is_found() {
 /// A constraint that was not enforced at the time of a write.
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_integrity_errors_are_findings() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let mut conn = open(&history.database()).await;
     sqlx::raw_sql("UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'")
         .execute(&mut conn)

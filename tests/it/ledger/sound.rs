@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn store_with_rows_in_every_table_is_sound() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let (findings, checked) = checked(&history.database()).await.unwrap();
     assert_eq!(findings, []);
     let head = checked.head.unwrap();
@@ -46,8 +46,8 @@ fn client(address: &str, lane: usize, stop: &AtomicBool) -> usize {
 }
 
 /// Number of checks under load, and the number of events that must be written meanwhile.
-const N_LOOKS_MIN: usize = 5;
-const N_LOOKS_MAX: usize = 200;
+const N_CHECKS_MIN: usize = 5;
+const N_CHECKS_MAX: usize = 200;
 const N_EVENTS_MIN: u64 = 200;
 
 type Answer = (i32, String, String);
@@ -61,7 +61,7 @@ fn is_enough(answers: &[Answer]) -> bool {
     let sizes: Vec<_> = answers.iter().filter_map(n_events).collect();
     let n_written = sizes.last().zip(sizes.first()).map_or(0, |(last, first)| last.saturating_sub(*first));
     let is_wrong = answers.last().is_some_and(|(code, ..)| *code != 0);
-    is_wrong || answers.len() >= N_LOOKS_MAX || answers.len() >= N_LOOKS_MIN && n_written >= N_EVENTS_MIN
+    is_wrong || answers.len() >= N_CHECKS_MAX || answers.len() >= N_CHECKS_MIN && n_written >= N_EVENTS_MIN
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Columns that nothing depends on and nothing reads.
-const MEANINGLESS: [(&str, &str); 7] = [
+const NOT_CHECKED: [(&str, &str); 7] = [
     ("write_probe", "id"),
     ("write_probe", "at_ms"),
     // Rate limit state for the next seconds: it records nothing of the past.
@@ -105,7 +105,7 @@ pub(crate) async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Lite
 }
 
 /// A literal with one bit flipped, or one added.
-pub(crate) fn turned(literal: &str, kind: &str) -> String {
+pub(crate) fn flipped(literal: &str, kind: &str) -> String {
     match kind {
         "INTEGER" | "BIGINT" | "BOOLEAN" => format!("{literal} + 1"),
         "BLOB" => {
@@ -158,7 +158,7 @@ fn names(table: &Table, row: &Literals) -> Vec<String> {
 }
 
 fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
-    if table.columns.iter().all(|column| is_meaningless(table, &column.name)) {
+    if table.columns.iter().all(|column| is_not_checked(table, &column.name)) {
         return Vec::new();
     }
     let mut all = Vec::new();
@@ -190,8 +190,8 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
     all
 }
 
-fn is_meaningless(table: &Table, column: &str) -> bool {
-    MEANINGLESS.contains(&(table.name.as_str(), column))
+fn is_not_checked(table: &Table, column: &str) -> bool {
+    NOT_CHECKED.contains(&(table.name.as_str(), column))
 }
 
 /// The column, the kind of alteration, and the altered value.
@@ -199,14 +199,14 @@ fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static s
     let mut all = Vec::new();
     for Column { name, kind, nullable } in &table.columns {
         let literal = &row.columns[name];
-        if is_meaningless(table, name) {
+        if is_not_checked(table, name) {
             continue;
         }
         if literal == "NULL" {
             all.push((name.as_str(), "given", "zeroblob(32)".to_owned()));
             continue;
         }
-        all.push((name, "turned", turned(literal, kind)));
+        all.push((name, "turned", flipped(literal, kind)));
         if *nullable {
             all.push((name, "taken", "NULL".to_owned()));
         }
@@ -228,7 +228,7 @@ fn free_keys<'a>(table: &'a Table, rows: &[Literals], row: &Literals) -> Vec<(&'
         let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
         let value = match numbers.max() {
             Some(last) => format!("{last} + 1"),
-            None => turned(&row.columns[key], kind.unwrap_or_default()),
+            None => flipped(&row.columns[key], kind.unwrap_or_default()),
         };
         (key.as_str(), value)
     };
@@ -302,7 +302,7 @@ async fn findings(
 }
 
 /// The error of the check, if it missed this alteration.
-async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<String> {
+async fn check_error(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<String> {
     match findings(pristine, path, tampering).await? {
         // The list of migrations is read before anything else.
         Err(_) if tampering.table.name == "_sqlx_migrations" => None,
@@ -317,7 +317,7 @@ async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<S
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_alteration_of_every_table_is_found_and_named() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let database = history.database();
     let mut conn = open(&database).await;
     let mut all = Vec::new();
@@ -337,7 +337,7 @@ async fn every_alteration_of_every_table_is_found_and_named() {
         workers.spawn(async move {
             let mut passed = Vec::new();
             while let Some(tampering) = all.get(next.fetch_add(1, Ordering::SeqCst)) {
-                passed.extend(judged(&pristine, &path, tampering).await);
+                passed.extend(check_error(&pristine, &path, tampering).await);
             }
             passed
         });

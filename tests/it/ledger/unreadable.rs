@@ -15,7 +15,7 @@ fn unreadable(folder: &Path) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_that_is_no_store_is_a_one_line_error() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let (folder, database) = (history.world.folder(), history.database());
     let whole = fs::read(&database).unwrap();
     for kept in [whole.len() / 2, 4096, 100] {
@@ -40,7 +40,7 @@ async fn file_that_is_no_store_is_a_one_line_error() {
 /// An unreadable page ends only the check that reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_pages_are_findings() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let whole = fs::read(history.database()).unwrap();
     let n_pages = whole.len() / 4096;
     let mut n_found = 0;

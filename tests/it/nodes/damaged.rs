@@ -15,7 +15,7 @@ const DAMAGE: &str = "UPDATE share SET secret = CAST(substr(secret, 1, 99) || \
     x'00' || substr(secret, 101) AS BLOB) WHERE substr(secret, 100, 1) <> x'00'";
 
 /// The file offset of the sealed share.
-async fn place_of_the_secret(path: &Path) -> u64 {
+async fn offset_of_the_secret(path: &Path) -> u64 {
     let mut conn = SqliteConnectOptions::new().filename(path).read_only(true).connect().await.unwrap();
     let sql = "SELECT secret FROM share WHERE state = 'active'";
     let secret: Vec<u8> = sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap();
@@ -25,14 +25,14 @@ async fn place_of_the_secret(path: &Path) -> u64 {
 }
 
 /// Flips one bit of the byte there.
-fn turn(path: &Path, place: u64) {
+fn flip(path: &Path, place: u64) {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, place).unwrap();
     file.write_all_at(&[byte[0] ^ 1], place).unwrap();
 }
 
-fn gauge(participant: u16, n_findings: u32) -> String {
+fn damage_metric(participant: u16, n_findings: u32) -> String {
     format!("operation_gateway_node_damaged{{participant=\"{participant}\"}} {n_findings}\n")
 }
 
@@ -57,21 +57,21 @@ async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     assert_eq!((status, &view["checks"]["nodes"]["status"]), (200, &json!("ok")), "{view}");
     assert!(detail.starts_with("node 1: share, key_id "), "{view}");
     let metrics = text(&process.address, "/metrics");
-    assert!(metrics.contains(&gauge(1, 1)) && metrics.contains(&gauge(0, 0)), "{metrics}");
+    assert!(metrics.contains(&damage_metric(1, 1)) && metrics.contains(&damage_metric(0, 0)), "{metrics}");
     let paid = executed(&process, "/v1/operations", "/v1/operations/sign", &payment("after"));
     let path = format!("/v1/operations/{}", paid["operation_id"].as_str().unwrap());
     let (_, paid) = request(&process.address, "GET", &path, None).unwrap();
     assert_eq!(paid["result"]["signers"], json!([0, 2]), "{paid}");
 
     // While it serves, directly in the file: one damaged node more than the threshold permits.
-    let place = place_of_the_secret(&node(2)).await;
-    turn(&node(2), place);
+    let place = offset_of_the_secret(&node(2)).await;
+    flip(&node(2), place);
     assert!(process.wait_for_line("a node is damaged").contains("\"participant\":\"2\""));
     let (status, view) = ready(&process);
     let detail = view["checks"]["nodes"]["detail"].as_str().unwrap();
     assert_eq!((status, view["status"].as_str()), (503, Some("not_ready")), "{view}");
     assert!(detail.contains("node 1: share") && detail.contains("node 2: share"), "{view}");
-    turn(&node(2), place);
+    flip(&node(2), place);
     process.wait_for_line("a node is sound again");
     assert_eq!(ready(&process).0, 200);
 
@@ -96,7 +96,7 @@ async fn outdated_or_missing_node_database_is_reported() {
     process.terminate();
     let newer = fs::read(&path).unwrap();
     fs::write(&path, older).unwrap();
-    let said = |what: &str| {
+    let reports = |what: &str| {
         let process = Process::start(folder.path(), None, &[]);
         let (status, view) = ready(&process);
         let detail = view["checks"]["nodes"]["detail"].as_str().unwrap_or_default();
@@ -106,9 +106,9 @@ async fn outdated_or_missing_node_database_is_reported() {
         assert!(code == 1 && line.ends_with(what), "{out}");
         process.terminate();
     };
-    said("it holds epoch `1`, and epoch `2` is in force");
+    reports("it holds epoch `1`, and epoch `2` is in force");
     fs::remove_file(&path).unwrap();
-    said("it has no database");
+    reports("it has no database");
     fs::write(&path, newer).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(tool(folder.path(), &[], &["nodes", "check"]).0, 0);

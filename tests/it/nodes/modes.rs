@@ -28,8 +28,8 @@ fn databases_that_other_users_can_read_or_write_are_refused() {
             );
             let refused = Process::refused(folder.path(), &[]);
             assert!(refused.ends_with(&line), "{refused}");
-            let asked = if name == "gateway.db" { ["ledger", "fsck"] } else { ["nodes", "check"] };
-            let (code, out, err) = tool(folder.path(), &[], &asked);
+            let arguments = if name == "gateway.db" { ["ledger", "fsck"] } else { ["nodes", "check"] };
+            let (code, out, err) = tool(folder.path(), &[], &arguments);
             assert!(code > 0 && format!("{out}{err}").contains(&line), "{out}{err}");
         }
         chmod(&path, 0o600);

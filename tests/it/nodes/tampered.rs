@@ -2,7 +2,7 @@
 //! new one is included.
 
 use crate::ledger::history::{History, open};
-use crate::ledger::tampered::{Literals, Table, rows, shown, tables, texts, turned};
+use crate::ledger::tampered::{Literals, Table, flipped, rows, shown, tables, texts};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_runtime::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The migrator's notes: when a migration ran, and how long it took.
-const MEANINGLESS: [(&str, &str); 2] =
+const NOT_CHECKED: [(&str, &str); 2] =
     [("_sqlx_migrations", "installed_on"), ("_sqlx_migrations", "execution_time")];
 
 /// Number of altered rows of a table, by its length.
@@ -77,25 +77,25 @@ fn tamperings(table: &Table, rows: &[Literals], operations: &Operations) -> Vec<
         named.extend(operation.clone());
         for column in &table.columns {
             let literal = &row.columns[&column.name];
-            if literal == "NULL" || MEANINGLESS.contains(&(&table.name, &column.name)) {
+            if literal == "NULL" || NOT_CHECKED.contains(&(&table.name, &column.name)) {
                 continue;
             }
-            let value = turned(literal, &column.kind);
+            let value = flipped(literal, &column.kind);
             let sql = format!("UPDATE {} SET {} = {value} WHERE {}", table.name, column.name, row.wher);
             let mut names = named.clone();
             names.push(row_name(table, row, Some((&column.name, &self::literal(&value)))));
-            let what = format!("{} turned, {:.90}", column.name, row.wher);
+            let what = format!("{} flipped, {:.90}", column.name, row.wher);
             all.push(Tampering { table: table.name.clone(), what, sql, names });
         }
         // Nonces are kept in memory only, so after publication this mark has no meaning. No other row records how far an
         // abandoned operation had come.
         let is_over = operation.is_some_and(|id| operations.discarded.contains(&id));
-        let says_nothing = match table.name.as_str() {
+        let is_unchecked = match table.name.as_str() {
             "consumed" => true,
             "effect" => is_over && row.columns["effect_id"].contains(".policy-receipt."),
             _ => false,
         };
-        if !says_nothing {
+        if !is_unchecked {
             let sql = format!("DELETE FROM {} WHERE {}", table.name, row.wher);
             let what = format!("deleted, {:.90}", row.wher);
             all.push(Tampering { table: table.name.clone(), what, sql, names: named });
@@ -109,7 +109,12 @@ async fn found(folder: &Path, kek: &Arc<Kek>) -> Vec<Damage> {
 }
 
 /// The error of the check for this alteration, if any.
-async fn judged(pristine: &[u8], folder: &Path, kek: &Arc<Kek>, tampering: &Tampering) -> Option<String> {
+async fn check_error(
+    pristine: &[u8],
+    folder: &Path,
+    kek: &Arc<Kek>,
+    tampering: &Tampering,
+) -> Option<String> {
     let path = folder.join(format!("node-{NODE}.db"));
     fs::write(&path, pristine).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -160,7 +165,7 @@ async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_pages_of_a_node_database_are_findings() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let folder = tempfile::tempdir().unwrap();
     let (path, kek) = copied(&history, folder.path()).await;
     let whole = fs::read(&path).unwrap();
@@ -179,7 +184,7 @@ async fn damaged_pages_of_a_node_database_are_findings() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_alteration_of_a_node_database_is_found_and_named() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." }).unwrap();
     let (path, kek) = copied(&history, folder.path()).await;
     let mut conn = open(&path).await;
@@ -200,7 +205,7 @@ async fn every_alteration_of_a_node_database_is_found_and_named() {
     let pristine = fs::read(&path).unwrap();
     let mut missed = Vec::new();
     for tampering in &all {
-        missed.extend(judged(&pristine, folder.path(), &kek, tampering).await);
+        missed.extend(check_error(&pristine, folder.path(), &kek, tampering).await);
     }
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), all.len(), missed.join("\n"));
     assert!(all.len() > 200, "{}", all.len());

@@ -61,7 +61,7 @@ impl Run {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    fn is_back_and_forth(&self) -> bool {
+    fn has_enough_swaps(&self) -> bool {
         self.n_swaps.load(Ordering::SeqCst) >= N_SWAPS_MIN && self.judges.lock().unwrap().len() == 2
     }
 
@@ -70,7 +70,7 @@ impl Run {
         let _alarm = Alarm(&self.is_over);
         let mut operations = Vec::new();
         for n in (client..N_OPERATIONS_MAX).step_by(N_CLIENTS) {
-            if self.is_over() || n >= N_OPERATIONS && self.is_back_and_forth() {
+            if self.is_over() || n >= N_OPERATIONS && self.has_enough_swaps() {
                 break;
             }
             let (previewed, admitted) = operate(address, &format!("load-{n}"));
@@ -118,7 +118,7 @@ fn swapping_bundles_under_load_fails_no_request() {
         swapper.join().unwrap();
         operations
     });
-    assert!(operations.len() >= N_OPERATIONS && run.is_back_and_forth(), "{:?}", run.n_swaps);
+    assert!(operations.len() >= N_OPERATIONS && run.has_enough_swaps(), "{:?}", run.n_swaps);
     let mut admissions: BTreeMap<String, usize> = BTreeMap::new();
     for (previewed, path) in &operations {
         assert!([hash(&one), hash(&two)].contains(previewed), "{previewed} is neither of the two");

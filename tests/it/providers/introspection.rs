@@ -1,4 +1,4 @@
-use super::{asking_gateway, nothing, scope_of, until, whole_life};
+use super::{introspecting_gateway, scope_of, unknown_operation, until, whole_life};
 use crate::harness::http::Call;
 use crate::harness::process::Process;
 use crate::harness::provider::Provider;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn payment_is_published_with_introspected_tokens() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
-    let gateway = asking_gateway(folder.path(), &provider);
+    let gateway = introspecting_gateway(folder.path(), &provider);
     let send = |person: &str, call: Call| {
         call.bearer(&provider.person(person, scope_of(person), "opaque")).send(&gateway.address).unwrap()
     };
@@ -19,8 +19,8 @@ fn payment_is_published_with_introspected_tokens() {
 #[test]
 fn inactive_or_foreign_introspected_tokens_are_rejected() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
-    let gateway = asking_gateway(folder.path(), &provider);
-    let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
+    let gateway = introspecting_gateway(folder.path(), &provider);
+    let call = |token: &str| unknown_operation().bearer(token).send(&gateway.address).unwrap();
     call("made-up").fails(401, "invalid_token");
     call(&Provider::start().person("alice", "operations.read", "opaque")).fails(401, "invalid_token");
     call(&provider.person("alice", "operations.read", "opaque&aud=another-service"))
@@ -36,8 +36,8 @@ fn inactive_or_foreign_introspected_tokens_are_rejected() {
 #[test]
 fn introspected_token_is_accepted_for_30_seconds_of_provider_outage() {
     let (folder, mut provider) = (tempfile::tempdir().unwrap(), Provider::start());
-    let gateway = asking_gateway(folder.path(), &provider);
-    let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
+    let gateway = introspecting_gateway(folder.path(), &provider);
+    let call = |token: &str| unknown_operation().bearer(token).send(&gateway.address).unwrap();
     let known = provider.person("alice", "operations.read", "opaque");
     let unknown = provider.person("bob", "operations.read", "opaque");
     let before = Instant::now();
@@ -64,7 +64,7 @@ fn wrong_introspection_credentials_authenticate_no_caller() {
     ];
     let gateway = Process::start(folder.path(), None, &settings);
     let token = provider.person("alice", "operations.read", "opaque");
-    let answer = nothing().bearer(&token).send(&gateway.address).unwrap();
+    let answer = unknown_operation().bearer(&token).send(&gateway.address).unwrap();
     answer.fails(503, "authentication_unavailable");
     assert!(!answer.text.contains("not-the-secret"), "{answer:?}");
 }

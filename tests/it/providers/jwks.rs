@@ -1,4 +1,4 @@
-use super::{gateway, nothing, payment_of, scope_of, until, whole_life};
+use super::{gateway, payment_of, scope_of, unknown_operation, until, whole_life};
 use crate::harness::http::Call;
 use crate::harness::provider::Provider;
 use crate::harness::samples::path;
@@ -23,39 +23,47 @@ fn only_the_supported_signature_algorithms_are_accepted() {
     let gateway = gateway(folder.path(), &provider.issuer);
     for algorithm in ["RS256", "PS256", "ES256", "ES384", "EdDSA"] {
         let token = provider.token("treasury", "operations.read", &format!("alg={algorithm}"));
-        nothing().bearer(&token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+        unknown_operation().bearer(&token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     }
     let token = provider.token("treasury", "operations.read", "alg=RS512");
-    nothing().bearer(&token).send(&gateway.address).unwrap().fails(401, "invalid_token");
+    unknown_operation().bearer(&token).send(&gateway.address).unwrap().fails(401, "invalid_token");
 }
 
 #[test]
 fn valid_tokens_for_another_service_time_or_scope_are_rejected() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
-    let refused = |client: &str, scope: &str, bent: &str| {
-        let answer = nothing().bearer(&provider.token(client, scope, bent)).send(&gateway.address).unwrap();
+    let refused = |client: &str, scope: &str, altered: &str| {
+        let answer = unknown_operation()
+            .bearer(&provider.token(client, scope, altered))
+            .send(&gateway.address)
+            .unwrap();
         (answer.status, answer.json()["error"].as_str().unwrap().to_owned(), answer.headers)
     };
-    for bent in ["aud=another-service", "iss=https://elsewhere.test", "shift=-7200", "shift=7200"] {
-        let (status, code, headers) = refused("treasury", "operations.read", bent);
-        assert_eq!((status, code.as_str()), (401, "invalid_token"), "{bent}");
-        assert!(headers["www-authenticate"].contains("error=\"invalid_token\""), "{bent} {headers:?}");
+    for altered in ["aud=another-service", "iss=https://elsewhere.test", "shift=-7200", "shift=7200"] {
+        let (status, code, headers) = refused("treasury", "operations.read", altered);
+        assert_eq!((status, code.as_str()), (401, "invalid_token"), "{altered}");
+        assert!(headers["www-authenticate"].contains("error=\"invalid_token\""), "{altered} {headers:?}");
     }
     let (status, code, _) = refused("auditor", "audit.read", "");
     assert_eq!((status, code.as_str()), (403, "insufficient_scope"));
     // Within the leeway a token is still valid.
     let late = provider.token("treasury", "operations.read", "ttl=600&shift=-620");
-    nothing().bearer(&late).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    unknown_operation().bearer(&late).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     // No token, half a token, another scheme.
-    let none = nothing().send(&gateway.address).unwrap();
+    let none = unknown_operation().send(&gateway.address).unwrap();
     none.fails(401, "authentication_required");
     let token = provider.token("treasury", "operations.read", "");
-    nothing().bearer(&token[..token.len() - 2]).send(&gateway.address).unwrap().fails(401, "invalid_token");
-    let basic = nothing().header("authorization", "Basic dHJlYXN1cnk6eA==").send(&gateway.address).unwrap();
+    unknown_operation()
+        .bearer(&token[..token.len() - 2])
+        .send(&gateway.address)
+        .unwrap()
+        .fails(401, "invalid_token");
+    let basic =
+        unknown_operation().header("authorization", "Basic dHJlYXN1cnk6eA==").send(&gateway.address).unwrap();
     assert_eq!(basic.status, 401);
     // Identity headers have no effect in this mode.
-    let headers = nothing().header("x-client-id", "treasury").header("x-subject-id", "carol");
+    let headers = unknown_operation().header("x-client-id", "treasury").header("x-subject-id", "carol");
     headers
         .header("x-scopes", "operations.*")
         .send(&gateway.address)
@@ -72,14 +80,14 @@ fn token_of_another_tenant_sees_nothing() {
     let operation = submit.bearer(&token).send(&gateway.address).unwrap().ok()["operation"].clone();
     let rival = provider.token("rival", "operations.sign operations.read", "");
     let theirs = Call::get(&path(&operation, "")).bearer(&rival).send(&gateway.address).unwrap();
-    let unknown = nothing().bearer(&rival).send(&gateway.address).unwrap();
+    let unknown = unknown_operation().bearer(&rival).send(&gateway.address).unwrap();
     theirs.fails(404, "operation_not_found");
     assert_eq!(theirs.text, unknown.text);
     Call::get(&path(&operation, "")).bearer(&token).send(&gateway.address).unwrap().ok();
     // Nor does the body's `client` count.
-    let lies = payment_of("treasury", "treasury", "lies");
-    let lies = Call::post("/v1/operations/sign", &lies).bearer(&rival).send(&gateway.address).unwrap();
-    lies.fails(403, "client_binding_mismatch");
+    let spoofed = payment_of("treasury", "treasury", "lies");
+    let spoofed = Call::post("/v1/operations/sign", &spoofed).bearer(&rival).send(&gateway.address).unwrap();
+    spoofed.fails(403, "client_binding_mismatch");
 }
 
 #[test]
@@ -88,27 +96,32 @@ fn jwks_outage_keeps_known_keys_valid_and_rejects_unknown_ones() {
     let gateway = gateway(folder.path(), &provider.issuer);
     let used = provider.token("treasury", "operations.read", "");
     let unused = provider.token("treasury", "operations.read", "alg=ES256");
-    let strange = Provider::start().token("treasury", "operations.read", "");
-    nothing().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    let unknown = Provider::start().token("treasury", "operations.read", "");
+    unknown_operation().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     provider.kill();
     for token in [&used, &unused] {
-        nothing().bearer(token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+        unknown_operation().bearer(token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     }
     // Keys fetched less than a minute ago do not include the unknown one; later, they cannot be fetched.
-    let answer = until(503, &[401], 61, &|| nothing().bearer(&strange).send(&gateway.address).unwrap());
+    let answer =
+        until(503, &[401], 61, &|| unknown_operation().bearer(&unknown).send(&gateway.address).unwrap());
     answer.fails(503, "authentication_unavailable");
     assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
-    nothing().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
-    nothing().send(&gateway.address).unwrap().fails(401, "authentication_required");
+    unknown_operation().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    unknown_operation().send(&gateway.address).unwrap().fails(401, "authentication_required");
     Call::get("/healthz").send(&gateway.address).unwrap().ok();
 
     // A gateway that never fetched the keys authenticates no caller.
     drop(gateway);
     let gateway = super::gateway(folder.path(), &provider.issuer);
-    nothing().bearer(&used).send(&gateway.address).unwrap().fails(503, "authentication_unavailable");
+    unknown_operation()
+        .bearer(&used)
+        .send(&gateway.address)
+        .unwrap()
+        .fails(503, "authentication_unavailable");
     let provider = provider.restarted();
     let token = provider.token("treasury", "operations.read", "");
-    until(404, &[503, 401], 130, &|| nothing().bearer(&token).send(&gateway.address).unwrap());
+    until(404, &[503, 401], 130, &|| unknown_operation().bearer(&token).send(&gateway.address).unwrap());
 }
 
 #[test]
@@ -116,12 +129,12 @@ fn new_jwks_keys_work_within_a_minute_and_withdrawn_ones_stop() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let old = provider.token("treasury", "operations.read", "");
-    nothing().bearer(&old).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    unknown_operation().bearer(&old).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     let provider = provider.restarted();
     let new = provider.token("treasury", "operations.read", "");
     // Two minutes, in case the provider is too slow to answer the first fetch.
-    until(404, &[401, 503], 130, &|| nothing().bearer(&new).send(&gateway.address).unwrap());
-    nothing().bearer(&old).send(&gateway.address).unwrap().fails(401, "invalid_token");
+    until(404, &[401, 503], 130, &|| unknown_operation().bearer(&new).send(&gateway.address).unwrap());
+    unknown_operation().bearer(&old).send(&gateway.address).unwrap().fails(401, "invalid_token");
     let view = Call::post("/v1/operations/sign", &json!({})).bearer(&new).send(&gateway.address).unwrap();
     view.fails(403, "insufficient_scope");
 }

@@ -1,6 +1,6 @@
 //! nginx with client certificates, configured as in `host/docs/proxies.md`, and a gateway that trusts only this proxy.
 
-use super::{nothing, whole_life};
+use super::{unknown_operation, whole_life};
 use crate::harness::certificates::Authority;
 use crate::harness::http::{Answer, Call};
 use crate::harness::process::Process;
@@ -53,12 +53,12 @@ fn payment_is_published_through_nginx_with_client_certificates() {
 fn client_without_a_certificate_of_the_authority_is_stopped_at_the_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
-    let nobody = Trust::new(&front.servers, None);
-    let answer = forged(nothing()).send_tls(&front.proxy.address, &nobody).unwrap();
+    let without_certificate = Trust::new(&front.servers, None);
+    let answer = forged(unknown_operation()).send_tls(&front.proxy.address, &without_certificate).unwrap();
     assert_eq!(answer.status, 400, "{answer:?}");
     let elsewhere = Authority::new("Acme clients");
     let imitated = Trust::new(&front.servers, Some(&elsewhere.client("carol", "Acme")));
-    let answer = forged(nothing()).send_tls(&front.proxy.address, &imitated);
+    let answer = forged(unknown_operation()).send_tls(&front.proxy.address, &imitated);
     assert!(answer.as_ref().is_err() || answer.as_ref().is_ok_and(|it| it.status == 400), "{answer:?}");
     // Issued by the authority, but unknown to this gateway.
     for (common, organisation) in [
@@ -69,9 +69,9 @@ fn client_without_a_certificate_of_the_authority_is_stopped_at_the_proxy() {
         ("carol", "ACME"),
     ] {
         let shown = Trust::new(&front.servers, Some(&front.clients.client(common, organisation)));
-        let answer = forged(nothing()).send_tls(&front.proxy.address, &shown).unwrap();
+        let answer = forged(unknown_operation()).send_tls(&front.proxy.address, &shown).unwrap();
         assert_eq!(answer.status, 403, "{common} {answer:?}");
-        assert!(answer.json().is_null(), "the gateway was asked: {answer:?}");
+        assert!(answer.json().is_null(), "the request reached the gateway: {answer:?}");
     }
 }
 
@@ -88,7 +88,7 @@ fn proxy_overwrites_identity_headers_of_clients() {
     // Carol may submit, and stays Carol whatever she sends.
     let other = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "alice", "other"));
     front.send("carol", &other.header("x-subject-id", "alice")).fails(403, "client_binding_mismatch");
-    front.send("alice", &nothing()).fails(404, "operation_not_found");
+    front.send("alice", &unknown_operation()).fails(404, "operation_not_found");
 }
 
 #[test]
@@ -96,13 +96,17 @@ fn identity_headers_from_outside_the_proxy_have_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     let address = &front.gateway.address;
-    forged(nothing()).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
+    forged(unknown_operation())
+        .send_from("127.0.0.2", address)
+        .unwrap()
+        .fails(401, "authentication_required");
     let submit = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "carol", "direct"));
     forged(submit).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
     // A `Forwarded` header that names the proxy does not help.
-    let by_way =
-        forged(nothing()).header("x-forwarded-for", "127.0.0.1").header("forwarded", "for=127.0.0.1");
+    let by_way = forged(unknown_operation())
+        .header("x-forwarded-for", "127.0.0.1")
+        .header("forwarded", "for=127.0.0.1");
     by_way.send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
     // From the proxy's own address the same headers count.
-    forged(nothing()).send_from("127.0.0.1", address).unwrap().fails(404, "operation_not_found");
+    forged(unknown_operation()).send_from("127.0.0.1", address).unwrap().fails(404, "operation_not_found");
 }

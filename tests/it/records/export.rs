@@ -10,7 +10,7 @@ fn texts<'a>(lines: &'a [Value], pointer: &str) -> Vec<&'a str> {
 
 #[test]
 fn every_decision_is_exported_once_beside_a_running_gateway() {
-    let story = Story::told();
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let mut by_moment = BTreeMap::new();
     for line in &lines {
@@ -52,7 +52,7 @@ fn every_decision_is_exported_once_beside_a_running_gateway() {
 
 #[test]
 fn decision_export_contains_no_credentials() {
-    let story = Story::told();
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let text = json!(lines).to_string();
     for name in ["token_jti", "cert_sha256"] {
@@ -74,7 +74,7 @@ fn decision_export_contains_no_credentials() {
 
 #[test]
 fn unreadable_input_is_a_one_line_error() {
-    let story = Story::told();
+    let story = Story::recorded();
     let missing = tempfile::tempdir().unwrap();
     let (code, out, err) = crate::harness::process::tool(missing.path(), &[], &["decisions", "export"]);
     assert_eq!((code, out.as_str(), err.lines().count()), (1, "", 1), "{err}");

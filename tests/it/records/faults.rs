@@ -107,7 +107,11 @@ fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     }
     assert_eq!(story.view()["state"], "pending_approval");
     let at_admission = record("refusal", "DENY", "out_of_fuel", &starved_at_admission);
-    assert_eq!(story.exported("admission"), std::slice::from_ref(&at_admission), "asked twice, kept once");
+    assert_eq!(
+        story.exported("admission"),
+        std::slice::from_ref(&at_admission),
+        "evaluated twice, recorded once"
+    );
 
     story.activate(&good_at_last);
     assert_eq!(story.approve("bob", 200)["state"], "admitted");

@@ -53,7 +53,7 @@ fn counts(report: &Value) -> Value {
 
 #[test]
 fn impact_evaluates_every_decision_with_the_candidate() {
-    let story = Story::told();
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let n_lines = lines.len();
     let with = |word: &str| {
@@ -93,7 +93,7 @@ fn impact_evaluates_every_decision_with_the_candidate() {
 /// The strict bundle has no asset `btc`, and reads past spending for payments, which was not recorded.
 #[test]
 fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
-    let story = Story::told();
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
     let strict = impact(&story, &committed().with_file_name("payment-guard-strict"), &[]);
@@ -111,9 +111,9 @@ fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
 
 #[test]
 fn impact_refuses_an_untrusted_candidate() {
-    let story = Story::told();
-    let stranger = candidate("amount_positive", "amount_negative");
-    let (code, out, err) = story.tool(&["policy", "impact", stranger.path().to_str().unwrap()]);
+    let story = Story::recorded();
+    let untrusted = candidate("amount_positive", "amount_negative");
+    let (code, out, err) = story.tool(&["policy", "impact", untrusted.path().to_str().unwrap()]);
     assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
     assert!(err.contains("has 0 of 1 signatures"), "{err}");
 }

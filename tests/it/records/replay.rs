@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn replay_reproduces_every_decision_of_real_flows() {
-    let story = Story::told();
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let mut n_same = 0;
     let mut replay = |arguments: &[&str]| {
@@ -36,7 +36,7 @@ fn replay_reproduces_every_decision_of_real_flows() {
 
 #[test]
 fn replay_reports_records_without_their_bundle_as_not_checked() {
-    let story = Story::told();
+    let story = Story::recorded();
     for arguments in
         [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&story.paid, "--seq", "2"]]
     {
@@ -88,7 +88,7 @@ const DAMAGES: [Damage; 7] = [
 
 #[tokio::test]
 async fn replay_names_every_altered_field() {
-    let Story { folder, process, paid, .. } = tokio::task::spawn_blocking(Story::told).await.unwrap();
+    let Story { folder, process, paid, .. } = tokio::task::spawn_blocking(Story::recorded).await.unwrap();
     process.terminate();
     let intact = std::fs::read(folder.path().join("gateway.db")).unwrap();
     for (table, from, to, which, fields) in DAMAGES {

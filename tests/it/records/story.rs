@@ -31,14 +31,14 @@ pub(crate) struct Story {
 }
 
 /// Identity headers of a caller with a token and a certificate.
-fn credited(body: Value) -> Value {
+fn with_credentials(body: Value) -> Value {
     let body = with(body, "/client/token_jti", json!(CREDENTIALS[0]));
     with(body, "/client/cert_sha256", json!(CREDENTIALS[1]))
 }
 
 /// A payment with this idempotency key, on a key.
 fn payment_on(key_ref: &str, idempotency_key: &str) -> Value {
-    credited(with(payment(idempotency_key), "/key_ref", json!(key_ref)))
+    with_credentials(with(payment(idempotency_key), "/key_ref", json!(key_ref)))
 }
 
 fn post(process: &Process, path: &str, body: &Value, expected: u16) -> Value {
@@ -64,11 +64,11 @@ fn made(process: &Process, create: &Value) {
 
 impl Story {
     /// Payment, custody signature, key creations, refusal, approval that does not count, previews, admission denial.
-    pub(crate) fn told() -> Self {
+    pub(crate) fn recorded() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let process = Process::start(folder.path(), None, &RULES);
         let create = |key_ref: &str| {
-            post(&process, "/v1/custody/keys", &credited(key(key_ref)), 200)["operation"].clone()
+            post(&process, "/v1/custody/keys", &with_credentials(key(key_ref)), 200)["operation"].clone()
         };
         made(&process, &create("treasury-1"));
         made(&process, &create("vault-1"));
@@ -82,7 +82,8 @@ impl Story {
         approved(&process, &path(&paid["operation"], "/approve"), 200);
         post(&process, &path(&paid["operation"], "/execute"), &json!({}), 200);
         post(&process, &path(&paid["operation"], "/publish"), &publication(), 200);
-        let signed = post(&process, &on_key("vault-1", "/sign"), &credited(custody::sign("sign")), 200);
+        let signed =
+            post(&process, &on_key("vault-1", "/sign"), &with_credentials(custody::sign("sign")), 200);
         approved(&process, &custody::path(&signed["operation"], "/approve"), 200);
         let refused = with(payment_on("treasury-1", "refused"), "/payment/to_account", json!("acct-else"));
         post(&process, "/v1/operations/sign", &refused, 403);

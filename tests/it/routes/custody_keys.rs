@@ -230,8 +230,8 @@ async fn failed_creation_frees_the_name_even_for_the_same_request() {
 #[tokio::test]
 async fn signature_profile_aliases_of_the_deployment_are_accepted() {
     let world = World::ticking().await;
-    let asked = with(key("aliased"), "/signature_profile", json!("ecdsa-\u{e9}\"x"));
-    let answer = world.post(KEYS, &asked).await;
+    let aliased = with(key("aliased"), "/signature_profile", json!("ecdsa-\u{e9}\"x"));
+    let answer = world.post(KEYS, &aliased).await;
     assert_eq!(
         answer.header("warning"),
         "299 - \"signature_profile ecdsa-x is taken as frost-ed25519-sha512\""
@@ -244,7 +244,7 @@ async fn signature_profile_aliases_of_the_deployment_are_accepted() {
     assert_eq!(own.header("warning"), "");
     assert_eq!(own.ok()["operation"]["intent"]["requested_signature_profile"], Value::Null);
     let strict = World::with(&[("signature_profile_aliases", "bip340=frost-secp256k1-sha256-tr")]).await;
-    let message = strict.post(KEYS, &asked).await.fails(400, "invalid_json");
+    let message = strict.post(KEYS, &aliased).await.fails(400, "invalid_json");
     assert_eq!(
         message,
         "`/signature_profile` must be one of `frost-ed25519-sha512`, `frost-secp256k1-sha256-tr`, `bip340`"

@@ -12,13 +12,16 @@ const GETS: [&str; 3] = ["", "/evidence", "/audit-replay"];
 #[tokio::test]
 async fn malformed_ids_are_refused_first() {
     let world = World::start().await;
-    let nobody = [("x-client-id", "desk")];
+    let without_subject = [("x-client-id", "desk")];
     for id in NOT_HEX32 {
         for (method, actions) in [("POST", &POSTS[..]), ("GET", &GETS)] {
             for action in actions {
                 let path = format!("/v1/custody/operations/{id}{action}");
                 let body = json!("not even a body");
-                world.call_as(&nobody, method, &path, &body).await.fails(400, "invalid_operation_id");
+                world
+                    .call_as(&without_subject, method, &path, &body)
+                    .await
+                    .fails(400, "invalid_operation_id");
             }
         }
     }

@@ -55,8 +55,8 @@ async fn key_with_too_few_nodes_is_reported_by_readiness() {
         let answer = world.get("/readyz").await;
         let status = if why.is_some() { ("not_ready", "failed", 503) } else { ("ready", "ok", 200) };
         let nodes = &answer.json["checks"]["nodes"];
-        let said = (answer.json["status"].as_str(), nodes["status"].as_str(), answer.status.as_u16());
-        assert_eq!(said, (Some(status.0), Some(status.1), status.2), "{silent:?}: {}", answer.json);
+        let reported = (answer.json["status"].as_str(), nodes["status"].as_str(), answer.status.as_u16());
+        assert_eq!(reported, (Some(status.0), Some(status.1), status.2), "{silent:?}: {}", answer.json);
         assert_eq!(nodes["detail"].as_str(), why, "{silent:?}");
     }
 }
@@ -68,7 +68,7 @@ async fn consecutive_probes_write_once() {
     for _ in 0..20 {
         world.get("/readyz").await.ok();
     }
-    assert_eq!(world.store.counters().jobs - before, 1, "anybody may probe: it must cost nothing");
+    assert_eq!(world.store.counters().jobs - before, 1, "probes are unauthenticated, so they must be cheap");
 }
 
 #[tokio::test]

@@ -179,23 +179,21 @@ async fn log_proof_of_another_tenants_operation_is_not_found() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("tenant")).await;
     let id = operation["operation_id"].as_str().unwrap();
-    let stranger =
+    let other_tenant =
         [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "audit.read"), ("x-tenant", "other")];
     let path = format!("/v1/log/tlog-proof?operation_id={id}&seq=1");
-    world.call_as(&stranger, "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
+    world.call_as(&other_tenant, "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
 }
 
 /// Runs `scripts/verify_tlog_proof.py` on these texts: whether it accepts them, and its output.
-fn judged(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
+fn verify_with_python(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("event.tlog-proof");
     std::fs::write(&file, proof).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/verify_tlog_proof.py");
-    let output = Command::new("python3").arg(script).arg(file).args([key, event_hash]).output();
-    // Needs python3.
-    let output = output.unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let output = Command::new("python3").arg(script).arg(file).args([key, event_hash]).output().unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(printed).unwrap())
 }
 
 #[tokio::test]
@@ -208,8 +206,8 @@ async fn independent_program_verifies_a_log_proof() {
     let parsed: TlogProof = proof.parse().unwrap();
     let (index, size) = (parsed.index, parsed.checkpoint.unverified().size());
     let (key, event_hash) = (key(&world).await.to_string(), event_hash.to_string());
-    let (believes, said) = judged(&proof, &key, &event_hash);
-    assert!(believes && said.contains(&format!("the event at {index} of {size}")), "{said}");
+    let (accepted, output) = verify_with_python(&proof, &key, &event_hash);
+    assert!(accepted && output.contains(&format!("the event at {index} of {size}")), "{output}");
     let other_key = World::start().await.text("/v1/log/key").await;
     let changed = |from: String, to: String| {
         assert!(proof.contains(&from), "{from:?}");
@@ -227,7 +225,7 @@ async fn independent_program_verifies_a_log_proof() {
         (proof.clone(), &key, UNKNOWN),
     ];
     for (changed, key, event_hash) in changes {
-        let (believes, said) = judged(&changed, key, event_hash);
-        assert!(!believes && said.starts_with("the event is NOT proved"), "{said}");
+        let (accepted, output) = verify_with_python(&changed, key, event_hash);
+        assert!(!accepted && output.starts_with("the event is NOT proved"), "{output}");
     }
 }

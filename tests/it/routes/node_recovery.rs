@@ -17,11 +17,11 @@ async fn recovery_is_idempotent_by_effect() {
     let other = with(known, "/result_root", json!("0".repeat(64)));
     world.post(&recover, &other).await.fails(409, "recovery_conflict");
 
-    let stranger = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
-    let unknown = world.post(&recover, &stranger).await.ok();
+    let foreign = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
+    let unknown = world.post(&recover, &foreign).await.ok();
     assert_eq!(unknown["recovery"]["outcome"], "unknown_effect");
-    assert_eq!(world.post(&recover, &stranger).await.ok(), unknown);
-    let changed = with(stranger, "/result_root", json!("2".repeat(64)));
+    assert_eq!(world.post(&recover, &foreign).await.ok(), unknown);
+    let changed = with(foreign, "/result_root", json!("2".repeat(64)));
     world.post(&recover, &changed).await.fails(409, "recovery_conflict");
 }
 

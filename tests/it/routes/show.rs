@@ -6,18 +6,21 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn malformed_ids_are_refused_first() {
     let world = World::start().await;
-    let nobody = [("x-client-id", "desk")];
+    let without_subject = [("x-client-id", "desk")];
     for id in NOT_HEX32 {
         for action in ["/approve", "/execute", "/publish", "/node-recovery"] {
             let path = format!("/v1/operations/{id}{action}");
             world
-                .call_as(&nobody, "POST", &path, &json!("not even a body"))
+                .call_as(&without_subject, "POST", &path, &json!("not even a body"))
                 .await
                 .fails(400, "invalid_operation_id");
         }
         for action in ["", "/audit-replay"] {
             let path = format!("/v1/operations/{id}{action}");
-            world.call_as(&nobody, "GET", &path, &Value::Null).await.fails(400, "invalid_operation_id");
+            world
+                .call_as(&without_subject, "GET", &path, &Value::Null)
+                .await
+                .fails(400, "invalid_operation_id");
         }
     }
 }

@@ -94,10 +94,10 @@ async fn terms_must_match_the_existing_key() {
     submitted(&world, &with(payment("first"), "/threshold", json!(3))).await;
     let lower = world.post("/v1/operations/sign", &payment("lower")).await.fails(400, "invalid_json");
     assert!(lower.contains("`/threshold` must be at least the key's threshold, 3"), "{lower}");
-    let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 9]));
-    let stranger = with(stranger, "/threshold", json!(3));
-    let stranger = world.post("/v1/operations/sign", &stranger).await.fails(400, "invalid_json");
-    assert!(stranger.contains("must be participants of the key: 0, 1, 2"), "{stranger}");
+    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 9]));
+    let outsider = with(outsider, "/threshold", json!(3));
+    let outsider = world.post("/v1/operations/sign", &outsider).await.fails(400, "invalid_json");
+    assert!(outsider.contains("must be participants of the key: 0, 1, 2"), "{outsider}");
     let few = with(with(payment("few"), "/requested_participants", json!([0, 1])), "/threshold", Value::Null);
     let few = world.post("/v1/operations/sign", &few).await.fails(400, "invalid_json");
     assert!(few.contains("must name at least 3 participants"), "{few}");
@@ -194,8 +194,8 @@ async fn reserved_names_and_unknown_nodes_are_refused() {
     let squatted = with(payment("squat"), "/key_ref", json!("development/2-of-0-1-2"));
     let message = world.post("/v1/operations/sign", &squatted).await.fails(400, "invalid_json");
     assert!(message.starts_with("`/key_ref` must not begin with `development/`"), "{message}");
-    let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
-    let message = world.post("/v1/operations/sign", &stranger).await.fails(400, "invalid_json");
+    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
+    let message = world.post("/v1/operations/sign", &outsider).await.fails(400, "invalid_json");
     assert!(message.contains("names participant `16`; this deployment has the nodes 0 to 15"), "{message}");
 }
 

@@ -10,13 +10,15 @@ use std::sync::Arc;
 
 /// The nodes require signed approvals, the gateway does not.
 async fn compromised(signers: &Signers) -> World {
-    World::apart(Arc::default(), &[], &signers.given("required")).await
+    World::with_node_settings(Arc::default(), &[], &signers.given("required")).await
 }
 
 #[tokio::test]
 async fn nodes_refuse_approvals_invented_by_the_gateway() {
     let signers = Signers::new();
-    let world = World::apart(Arc::default(), &signers.given("optional"), &signers.given("required")).await;
+    let world =
+        World::with_node_settings(Arc::default(), &signers.given("optional"), &signers.given("required"))
+            .await;
     key(&world, &signers, "treasury-1").await;
     let operation = submitted(&world, &payment("invented")).await;
     let approve = path(&operation, "/approve");
@@ -46,6 +48,6 @@ async fn nodes_refuse_to_make_an_unapproved_key() {
         );
     }
     let faults: Arc<Faults> = Arc::default();
-    let world = World::apart(faults, &[], &[]).await;
+    let world = World::with_node_settings(faults, &[], &[]).await;
     submitted(&world, &with(payment("first"), "/key_ref", Value::Null)).await;
 }

@@ -26,10 +26,10 @@ fn statuses(report: &Report) -> Vec<&Status> {
 
 #[track_caller]
 fn assert_open(report: &Report, part: &str) {
-    let said = statuses(report);
+    let statuses = statuses(report);
     assert!(
-        said.iter().any(|status| matches!(status, Status::NotChecked(why) if why.contains(part))),
-        "{part}: {said:?}"
+        statuses.iter().any(|status| matches!(status, Status::NotChecked(why) if why.contains(part))),
+        "{part}: {statuses:?}"
     );
 }
 
@@ -168,8 +168,8 @@ async fn signed_approvals_known_facts_and_bundle_verify_with_exit_code_0() {
     let id = evidence["operation_id"].as_str().unwrap();
     let (file, roots) = (write("evidence.json", &evidence), write("roots.json", &json!(roots)));
     let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard");
-    let asked = ["evidence", "verify", &file, "--trust", &roots, "--bundle", bundle, "--operation", id];
-    let (code, out, _) = tool(&reader.path().join("nothing"), &[], &asked);
+    let arguments = ["evidence", "verify", &file, "--trust", &roots, "--bundle", bundle, "--operation", id];
+    let (code, out, _) = tool(&reader.path().join("nothing"), &[], &arguments);
     assert_eq!(code, 0, "{out}");
     assert!(out.lines().rev().skip(1).all(|line| line.starts_with("ok  ")), "{out}");
     assert!(out.ends_with("every check that applies was made and holds\n"), "{out}");

@@ -23,10 +23,10 @@ struct Desk {
 impl Desk {
     /// Reads the registry again on SIGHUP only.
     fn start() -> (tempfile::TempDir, Self) {
-        Self::watching("0")
+        Self::with_watch("0")
     }
 
-    fn watching(watch_ms: &'static str) -> (tempfile::TempDir, Self) {
+    fn with_watch(watch_ms: &'static str) -> (tempfile::TempDir, Self) {
         let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
         let process = Self::process(folder.path(), &signers, watch_ms);
         (folder, Self { process, signers, watch_ms })
@@ -70,13 +70,13 @@ impl Desk {
     fn approves(&self, view: &Value, subject: &str) -> (u16, String) {
         let path = format!("/v1/operations/{}/approve", view["operation_id"].as_str().unwrap());
         let (status, answer) = self.call("POST", &path, Some(&self.signers.body(view, subject)));
-        let told = answer["state"].as_str().or(answer["message"].as_str());
-        (status, told.unwrap_or_default().to_owned())
+        let outcome = answer["state"].as_str().or(answer["message"].as_str());
+        (status, outcome.unwrap_or_default().to_owned())
     }
 
     fn read_again(&mut self, text: &str, line: &str) {
         fs::write(self.signers.path(), text).unwrap();
-        self.process.hang_up();
+        self.process.sighup();
         self.process.wait_for_line(line);
     }
 }
@@ -130,7 +130,7 @@ fn until(desk: &Desk, status: &str) -> (u16, Value) {
 
 #[test]
 fn unreadable_registry_rejects_all_approvals_and_recovers() {
-    let (folder, mut desk) = Desk::watching("20");
+    let (folder, mut desk) = Desk::with_watch("20");
     let registry = fs::read_to_string(desk.signers.path()).unwrap();
     let operation = desk.custody_key();
     for damaged in [Some(""), Some("{"), Some(r#"{"format":"svc/approvers/v2","approvers":[]}"#), None] {

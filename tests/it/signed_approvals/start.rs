@@ -32,8 +32,8 @@ fn contradictory_approval_settings_stop_the_start() {
         line.contains("setting `approvers_file` must be empty while `signed_approvals` is `off`"),
         "{line}"
     );
-    let nobody = [&signers.given("required")[..], &[("required_approvals", "0")]].concat();
-    let line = refused(&nobody);
+    let no_approvals = [&signers.given("required")[..], &[("required_approvals", "0")]].concat();
+    let line = refused(&no_approvals);
     assert!(
         line.ends_with("`required_approvals` must be at least 1 while `signed_approvals` is `required`"),
         "{line}"

@@ -2,7 +2,7 @@
 
 use crate::harness::process::Process;
 use crate::harness::samples::payment;
-use crate::harness::wire::{Came, answer, ask, came, eventually, rest};
+use crate::harness::wire::{Received, answer, ask, eventually, receive, rest};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -21,11 +21,13 @@ fn stop_answers_requests_in_flight_and_closes_idle_connections() {
     );
     sending.write_all(head.as_bytes()).unwrap();
     // Its handler reads the body: the request is in flight.
-    let Came::Bytes(went_on) = came(&mut sending, Duration::from_secs(60)) else { panic!("no answer") };
+    let Received::Bytes(went_on) = receive(&mut sending, Duration::from_secs(60)) else {
+        panic!("no answer")
+    };
     assert!(went_on.starts_with(b"HTTP/1.1 100 "));
-    process.tell_to_stop();
+    process.sigterm();
     assert_eq!(rest(&mut idle), "", "an idle connection is closed");
-    eventually("nobody new is let in", || TcpStream::connect(&process.address).is_err());
+    eventually("new connections are refused", || TcpStream::connect(&process.address).is_err());
     sending.write_all(body.as_bytes()).unwrap();
     assert_eq!(answer(&mut sending).unwrap().0, 200);
     assert_eq!(rest(&mut sending), "");
@@ -42,7 +44,7 @@ fn unfinished_request_does_not_delay_the_stop() {
     let head =
         "POST /v1/operations/sign HTTP/1.1\r\nhost: g\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
     sending.write_all(head.as_bytes()).unwrap();
-    assert!(matches!(came(&mut sending, Duration::from_secs(60)), Came::Bytes(_)));
+    assert!(matches!(receive(&mut sending, Duration::from_secs(60)), Received::Bytes(_)));
     let began = Instant::now();
     let (ended, log) = process.terminate();
     assert!(ended.success(), "{log:#?}");

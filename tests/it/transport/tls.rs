@@ -79,7 +79,7 @@ fn payment_is_published_over_tls() {
     let files = Files::write(folder.path(), &ours.server(), &ours);
     let process = Process::start(folder.path(), None, &files.settings("off"));
     assert!(is_served(&process, &ours, None));
-    assert!(!is_served(&process, &others, None), "whoever believes another authority stays away");
+    assert!(!is_served(&process, &others, None), "a client that trusts another authority does not connect");
     let mut stream = connect(&process.address, &Trust::new(&ours, None)).unwrap();
     let body = payment("encrypted").to_string();
     let head = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length:";
@@ -106,7 +106,7 @@ fn plain_http_and_silent_clients_get_nothing_from_a_tls_port() {
     half.write_all(b"\x16\x03\x01\x02\x00").unwrap();
     assert_eq!(rest(&mut half), "");
     // A client whose handshake exceeds the deadline tries again.
-    eventually("who speaks TLS is served", || is_served(&process, &ours, None));
+    eventually("a TLS client is served", || is_served(&process, &ours, None));
 }
 
 #[test]
@@ -120,16 +120,16 @@ fn sighup_reloads_certificates_and_keeps_connections() {
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200);
 
     Files::write(folder.path(), &new.server(), &new);
-    assert!(is_served(&process, &old, Some(&treasury)), "nobody said so yet");
-    process.hang_up();
+    assert!(is_served(&process, &old, Some(&treasury)), "nobody received so yet");
+    process.sighup();
     process.wait_for_line("certificates were read again");
     assert!(!is_served(&process, &old, Some(&treasury)), "the old authority's clients are out");
     assert!(is_served(&process, &new, Some(&client(&new))));
-    assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "what was open stays open");
+    assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "open connections stay");
 
     // Unusable files change nothing.
     fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("certificates could not be read again");
     assert!(is_served(&process, &new, Some(&client(&new))));
 }

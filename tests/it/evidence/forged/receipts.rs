@@ -151,7 +151,7 @@ async fn failed_signing_operation_needs_discard_receipts() {
         let written = forgery.forger.event("failed", |event| receipts(event).truncate(n_left)).await;
         forgery.found(&written)
     };
-    assert_eq!(left_by(2).await, [""; 0], "the third alone cannot sign");
+    assert_eq!(left_by(2).await, [""; 0], "one node alone cannot sign");
     for n_left in [0, 1] {
         let alter = |event: &mut Value| {
             let receipts = event["change"]["receipts"].as_array().unwrap();
@@ -189,9 +189,9 @@ async fn failure_without_discard_receipts_is_not_verified() {
         let report = forgery.verified(&forgery.forger.events(alter).await);
         assert_eq!(report.verdict(), Verdict::NotChecked, "{last}: {report:?}");
         let why = not_checked(&report);
-        let told =
+        let is_reported =
             |(name, why): &(&str, &str)| *name == "signature" && why.contains("rests on the gateway's word");
-        assert!(why.iter().any(told), "{last}: {why:?}");
+        assert!(why.iter().any(is_reported), "{last}: {why:?}");
     }
     // An executed operation cannot fail.
     let cut = forgery.forger.place("executed") + 1;

@@ -29,14 +29,14 @@ impl TellTime for Clock {
     }
 }
 
-pub(crate) struct Standing {
+pub(crate) struct TimedWorld {
     world: World,
     ports: Ports,
     fleet: Arc<EmbeddedFleet>,
     clock: Arc<Clock>,
 }
 
-impl Deref for Standing {
+impl Deref for TimedWorld {
     type Target = World;
 
     fn deref(&self) -> &World {
@@ -44,7 +44,7 @@ impl Deref for Standing {
     }
 }
 
-impl Standing {
+impl TimedWorld {
     pub(crate) async fn start(given: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = parsed(folder.path(), given);
@@ -82,13 +82,13 @@ impl Standing {
     }
 
     /// Moves the clock, forward or back.
-    pub(crate) fn pass_ms(&self, ms: i64) {
+    pub(crate) fn advance_ms(&self, ms: i64) {
         let now_ms = self.clock.0.load(Ordering::SeqCst);
         self.clock.0.store(now_ms.saturating_add_signed(ms), Ordering::SeqCst);
     }
 
     /// The router of a second engine on the same store, as another replica has.
-    pub(crate) fn twin(&self) -> Router {
+    pub(crate) fn replica(&self) -> Router {
         gateway_api::router(Self::app(&self.settings, self.ports.clone()))
     }
 

@@ -55,7 +55,7 @@ const DAMAGES: [(&str, &str, &str); 13] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_belong_to_nothing_are_found() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let whole = std::fs::read(history.database()).unwrap();
     for (damage, table, what) in DAMAGES {
         std::fs::write(history.database(), &whole).unwrap();
@@ -71,7 +71,7 @@ async fn rows_that_belong_to_nothing_are_found() {
 /// Missing leaves cause no more findings than there are rows around them.
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_event_is_not_reported_for_the_whole_log() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let mut conn = open(&history.database()).await;
     sqlx::raw_sql("DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5")
         .execute(&mut conn)

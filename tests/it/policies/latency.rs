@@ -7,7 +7,7 @@
 use crate::harness::alarm::Alarm;
 use crate::harness::guests::guest;
 use crate::harness::samples::{path, payment};
-use crate::harness::wire::PATIENCE;
+use crate::harness::wire::TIMEOUT;
 use crate::harness::world::settings;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -48,7 +48,7 @@ const HOSTILE: [(&str, u32, &str); 3] = [
     ("endless loop", 1, "(loop $l (br $l)) unreachable"),
     ("memory bomb", 1, "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable"),
     (
-        "touches 15 MiB, for ever",
+        "touches 15 MiB in an endless loop",
         240,
         "(loop $l
         (i32.store (local.get $i) (local.get $i))
@@ -85,7 +85,7 @@ impl Gateway {
     fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         Client { stream, buffer: Vec::new() }
     }
 }
@@ -167,9 +167,9 @@ fn round(gateway: &Gateway, requests: &Requests) -> (f64, Vec<Value>) {
 fn times_ms(mut client: Client, request: &[u8]) -> Vec<f64> {
     let (began, mut all) = (Instant::now(), Vec::new());
     while began.elapsed() < ROUND {
-        let asked = Instant::now();
+        let started = Instant::now();
         client.send(request);
-        all.push(asked.elapsed().as_secs_f64() * 1_000.0);
+        all.push(started.elapsed().as_secs_f64() * 1_000.0);
         thread::sleep(Duration::from_millis(1));
     }
     all
