@@ -84,36 +84,36 @@ async fn confusable_key_refs_are_refused_in_every_request() {
 }
 
 #[tokio::test]
-async fn missing_or_wrong_member_of_a_key_operation_is_named() {
+async fn missing_or_wrong_member_of_a_custody_signature_is_named() {
     let world = World::ticking().await;
     made(&world, "cold").await;
-    let at = |action| on_key("cold", action);
-    let digest = "must be 64 lowercase hexadecimal characters";
     let cases = [
-        ("/idempotency_key", Value::Null, "`/idempotency_key` is required".to_owned()),
-        ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty".to_owned()),
-        ("/request_digest", json!("AB".repeat(32)), format!("`/request_digest` {digest}")),
-        ("/typed_data_root", Value::Null, "`/typed_data_root` is required".to_owned()),
+        ("/idempotency_key", Value::Null, "`/idempotency_key` is required"),
+        ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty"),
+        (
+            "/request_digest",
+            json!("AB".repeat(32)),
+            "`/request_digest` must be 64 lowercase hexadecimal characters",
+        ),
+        ("/typed_data_root", Value::Null, "`/typed_data_root` is required"),
         (
             "/requested_participants",
             json!([0, 9]),
-            "`/requested_participants` must be participants of the key".to_owned(),
+            "`/requested_participants` must be participants of the key",
         ),
-        ("/public_fields", json!({ "a": 1 }), "`/public_fields/a` must be a string".to_owned()),
-        (
-            "/public_fields",
-            json!({ "n".repeat(1025): "" }),
-            "`/public_fields` must have names of at most".to_owned(),
-        ),
-        (
-            "/publication_mode",
-            json!("later"),
-            "`/publication_mode` must be one of `manual`, `automatic`".to_owned(),
-        ),
-        ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128".to_owned()),
+        ("/public_fields", json!({ "a": 1 }), "`/public_fields/a` must be a string"),
+        ("/public_fields", json!({ "n".repeat(1025): "" }), "`/public_fields` must have names of at most"),
+        ("/publication_mode", json!("later"), "`/publication_mode` must be one of `manual`, `automatic`"),
+        ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128"),
     ];
-    let cases = cases.map(|(pointer, value, expected)| (pointer, value, String::leak(expected) as &str));
-    names(&world, &at("/sign"), &sign("bad"), &cases).await;
+    names(&world, &on_key("cold", "/sign"), &sign("bad"), &cases).await;
+}
+
+#[tokio::test]
+async fn missing_or_wrong_member_of_a_key_change_is_named() {
+    let world = World::ticking().await;
+    made(&world, "cold").await;
+    let at = |action| on_key("cold", action);
     let cases = [
         ("/target_epoch", Value::Null, "`/target_epoch` is required"),
         ("/target_epoch", json!(""), "`/target_epoch` must be 1 to 128 characters"),
