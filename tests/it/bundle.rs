@@ -80,7 +80,7 @@ fn value<'a>(report: &'a str, name: &str) -> &'a str {
 }
 
 /// Copies a bundle, so that a test may change it.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -3,12 +3,11 @@
 //!
 //! `SVC_TORTURE=1` (`scripts/torture`) kills at every commit and every effect; by default only at some of them.
 
-use crate::harness::custody::{export, key, on_key, recover, refresh, reshare, rotate, sign};
-use crate::harness::process::{Process, request};
-use crate::harness::samples::{approval, with};
+use crate::harness::custody::{self, export, key, on_key, recover, refresh, reshare, rotate, sign};
+use crate::harness::process::{EXECUTE, Process, drive, kill_at, request};
+use crate::harness::samples::with;
 use crate::harness::verify;
 use serde_json::{Value, json};
-use std::thread;
 
 /// Number of commits of the whole sequence; `a_whole_key_life_makes_n_commits` checks it.
 const N_COMMITS: u32 = 68;
@@ -22,8 +21,6 @@ const STEPS: [(&str, u32); 6] = [
     ("commit-epoch", 5),
     ("publish", 7),
 ];
-
-type Answer = std::io::Result<(u16, Value)>;
 
 /// The requests in order: path and body.
 fn life() -> [(String, Value); 7] {
@@ -44,40 +41,24 @@ fn life() -> [(String, Value); 7] {
 
 /// Sends all requests in order; returns the final views, or an error when a request gets no answer.
 fn live(address: &str) -> std::io::Result<Vec<Value>> {
-    let call = |path: &str, body: Option<&Value>| -> std::io::Result<Value> {
-        let (status, view) = request(address, "POST", path, body)?;
-        assert_eq!(status, 200, "{path}: {view}");
-        Ok(view)
-    };
     let mut views = vec![];
     for (path, body) in life() {
-        let submitted = call(&path, Some(&body))?;
-        let path =
-            format!("/v1/custody/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-        call(&format!("{path}/approve"), Some(&approval("alice")))?;
-        call(&format!("{path}/approve"), Some(&approval("bob")))?;
-        call(&format!("{path}/execute"), None)?;
-        let answer: Answer = request(address, "GET", &path, None);
-        views.push(answer?.1);
+        let view = drive(address, &path, &body, &[EXECUTE])?;
+        views.push(request(address, "GET", &custody::path(&view, ""), None)?.1);
     }
     Ok(views)
 }
 
 fn survives(point: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path(), Some(point), &[]);
-    let address = process.address.clone();
-    let client = thread::spawn(move || live(&address));
-    process.wait_for_line("failpoint ");
-    process.kill();
-    assert!(client.join().unwrap().is_err(), "{point}: the process must die under its client");
+    kill_at(folder.path(), point, &[], live);
 
     let process = Process::start(folder.path(), None, &[]);
     let views = live(&process.address).unwrap();
     for view in &views {
         assert_eq!(view["state"], "published", "{point}: {view}");
     }
-    let shown = |key_ref: &str| request(&process.address, "GET", &on_key(key_ref, ""), None).unwrap().1;
+    let shown = |key_ref: &str| process.get(&on_key(key_ref, ""));
     let (old, new) = (shown("vault"), shown("vault-2"));
     assert_eq!((&old["state"], &new["state"]), (&json!("rotated"), &json!("active")), "{point}");
     for (key, view) in [(&old, &views[4]), (&new, &views[6])] {
@@ -87,11 +68,7 @@ fn survives(point: &str) {
     }
     let path = format!("/v1/custody/operations/{}", views[6]["operation_id"].as_str().unwrap());
     let receipt = &views[6]["runtime"]["publication_receipt"];
-    let settled = Some(export(receipt, "Settled"));
-    assert_eq!(
-        request(&process.address, "POST", &format!("{path}/external-export"), settled.as_ref()).unwrap().0,
-        200
-    );
+    process.post(&format!("{path}/external-export"), Some(&export(receipt, "Settled")));
 }
 
 fn every(short: usize) -> usize {
@@ -131,12 +108,7 @@ fn kill_during_key_ceremonies_loses_nothing() {
 #[test]
 fn a_whole_key_life_makes_n_commits() {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path(), Some(&format!("after-commit:{N_COMMITS}")), &[]);
-    let address = process.address.clone();
-    let client = thread::spawn(move || live(&address));
-    process.wait_for_line("failpoint ");
-    process.kill();
-    assert!(client.join().unwrap().is_err());
+    kill_at(folder.path(), &format!("after-commit:{N_COMMITS}"), &[], live);
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), Some(&format!("after-commit:{}", N_COMMITS + 1)), &[]);
     let views = live(&process.address).unwrap();

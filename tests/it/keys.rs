@@ -1,7 +1,7 @@
 //! `operation-gateway keys`: generate, show, rotate; earlier signatures and sealed data stay valid.
 
-use crate::harness::process::{Process, command, request, tool};
-use crate::harness::samples::{approval, payment, publication};
+use crate::harness::process::{Process, SIGN, command, drive, request, tool};
+use crate::harness::samples::{self, approval, payment, publication};
 use crate::harness::wire::eventually;
 use serde_json::Value;
 use std::fs;
@@ -9,8 +9,6 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
-
-const SIGN: &str = "/v1/operations/sign";
 
 fn files(folder: &Path) -> [PathBuf; 3] {
     ["authority.key", "log.key", "nodes/node.key"].map(|name| folder.join(name))
@@ -33,28 +31,18 @@ fn shown<'a>(out: &'a str, setting: &str) -> &'a str {
     line.unwrap().split(' ').nth(1).unwrap()
 }
 
-#[track_caller]
-fn ok(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Value {
-    let (status, answer) = request(&process.address, method, path, body).unwrap();
-    assert_eq!(status, 200, "{answer}");
-    answer
-}
-
 /// Submits and approves twice; returns the path of the admitted operation.
 fn admitted(process: &Process, name: &str) -> String {
-    let submitted = ok(process, "POST", SIGN, Some(&payment(name)));
-    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    ok(process, "POST", &format!("{path}/approve"), Some(&approval("alice")));
-    let view = ok(process, "POST", &format!("{path}/approve"), Some(&approval("bob")));
+    let view = drive(&process.address, SIGN, &payment(name), &[]).unwrap();
     assert_eq!(view["state"], "admitted");
-    path
+    samples::path(&view, "")
 }
 
 fn published(process: &Process, path: &str) -> Value {
-    ok(process, "POST", &format!("{path}/execute"), None);
-    let view = ok(process, "POST", &format!("{path}/publish"), Some(&publication()));
+    process.post(&format!("{path}/execute"), None);
+    let view = process.post(&format!("{path}/publish"), Some(&publication()));
     assert_eq!(view["state"], "published");
-    ok(process, "GET", &format!("{path}/evidence"), None)
+    process.get(&format!("{path}/evidence"))
 }
 
 fn stopped(process: Process) {
@@ -157,9 +145,9 @@ fn operation_admitted_under_the_old_authority_key_executes_after_rotation() {
 fn decided_and_killed(folder: &Path) -> String {
     // Eight commits of the key creation, then submission, two approvals, and the decision.
     let mut process = Process::start(folder, Some("after-commit:12"), &[]);
-    let submitted = ok(&process, "POST", SIGN, Some(&payment("decided")));
+    let submitted = process.post(SIGN, Some(&payment("decided")));
     let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    ok(&process, "POST", &format!("{path}/approve"), Some(&approval("alice")));
+    process.post(&format!("{path}/approve"), Some(&approval("alice")));
     let (address, approve) = (process.address.clone(), format!("{path}/approve"));
     let last = thread::spawn(move || request(&address, "POST", &approve, Some(&approval("bob"))));
     process.wait_for_line("failpoint ");
@@ -170,7 +158,7 @@ fn decided_and_killed(folder: &Path) -> String {
 
 /// Whether an event of this kind is in the operation's history.
 fn has(process: &Process, path: &str, kind: &str) -> bool {
-    let audit = ok(process, "GET", &format!("{path}/audit-replay"), None);
+    let audit = process.get(&format!("{path}/audit-replay"));
     audit["events"].as_array().unwrap().iter().any(|entry| entry["event"]["change"]["type"] == kind)
 }
 

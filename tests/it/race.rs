@@ -5,7 +5,6 @@ use crate::harness::faulty::Faults;
 use crate::harness::pausing::Pause;
 use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
 use crate::harness::world::{Answer, World};
-use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -17,19 +16,8 @@ async fn concurrently(
     path: &str,
     body: impl Fn(usize) -> Value,
 ) -> Vec<Value> {
-    let calls: Vec<_> = (0..n_callers)
-        .map(|caller| {
-            let (world, path, body) = (Arc::clone(world), path.to_owned(), body(caller));
-            tokio::spawn(async move { world.post(&path, &body).await })
-        })
-        .collect();
-    let mut answers = Vec::new();
-    for call in calls {
-        let answer = call.await.unwrap();
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.json);
-        answers.push(answer.json);
-    }
-    answers
+    let calls = (0..n_callers).map(|caller| (path.to_owned(), body(caller))).collect();
+    answers_concurrently(world, calls).await.into_iter().map(Answer::ok).collect()
 }
 
 /// The number of events of a type in the operation's log.

@@ -1,24 +1,12 @@
 //! `operation-gateway evidence`, run as the real binary while a gateway serves and after it has stopped.
 
-use crate::harness::process::{Process, request, tool};
-use crate::harness::samples::{approval, payment, publication};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish, tool};
+use crate::harness::samples::{path, payment};
 use serde_json::{Value, json};
 use std::path::Path;
 
 fn published(address: &str) -> String {
-    let call = |method: &str, path: &str, body: &Value| {
-        let (status, answer) = request(address, method, path, Some(body)).unwrap();
-        assert_eq!(status, 200, "{answer}");
-        answer
-    };
-    let submitted = call("POST", "/v1/operations/sign", &payment("command"));
-    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    for subject in ["alice", "bob"] {
-        call("POST", &format!("{path}/approve"), &approval(subject));
-    }
-    call("POST", &format!("{path}/execute"), &json!({}));
-    call("POST", &format!("{path}/publish"), &publication());
-    path
+    path(&drive(address, SIGN, &payment("command"), &[EXECUTE, publish()]).unwrap(), "")
 }
 
 /// A reader's folder, which has no files of the gateway.
@@ -34,7 +22,7 @@ fn evidence_verifies_offline_after_the_gateway_stopped() {
     let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let process = Process::start(folder.path(), None, &[]);
     let path = published(&process.address);
-    let (_, evidence) = request(&process.address, "GET", &format!("{path}/evidence"), None).unwrap();
+    let evidence = process.get(&format!("{path}/evidence"));
     let (code, roots, err) = tool(folder.path(), &[], &["evidence", "roots"]);
     assert_eq!(code, 0, "{err}");
     drop(process);

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::io::{Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
-    method: &'static str,
+    method: String,
     path: String,
     headers: Vec<(String, String)>,
     body: String,
@@ -24,19 +24,22 @@ pub(crate) struct Answer {
 }
 
 impl Call {
+    pub(crate) fn new(method: &str, path: &str, body: String) -> Self {
+        Self { method: method.to_owned(), path: path.to_owned(), headers: Vec::new(), body }
+    }
+
     pub(crate) fn get(path: &str) -> Self {
-        Self { method: "GET", path: path.to_owned(), ..Self::default() }
+        Self::new("GET", path, String::new())
     }
 
     pub(crate) fn post(path: &str, body: &Value) -> Self {
-        Self { method: "POST", path: path.to_owned(), body: body.to_string(), ..Self::default() }
+        Self::new("POST", path, body.to_string())
     }
 
     pub(crate) fn form(path: &str, fields: &[(&str, &str)]) -> Self {
         let fields = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
         let body = fields.collect::<Vec<_>>().join("&");
-        let call = Self { method: "POST", path: path.to_owned(), body, ..Self::default() };
-        call.header("content-type", "application/x-www-form-urlencoded")
+        Self::new("POST", path, body).header("content-type", "application/x-www-form-urlencoded")
     }
 
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
@@ -89,7 +92,12 @@ impl Call {
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or(std::io::ErrorKind::InvalidData)?;
         let headers = head.lines().filter_map(|line| line.split_once(": "));
-        let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+        let headers: BTreeMap<_, _> =
+            headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+        let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+        if text.len() < length {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
         let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
         Ok(Answer { status, headers, text: if chunked { unchunked(text) } else { text.to_owned() } })
     }

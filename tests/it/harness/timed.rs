@@ -1,17 +1,14 @@
 //! The whole gateway in process, every part real except the clock, which moves only when a test moves it.
 
-use super::world::{Answer, World, parsed};
+use super::world::{Answer, World, parsed, real_ports};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use gateway_api::state::App;
-use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Ports;
 use gateway_engine::ports::TellTime;
 use gateway_runtime::EmbeddedFleet;
-use gateway_seal::key_file;
-use gateway_store::Store;
 use operation_gateway::settings::Settings;
 use operation_gateway::{SystemClock, compose};
 use serde_json::Value;
@@ -53,24 +50,7 @@ impl TimedWorld {
     }
 
     async fn open(settings: Settings, folder: TempDir, clock: Arc<Clock>) -> Self {
-        let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
-        let policy = compose::open_policy(&settings).unwrap();
-        let policies =
-            compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
-        let fleet = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
-        let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
-        let ports = Ports {
-            commits: store.clone(),
-            reads: store.clone(),
-            log: store.clone(),
-            checkpoints: Arc::new(LogSigner::new(settings.log_origin.clone(), &log_seed)),
-            policy: policies.host(),
-            policies,
-            authority: Arc::new(authority),
-            nodes: fleet.clone(),
-            clock: clock.clone(),
-        };
+        let (store, fleet, ports) = real_ports(&settings, &settings, clock.clone()).await;
         let app = Self::app(&settings, ports.clone());
         let world = World::of(app, store, Default::default(), settings, folder);
         Self { world, ports, fleet, clock }

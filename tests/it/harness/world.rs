@@ -14,6 +14,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports};
 use gateway_evidence::roots::RootsFile;
+use gateway_runtime::EmbeddedFleet;
 use gateway_seal::key_file;
 use gateway_store::Store;
 use operation_gateway::settings::{Settings, resolve};
@@ -109,6 +110,32 @@ impl TellTime for Clock {
     }
 }
 
+/// Everything real but the clock; the nodes may have settings of their own.
+pub(super) async fn real_ports(
+    settings: &Settings,
+    of_nodes: &Settings,
+    clock: Arc<dyn TellTime>,
+) -> (Arc<Store>, Arc<EmbeddedFleet>, Ports) {
+    let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
+    let policy = compose::open_policy(settings).unwrap();
+    let policies = compose::open_lifecycle(settings, policy, store.clone(), clock.clone()).await.unwrap();
+    let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
+    let fleet = compose::open_fleet(of_nodes, authority.public_key()).await.unwrap();
+    let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
+    let ports = Ports {
+        commits: store.clone(),
+        reads: store.clone(),
+        log: store.clone(),
+        checkpoints: Arc::new(LogSigner::new(settings.log_origin.clone(), &log_seed)),
+        policy: policies.host(),
+        policies,
+        authority: Arc::new(authority),
+        nodes: fleet.clone(),
+        clock,
+    };
+    (store, fleet, ports)
+}
+
 impl World {
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
@@ -141,27 +168,14 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let settings = parsed(folder.path(), given);
         let of_nodes = parsed(folder.path(), &[given, nodes_given].concat());
-        let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
+        let (store, real, ports) = real_ports(&settings, &of_nodes, Arc::new(Clock)).await;
         let pause: Arc<Mutex<Option<Pause>>> = Arc::default();
         let evaluations: Arc<Mutex<Vec<Evaluation>>> = Arc::default();
-        let clock: Arc<dyn TellTime> = Arc::new(Clock);
-        let policy = compose::open_policy(&settings).unwrap();
-        let policies =
-            compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
-        let real = compose::open_fleet(&of_nodes, authority.public_key()).await.unwrap();
-        let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
-        let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
         let ports = Ports {
-            commits: store.clone(),
             reads: Arc::new(PausingStore { store: store.clone(), next: pause.clone() }),
-            log: store.clone(),
-            checkpoints: Arc::new(log_signer),
-            policy: Arc::new(Recording { host: policies.host(), evaluations: evaluations.clone() }),
-            policies,
-            authority: Arc::new(authority),
+            policy: Arc::new(Recording { host: ports.policy, evaluations: evaluations.clone() }),
             nodes: Arc::new(FaultyNodes { faults, real }),
-            clock,
+            ..ports
         };
         let rules = compose::rules(&settings);
         let authenticator = compose::open_authenticator(&settings).unwrap();

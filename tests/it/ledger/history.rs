@@ -9,7 +9,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Activated, Activation, ActivationKind, KeepPolicies, StoredBundle};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,6 +56,13 @@ pub(crate) async fn open(path: &Path) -> SqliteConnection {
     let free = "PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF";
     sqlx::raw_sql(free).execute(&mut conn).await.unwrap();
     conn
+}
+
+/// Runs statements on a database as another program would.
+pub(crate) async fn execute(path: &Path, sql: impl Into<String>) {
+    let mut conn = open(path).await;
+    sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
 }
 
 async fn payments(world: &World, faults: &Faults) {

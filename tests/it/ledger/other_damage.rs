@@ -1,8 +1,7 @@
 //! Damage that altering one value of one row does not cover.
 
 use super::checked;
-use super::history::{History, open};
-use sqlx::{AssertSqlSafe, Connection};
+use super::history::{History, execute};
 
 /// The SQL statement, and the finding it must cause.
 const DAMAGES: [(&str, &str, &str); 13] = [
@@ -59,9 +58,7 @@ async fn rows_that_belong_to_nothing_are_found() {
     let whole = std::fs::read(history.database()).unwrap();
     for (damage, table, what) in DAMAGES {
         std::fs::write(history.database(), &whole).unwrap();
-        let mut conn = open(&history.database()).await;
-        sqlx::raw_sql(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
-        conn.close().await.unwrap();
+        execute(&history.database(), damage).await;
         let (findings, _) = checked(&history.database()).await.unwrap();
         let says = findings.iter().any(|finding| finding.table == table && finding.what.starts_with(what));
         assert!(says, "{damage}: {findings:#?}");
@@ -72,12 +69,8 @@ async fn rows_that_belong_to_nothing_are_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_event_is_not_reported_for_the_whole_log() {
     let history = History::written().await;
-    let mut conn = open(&history.database()).await;
-    sqlx::raw_sql("DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5")
-        .execute(&mut conn)
-        .await
-        .unwrap();
-    conn.close().await.unwrap();
+    let damage = "DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5";
+    execute(&history.database(), damage).await;
     let (findings, checked) = checked(&history.database()).await.unwrap();
     let rows: Vec<_> =
         findings.iter().map(|finding| (finding.table.as_str(), finding.what.as_str())).collect();

@@ -1,8 +1,7 @@
 //! Tables, indexes and triggers that differ from the migrations.
 
 use super::checked;
-use super::history::{History, open};
-use sqlx::{AssertSqlSafe, Connection};
+use super::history::{History, execute};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn altered_schema_is_found() {
@@ -18,9 +17,7 @@ async fn altered_schema_is_found() {
     ];
     for (damage, row) in damages {
         std::fs::write(history.database(), &whole).unwrap();
-        let mut conn = open(&history.database()).await;
-        sqlx::raw_sql(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
-        conn.close().await.unwrap();
+        execute(&history.database(), damage).await;
         let (findings, _) = checked(&history.database()).await.unwrap();
         assert_eq!(findings.len(), 1, "{damage}: {findings:#?}");
         assert_eq!((findings[0].table.as_str(), findings[0].row.as_str()), ("sqlite_schema", row));
@@ -31,12 +28,8 @@ async fn altered_schema_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_integrity_errors_are_findings() {
     let history = History::written().await;
-    let mut conn = open(&history.database()).await;
-    sqlx::raw_sql("UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'")
-        .execute(&mut conn)
-        .await
-        .unwrap();
-    conn.close().await.unwrap();
+    let damage = "UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'";
+    execute(&history.database(), damage).await;
     let (findings, _) = checked(&history.database()).await.unwrap();
     let refers = |what: &str| what.contains("names a row of `operations` that is not there");
     assert!(

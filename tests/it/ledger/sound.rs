@@ -3,8 +3,8 @@
 use super::checked;
 use super::history::History;
 use crate::harness::alarm::Alarm;
-use crate::harness::process::{Process, request, tool};
-use crate::harness::samples::{approval, path, payment};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, post, tool};
+use crate::harness::samples::payment;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,17 +29,12 @@ async fn store_with_rows_in_every_table_is_sound() {
     assert!(out.contains(&format!("root {}", head.root)), "{out}");
 }
 
-/// Submits, approves and executes payments until `over` is set; returns their number.
+/// Drives payments to their execution until `stop` is set; returns their number.
 fn client(address: &str, lane: usize, stop: &AtomicBool) -> usize {
     let _alarm = Alarm(stop);
-    let post = |path: &str, body: &Value| request(address, "POST", path, Some(body)).unwrap().1;
     let pays = |n: &usize| {
-        let submitted = post("/v1/operations/sign", &payment(&format!("{lane}-{n}")));
-        let operation = &submitted["operation"];
-        post(&path(operation, "/approve"), &approval("alice"));
-        post(&path(operation, "/approve"), &approval("bob"));
-        post(&path(operation, "/execute"), &json!({}));
-        post("/v1/policy/preview", &json!({ "intent": payment("preview") }));
+        drive(address, SIGN, &payment(&format!("{lane}-{n}")), &[EXECUTE]).unwrap();
+        post(address, "/v1/policy/preview", Some(&json!({ "intent": payment("preview") }))).unwrap();
         !stop.load(Ordering::SeqCst)
     };
     (0..).take_while(pays).count()

@@ -1,9 +1,10 @@
 //! The real process with a node whose share is damaged, missing, or of an older epoch.
 
-use super::{change, executed, ready};
+use super::{executed, ready};
 use crate::harness::custody::{key, on_key, refresh};
 use crate::harness::process::{Process, request, text, tool};
 use crate::harness::samples::payment;
+use crate::ledger::history::execute;
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -41,11 +42,11 @@ async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     let folder = tempfile::tempdir().unwrap();
     let node = |participant: u16| folder.path().join(format!("nodes/node-{participant}.db"));
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
+    executed(&process, "/v1/operations/sign", &payment("before"));
     assert_eq!(ready(&process).1["checks"]["nodes"]["detail"], json!(null));
     process.terminate();
     let whole = fs::read(node(1)).unwrap();
-    change(&node(1), DAMAGE).await;
+    execute(&node(1), DAMAGE).await;
     let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
     let lines: Vec<_> = out.lines().collect();
     assert_eq!((code, lines[0], lines[2], lines.len()), (1, "node 0: ok", "node 2: ok", 3), "{out}");
@@ -58,7 +59,7 @@ async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     assert!(detail.starts_with("node 1: share, key_id "), "{view}");
     let metrics = text(&process.address, "/metrics");
     assert!(metrics.contains(&damage_metric(1, 1)) && metrics.contains(&damage_metric(0, 0)), "{metrics}");
-    let paid = executed(&process, "/v1/operations", "/v1/operations/sign", &payment("after"));
+    let paid = executed(&process, "/v1/operations/sign", &payment("after"));
     let path = format!("/v1/operations/{}", paid["operation_id"].as_str().unwrap());
     let (_, paid) = request(&process.address, "GET", &path, None).unwrap();
     assert_eq!(paid["result"]["signers"], json!([0, 2]), "{paid}");
@@ -88,11 +89,11 @@ async fn outdated_or_missing_node_database_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nodes/node-1.db");
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/custody/operations", "/v1/custody/keys", &key("vault"));
+    executed(&process, "/v1/custody/keys", &key("vault"));
     process.terminate();
     let older = fs::read(&path).unwrap();
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/custody/operations", &on_key("vault", "/refresh"), &refresh("2"));
+    executed(&process, &on_key("vault", "/refresh"), &refresh("2"));
     process.terminate();
     let newer = fs::read(&path).unwrap();
     fs::write(&path, older).unwrap();

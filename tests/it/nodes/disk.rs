@@ -1,6 +1,6 @@
 //! A full disk: a small file system, mounted where tests may mount one.
 
-use super::{executed, ready, sent};
+use super::{executed, ready};
 use crate::harness::process::{Process, request, tool};
 use crate::harness::samples::{approval, payment};
 use serde_json::Value;
@@ -72,7 +72,7 @@ fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
     let url = format!("sqlite://{}", database.display());
     let given = [("database_url", url.as_str())];
     let mut process = Process::start(folder.path(), None, &given);
-    let before = executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
+    let before = executed(&process, "/v1/operations/sign", &payment("before"));
     disk.fill();
     let message =
         refused(&process, "/v1/operations/sign", &payment("full"), "store_unavailable", disk.folder.path());
@@ -84,7 +84,7 @@ fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
     disk.empty();
     until_ready(&process);
     process.wait_for_line("has room again");
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("full"));
+    executed(&process, "/v1/operations/sign", &payment("full"));
     let path = format!("/v1/operations/{}", before["operation_id"].as_str().unwrap());
     let (_, view) = request(&process.address, "GET", &path, None).unwrap();
     assert_eq!(view["state"], "published", "what was answered is there: {view}");
@@ -98,10 +98,10 @@ fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     let nodes = disk.path("nodes");
     let given = [("node_directory", nodes.to_str().unwrap())];
     let mut process = Process::start(folder.path(), None, &given);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
-    let waiting = sent(&process, "/v1/operations/sign", Some(&payment("full")));
+    executed(&process, "/v1/operations/sign", &payment("before"));
+    let waiting = process.post("/v1/operations/sign", Some(&payment("full")));
     let path = format!("/v1/operations/{}", waiting["operation"]["operation_id"].as_str().unwrap());
-    sent(&process, &format!("{path}/approve"), Some(&approval("alice")));
+    process.post(&format!("{path}/approve"), Some(&approval("alice")));
     disk.fill();
     let approve = format!("{path}/approve");
     refused(&process, &approve, &approval("bob"), "runtime_unavailable", disk.folder.path());
@@ -115,8 +115,8 @@ fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     assert!(status == 503 && [0, 1, 2].iter().all(|node| detail.contains(&named(*node))), "{view}");
     disk.empty();
     until_ready(&process);
-    sent(&process, &approve, Some(&approval("bob")));
-    let paid = sent(&process, &format!("{path}/execute"), None);
+    process.post(&approve, Some(&approval("bob")));
+    let paid = process.post(&format!("{path}/execute"), None);
     assert_eq!(paid["state"], "executed", "{paid}");
     assert_eq!(tool(folder.path(), &given, &["nodes", "check"]).0, 0);
 }

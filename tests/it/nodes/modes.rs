@@ -16,7 +16,7 @@ fn chmod(path: &Path, mode: u32) {
 fn databases_that_other_users_can_read_or_write_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("one"));
+    executed(&process, "/v1/operations/sign", &payment("one"));
     process.terminate();
     for name in ["gateway.db", "nodes/node-1.db"] {
         let path = folder.path().join(name);
@@ -49,7 +49,7 @@ fn database_files_are_private_under_any_umask() {
     let mut open = Command::new("sh");
     open.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(gateway.get_program()).args(gateway.get_args());
     let process = Process::listening(open);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("one"));
+    executed(&process, "/v1/operations/sign", &payment("one"));
     let mut n_files = 0;
     for within in [folder.path().to_owned(), folder.path().join("nodes")] {
         for entry in fs::read_dir(&within).unwrap() {

@@ -2,8 +2,8 @@
 
 use crate::harness::alarm::Alarm;
 use crate::harness::bundles::{Site, hash, key, release, until_active};
-use crate::harness::process::request;
-use crate::harness::samples::{approval, path, payment};
+use crate::harness::process::{SIGN, drive, post, request};
+use crate::harness::samples::{path, payment};
 use gateway_policy::BundleFiles;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,19 +18,11 @@ const N_OPERATIONS: usize = 250;
 const N_SWAPS_MIN: usize = 4;
 const N_OPERATIONS_MAX: usize = 2_000;
 
-fn call(address: &str, path: &str, body: &Value) -> Value {
-    let (status, answer) = request(address, "POST", path, Some(body)).unwrap();
-    assert_eq!(status, 200, "{path}: {answer}");
-    answer
-}
-
 /// Drives one operation to its admission: the hash in the preview, and the admitted view.
 fn operate(address: &str, name: &str) -> (String, Value) {
-    let preview = call(address, "/v1/policy/preview", &json!({ "intent": payment(name) }));
-    let submitted = call(address, "/v1/operations/sign", &payment(name));
-    let approve = path(&submitted["operation"], "/approve");
-    call(address, &approve, &approval("alice"));
-    let admitted = call(address, &approve, &approval("bob"));
+    let intent = json!({ "intent": payment(name) });
+    let preview = post(address, "/v1/policy/preview", Some(&intent)).unwrap();
+    let admitted = drive(address, SIGN, &payment(name), &[]).unwrap();
     assert_eq!(admitted["state"], "admitted", "{admitted}");
     (preview["bundle_hash"].as_str().unwrap().to_owned(), admitted)
 }

@@ -2,7 +2,7 @@
 
 use super::story::Story;
 use crate::harness::process::tool;
-use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use crate::ledger::history::execute;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
@@ -97,12 +97,10 @@ async fn replay_names_every_altered_field() {
         std::fs::write(&path, &intact).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let columns = if table == "events" { &["body"][..] } else { &["input", "outcome"] };
-        let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
         for column in columns {
-            let sql = format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')");
-            sqlx::query(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+            execute(&path, format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')"))
+                .await;
         }
-        conn.close().await.unwrap();
         let which: Vec<&str> = if which.is_empty() { vec![&paid, "--seq", "1"] } else { which.to_vec() };
         let (code, out, err) = tool(damaged.path(), &[], &[&["policy", "replay"], &which[..]].concat());
         assert_eq!(code, 1, "{from}: {out}{err}");

@@ -14,12 +14,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-fn call(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Value {
-    let (status, answer) = request(&process.address, method, path, body).unwrap();
-    assert_eq!(status, 200, "{answer}");
-    answer
-}
-
 struct Person {
     name: &'static str,
     key: String,
@@ -84,7 +78,7 @@ impl Person {
         let seed = fs::read_to_string(&self.key).unwrap();
         assert!(!body.contains(seed.trim()) && !shown.contains(seed.trim()));
         assert!(shown.contains("approves operation"), "{shown}");
-        call(process, "POST", approve, Some(&serde_json::from_str(&body).unwrap()))
+        process.post(approve, Some(&serde_json::from_str(&body).unwrap()))
     }
 }
 
@@ -101,15 +95,15 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
 
     let given = [("signed_approvals", "required"), ("approvers_file", file.as_str())];
     let process = Process::start(folder.path(), None, &given);
-    let create = call(&process, "POST", "/v1/custody/keys", Some(&custody::key("treasury-1")));
+    let create = process.post("/v1/custody/keys", Some(&custody::key("treasury-1")));
     let on_key = |action| custody::path(&create["operation"], action);
     // Alice signs from the answer to the submission, Bob from the operation's own path.
     alice.approves(&process, people.path(), &create, &on_key("/approve"));
-    let view = call(&process, "GET", &on_key(""), None);
+    let view = process.get(&on_key(""));
     bob.approves(&process, people.path(), &view, &on_key("/approve"));
-    call(&process, "POST", &on_key("/execute"), None);
+    process.post(&on_key("/execute"), None);
 
-    let submitted = call(&process, "POST", "/v1/operations/sign", Some(&payment("command")));
+    let submitted = process.post("/v1/operations/sign", Some(&payment("command")));
     let operation = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
     let approve = format!("{operation}/approve");
     let (status, refused) = request(
@@ -123,7 +117,7 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
     alice.approves(&process, people.path(), &submitted, &approve);
     let admitted = bob.approves(&process, people.path(), &submitted, &approve);
     assert_eq!(admitted["state"], "admitted");
-    let executed = call(&process, "POST", &format!("{operation}/execute"), None);
+    let executed = process.post(&format!("{operation}/execute"), None);
     assert_eq!(executed["state"], "executed");
 
     let (code, roots, err) = tool(folder.path(), &given, &["evidence", "roots"]);
@@ -133,7 +127,7 @@ fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
         (&roots["signed_approvals"], &roots["approvers"]["approvers"][1]["subject_id"]),
         (&json!("required"), &json!("bob"))
     );
-    let evidence = call(&process, "GET", &format!("{operation}/evidence"), None);
+    let evidence = process.get(&format!("{operation}/evidence"));
     let (trust, document) = (people.path().join("roots.json"), people.path().join("evidence.json"));
     fs::write(&trust, roots.to_string()).unwrap();
     fs::write(&document, evidence.to_string()).unwrap();
@@ -156,11 +150,11 @@ fn command_line_signs_nothing_that_differs_from_the_view() {
     let people = tempfile::tempdir().unwrap();
     let (alice, _) = Person::new(people.path(), "alice");
     let process = Process::start(folder.path(), None, &[]);
-    let submitted = call(&process, "POST", "/v1/operations/sign", Some(&payment("lie")))["operation"].clone();
+    let submitted = process.post("/v1/operations/sign", Some(&payment("lie")))["operation"].clone();
     assert_eq!(alice.sign(people.path(), &submitted).0, 0);
     // A payment that named no key has one in its view.
     let keyless = crate::harness::samples::with(payment("keyless"), "/key_ref", Value::Null);
-    let keyless = call(&process, "POST", "/v1/operations/sign", Some(&keyless));
+    let keyless = process.post("/v1/operations/sign", Some(&keyless));
     let (code, _, shown) = alice.sign(people.path(), &keyless);
     assert!(code == 0 && shown.contains("12500"), "{shown}");
     for (pointer, value, part) in [
@@ -187,7 +181,7 @@ fn approvers_sign_requires_a_yes_at_the_terminal_or_a_flag() {
     let (alice, entry) = Person::new(people.path(), "alice");
     let public_key = &entry["keys"][0]["public_key"];
     let process = Process::start(folder.path(), None, &[]);
-    let view = call(&process, "POST", "/v1/operations/sign", Some(&payment("confirm")))["operation"].clone();
+    let view = process.post("/v1/operations/sign", Some(&payment("confirm")))["operation"].clone();
     let shown = |screen: &str| {
         let stated = &view["approval_statement"];
         let parts = [&view["operation_id"], &stated["key_id"], &stated["intent_hash"], public_key];

@@ -3,7 +3,7 @@
 use crate::harness::approvers::Signers;
 use crate::harness::bundles::replace;
 use crate::harness::custody;
-use crate::harness::process::{Process, request, text};
+use crate::harness::process::{Process, text};
 use crate::harness::samples::payment;
 use gateway_domain::approval::testing::registry;
 use serde_json::{Value, json};
@@ -48,18 +48,12 @@ impl Desk {
     }
 
     fn approve(&self, view: &Value, subject: &str) -> (u16, Value) {
-        self.call("POST", &custody::path(view, "/approve"), Some(&self.signers.body(view, subject)))
-    }
-
-    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        request(&self.process.address, method, path, body).unwrap()
+        self.process.call("POST", &custody::path(view, "/approve"), Some(&self.signers.body(view, subject)))
     }
 
     #[track_caller]
     fn submitted(&self, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.call("POST", path, Some(body));
-        assert_eq!(status, 200, "{answer}");
-        answer["operation"].clone()
+        self.process.post(path, Some(body))["operation"].clone()
     }
 
     fn payment(&self, name: &str) -> Value {
@@ -69,7 +63,7 @@ impl Desk {
     /// The answer to an approval of the payment: the status, and the state or the message.
     fn approves(&self, view: &Value, subject: &str) -> (u16, String) {
         let path = format!("/v1/operations/{}/approve", view["operation_id"].as_str().unwrap());
-        let (status, answer) = self.call("POST", &path, Some(&self.signers.body(view, subject)));
+        let (status, answer) = self.process.call("POST", &path, Some(&self.signers.body(view, subject)));
         let outcome = answer["state"].as_str().or(answer["message"].as_str());
         (status, outcome.unwrap_or_default().to_owned())
     }
@@ -87,9 +81,9 @@ fn revoked_approver_is_rejected_by_gateway_and_nodes() {
     let create = desk.custody_key();
     for subject in ["alice", "bob"] {
         let body = desk.signers.body(&create, subject);
-        assert_eq!(desk.call("POST", &custody::path(&create, "/approve"), Some(&body)).0, 200);
+        assert_eq!(desk.process.call("POST", &custody::path(&create, "/approve"), Some(&body)).0, 200);
     }
-    assert_eq!(desk.call("POST", &custody::path(&create, "/execute"), None).0, 200);
+    assert_eq!(desk.process.call("POST", &custody::path(&create, "/execute"), None).0, 200);
     let (approved, fresh) = (desk.payment("approved before"), desk.payment("fresh"));
     assert_eq!(desk.approves(&approved, "alice"), (200, "pending_approval".to_owned()));
 
@@ -119,7 +113,7 @@ fn revoked_approver_is_rejected_by_gateway_and_nodes() {
 fn until(desk: &Desk, status: &str) -> (u16, Value) {
     let begun = Instant::now();
     loop {
-        let (code, ready) = desk.call("GET", "/readyz", None);
+        let (code, ready) = desk.process.call("GET", "/readyz", None);
         if ready["checks"]["approvers"]["status"] == status {
             return (code, ready);
         }
@@ -145,7 +139,7 @@ fn unreadable_registry_rejects_all_approvals_and_recovers() {
         assert!(text(&desk.process.address, "/metrics").contains("operation_gateway_approvers_verifiable 0"));
         let (status, answer) = desk.approve(&operation, "alice");
         assert_eq!((status, &answer["error"]), (503, &json!("policy_unavailable")), "{answer}");
-        let view = desk.call("GET", &custody::path(&operation, ""), None).1;
+        let view = desk.process.call("GET", &custody::path(&operation, ""), None).1;
         assert_eq!(view["approvals"], operation["approvals"], "nothing was stored");
         // The same at a start with an invalid registry, which comes up and reports it.
         desk.restart(folder.path());

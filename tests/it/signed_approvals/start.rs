@@ -1,22 +1,17 @@
 //! Settings and registries that keep the gateway from starting.
 
 use crate::harness::approvers::Signers;
-use crate::harness::process::command;
+use crate::harness::process::Process;
+use crate::start::assert_nothing_was_created;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[track_caller]
 fn refused(given: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let output = command(folder.path(), given).output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "{text}");
-    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
-    assert_eq!(lines.len(), 1, "{text}");
-    for name in ["gateway.db", "nodes", "authority.key", "log.key"] {
-        assert!(!folder.path().join(name).exists(), "`{name}` was left behind");
-    }
-    lines[0].to_owned()
+    let line = Process::refused(folder.path(), given);
+    assert_nothing_was_created(folder.path());
+    line
 }
 
 #[test]
