@@ -1,4 +1,4 @@
-use super::UNKNOWN;
+use super::{UNKNOWN, assert_named};
 use crate::harness::samples::{admitted, approval, client, path, payment, submitted, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -15,11 +15,7 @@ async fn bad_approval_is_refused_by_name_and_changes_nothing() {
         ("/roles", json!({}), "`/roles` must be an array"),
         ("/approved_at_ms", json!("now"), "`/approved_at_ms` must be an integer from"),
     ];
-    for (pointer, value, expected) in cases {
-        let message =
-            world.post(&approve, &with(approval("alice"), pointer, value)).await.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{message}");
-    }
+    assert_named(&world, &approve, &approval("alice"), &cases).await;
     assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
     world
         .post(&format!("/v1/operations/{UNKNOWN}/approve"), &approval("a"))

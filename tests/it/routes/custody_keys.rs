@@ -1,3 +1,4 @@
+use super::assert_named;
 use crate::harness::custody::{
     self, admitted, client, executed, key, made, on_key, path, recover, refresh, reshare, rotate, sign,
     submitted,
@@ -9,14 +10,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 const KEYS: &str = "/v1/custody/keys";
-
-async fn names(world: &World, path: &str, good: &Value, cases: &[(&str, Value, &str)]) {
-    for (pointer, value, expected) in cases {
-        let answer = world.post(path, &with(good.clone(), pointer, value.clone())).await;
-        let message = answer.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{path} {pointer}: {message}");
-    }
-}
 
 #[tokio::test]
 async fn missing_or_wrong_member_of_a_key_creation_is_named() {
@@ -47,7 +40,7 @@ async fn missing_or_wrong_member_of_a_key_creation_is_named() {
             "`/client/client_id` must not be `operation-gateway`",
         ),
     ];
-    names(&world, KEYS, &key("bad"), &cases).await;
+    assert_named(&world, KEYS, &key("bad"), &cases).await;
     world.get(&on_key("bad", "")).await.fails(404, "custody_key_not_found");
 }
 
@@ -106,7 +99,7 @@ async fn missing_or_wrong_member_of_a_custody_signature_is_named() {
         ("/publication_mode", json!("later"), "`/publication_mode` must be one of `manual`, `automatic`"),
         ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128"),
     ];
-    names(&world, &on_key("cold", "/sign"), &sign("bad"), &cases).await;
+    assert_named(&world, &on_key("cold", "/sign"), &sign("bad"), &cases).await;
 }
 
 #[tokio::test]
@@ -126,16 +119,16 @@ async fn missing_or_wrong_member_of_a_key_change_is_named() {
     ];
     for (action, good) in [("/refresh", refresh("2")), ("/reshare", reshare("2")), ("/recover", recover("2"))]
     {
-        names(&world, &at(action), &good, &cases).await;
+        assert_named(&world, &at(action), &good, &cases).await;
     }
-    names(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    assert_named(&world, &at("/rotate"), &rotate("new"), &cases).await;
     let cases = [
         ("/new_participants", json!([1]), "`/new_participants` must name 2 to 64"),
         ("/new_participants", json!([1, 2, 99]), "`/new_participants` names participant `99`"),
         ("/threshold", json!(5), "`/threshold` must be 2 to 4, the number of participants, not `5`"),
         ("/threshold", json!(1), "`/threshold` must be 2 to 4, the number of participants, not `1`"),
     ];
-    names(&world, &at("/reshare"), &reshare("2"), &cases).await;
+    assert_named(&world, &at("/reshare"), &reshare("2"), &cases).await;
     let cases = [
         ("/new_key_ref", json!(""), "`/new_key_ref` must not be empty"),
         ("/new_key_ref", json!("cold"), "`/new_key_ref` must be another name"),
@@ -143,7 +136,7 @@ async fn missing_or_wrong_member_of_a_key_change_is_named() {
         ("/participants", json!([2, 3, 3]), "`/participants` names participant `3` twice"),
         ("/threshold", json!(1), "`/threshold` must be 2 to 3, the number of participants, not `1`"),
     ];
-    names(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    assert_named(&world, &at("/rotate"), &rotate("new"), &cases).await;
     let cases = [
         (
             "/recovering_participant",
@@ -156,7 +149,7 @@ async fn missing_or_wrong_member_of_a_key_change_is_named() {
         ("/recovery_case_ref", json!(""), "`/recovery_case_ref` must not be empty"),
         ("/helper_share_cids", Value::Null, "`/helper_share_cids` is required"),
     ];
-    names(&world, &at("/recover"), &recover("2"), &cases).await;
+    assert_named(&world, &at("/recover"), &recover("2"), &cases).await;
     let strict = with(with(key("wide"), "/participants", json!([0, 1, 2, 3])), "/threshold", json!(3));
     executed(&world, KEYS, &strict).await;
     let few = world.post(&on_key("wide", "/recover"), &recover("2")).await.fails(400, "invalid_json");

@@ -1,4 +1,4 @@
-use super::{NOT_HEX32, UNKNOWN};
+use super::{NOT_HEX32, UNKNOWN, assert_named};
 use crate::harness::custody::{
     admitted, executed, export, key, made, on_key, path, published, refresh, sign, submitted,
 };
@@ -146,11 +146,7 @@ async fn external_export_state_only_moves_forward() {
         ("/publication_receipt", Value::Null, "`/publication_receipt` is required"),
         ("/exported_at_ms", json!(1.5), "`/exported_at_ms` must be an integer"),
     ];
-    for (pointer, value, expected) in cases {
-        let body = with(export(&receipt, "Submitted"), pointer, value);
-        let message = world.post(&to, &body).await.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{message}");
-    }
+    assert_named(&world, &to, &export(&receipt, "Submitted"), &cases).await;
     let wrong = world.post(&to, &export(&json!("f".repeat(64)), "Submitted")).await;
     wrong.fails(409, "publication_receipt_mismatch");
     let accepted = world.post(&to, &export(&receipt, "Accepted")).await.ok();

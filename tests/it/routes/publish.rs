@@ -1,3 +1,4 @@
+use super::assert_named;
 use crate::harness::samples::{admitted, executed, path, payment, publication, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -24,11 +25,7 @@ async fn publication_with_another_result_or_scope_is_refused() {
         ("/scope", Value::Null, "`/scope` is required"),
         ("/requested_at_ms", Value::Null, "`/requested_at_ms` is required"),
     ];
-    for (pointer, value, expected) in cases {
-        let message =
-            world.post(&publish, &with(publication(), pointer, value)).await.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{message}");
-    }
+    assert_named(&world, &publish, &publication(), &cases).await;
     let right = with(publication(), "/expected_result_ref", operation["runtime"]["result_ref"].clone());
     assert_eq!(world.post(&publish, &right).await.ok()["state"], "published");
     world.post(&publish, &other).await.fails(409, "result_ref_mismatch");

@@ -1,3 +1,4 @@
+use super::assert_named;
 use crate::harness::samples::{payment, submitted, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -57,11 +58,7 @@ async fn missing_or_wrong_member_is_named() {
         ("/client/subject_id", json!(""), "`/client/subject_id` must not be empty"),
         ("/key_ref", json!(""), "`/key_ref` must not be empty"),
     ];
-    for (pointer, value, expected) in cases {
-        let answer = world.post("/v1/operations/sign", &with(payment("bad"), pointer, value)).await;
-        let message = answer.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{pointer}: {message}");
-    }
+    assert_named(&world, "/v1/operations/sign", &payment("bad"), &cases).await;
 }
 
 #[tokio::test]
