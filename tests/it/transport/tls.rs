@@ -120,7 +120,7 @@ fn sighup_reloads_certificates_and_keeps_connections() {
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200);
 
     Files::write(folder.path(), &new.server(), &new);
-    assert!(is_served(&process, &old, Some(&treasury)), "nobody received so yet");
+    assert!(is_served(&process, &old, Some(&treasury)), "not reloaded yet");
     process.sighup();
     process.wait_for_line("certificates were read again");
     assert!(!is_served(&process, &old, Some(&treasury)), "the old authority's clients are out");
