@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The hash of a policy bundle, and every file held to it, by nothing of ours: python3 scripts/bundle_hash.py FOLDER"""
+"""Computes the hash of a policy bundle and checks every file, independently of the gateway: python3 scripts/bundle_hash.py FOLDER"""
 import hashlib, json, pathlib, sys
 
 folder = pathlib.Path(sys.argv[1])
 
-def once(pairs):                                   # a key twice is no manifest
+def once(pairs):                                   # rejects duplicate keys
     assert len(dict(pairs)) == len(pairs), pairs
     return dict(pairs)
 
-def text(value):                                   # every integer as a decimal string
+def text(value):                                   # writes integers as decimal strings
     if isinstance(value, bool) or isinstance(value, str): return value
     if isinstance(value, int): return str(value)
     if isinstance(value, list): return [text(item) for item in value]

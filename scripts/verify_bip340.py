@@ -1,4 +1,4 @@
-"""Verifies the signature of a published operation (its view on standard input) with nothing but BIP-340's own text.
+"""Verifies the signature of a published operation (its view on standard input) by BIP-340 alone.
 
 https://github.com/bitcoin/bips/blob/master/bip-0340.mediawiki, section "Verification".
 """

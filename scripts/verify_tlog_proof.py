@@ -1,10 +1,10 @@
-"""Verifies a C2SP tlog-proof file with nothing but the log's verifier key: no code of this project, no library.
+"""Verifies a C2SP tlog-proof file with only the log's verifier key, without code of this project or libraries.
 
 Usage: verify_tlog_proof.py PROOF_FILE VERIFIER_KEY EVENT_HASH
 
 PROOF_FILE   the proof, - for standard input
 VERIFIER_KEY name+id+key, from the log's operator
-EVENT_HASH   the event's hash in hexadecimal, from its evidence: the leaf is SHA-256(00 || EVENT_HASH)
+EVENT_HASH   the event's hash in hexadecimal, from its evidence; the leaf is SHA-256(00 || EVENT_HASH)
 
 Sources: c2sp.org/tlog-proof, c2sp.org/tlog-checkpoint, c2sp.org/signed-note; RFC 9162, section 2.1.3.2; RFC 8032, section 5.1.7.
 """

@@ -1,11 +1,11 @@
 //! Every route in every mode: with no credentials, with bad ones, with the wrong scope and with the right one.
 
-use crate::harness::modes::{Credentials, Deployment, MODES, Mode, Who, who};
+use crate::harness::modes::{Credentials, Deployment, MODES, Mode, TestCaller, test_caller};
 use gateway_api::{Access, ROUTES, openapi};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Names of scopes: all there are, and some that are nearly one.
+/// All scopes, and some names that almost match a scope.
 const SCOPES: [&str; 26] = [
     "operations.sign",
     "operations.read",
@@ -35,7 +35,7 @@ const SCOPES: [&str; 26] = [
     "",
 ];
 
-/// A path of this route that names things as nobody has them.
+/// A path of this route with ids and names that do not exist.
 fn path(route: &str) -> String {
     route.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k")
 }
@@ -96,7 +96,7 @@ async fn with_bad_credentials(deployment: &Deployment) {
 
 async fn with_every_scope(deployment: &Deployment) {
     for scope in SCOPES {
-        let with = deployment.credentials(who("alice", scope));
+        let with = deployment.credentials(test_caller("alice", scope));
         for (method, route, access) in ROUTES.iter() {
             let (status, code, challenge) = answer(deployment, &with, method, route).await;
             let mode = deployment.mode;
@@ -124,7 +124,7 @@ async fn with_every_scope(deployment: &Deployment) {
 }
 
 #[tokio::test]
-async fn every_route_in_every_mode() {
+async fn every_route_requires_its_scope_in_every_mode() {
     for mode in MODES {
         let deployment = Deployment::start(mode).await;
         without_credentials(&deployment).await;
@@ -133,22 +133,22 @@ async fn every_route_in_every_mode() {
     }
 }
 
-/// Reads the router's own text: `routes!` alone registers handlers, and documents them.
+/// Reads the router's source: `routes!` alone registers handlers, and documents them.
 #[test]
-fn the_table_has_every_route_of_the_router_and_no_other() {
+fn router_registers_documented_routes_only() {
     let source =
         concat!(include_str!("../../host/api/src/lib.rs"), include_str!("../../host/api/src/routes.rs"));
     for undocumented in [".route(", "route_service(", ".nest", "routing::", "OpenApiRouter::from"] {
         assert!(!source.contains(undocumented), "{undocumented}");
     }
     let table: BTreeSet<_> = ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect();
-    assert_eq!(table.len(), ROUTES.len(), "a route stands in the table twice");
+    assert_eq!(table.len(), ROUTES.len(), "duplicate route in the table");
     // `/healthz` is served on both addresses.
     assert_eq!(source.matches("routes!(").count(), ROUTES.len() + 1);
 }
 
 #[test]
-fn the_document_says_what_the_table_says() {
+fn openapi_document_lists_the_scopes_of_the_table() {
     let (document, bypass) = (openapi::document(), openapi::document_of_the_bypass());
     assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
     for (method, path, access) in ROUTES.iter() {
@@ -168,17 +168,17 @@ fn the_document_says_what_the_table_says() {
     }
 }
 
-/// A caller of the quickstart's scope alone lives a whole life, as two people, in every mode.
+/// A payment from submission to publication in every mode, by two people who have only the quickstart's scopes.
 #[tokio::test]
-async fn a_whole_life_in_every_mode() {
+async fn payment_is_published_in_every_mode() {
     use crate::harness::samples::{approval, path as of, payment, publication};
     for mode in MODES {
         let deployment = Deployment::start(mode).await;
-        let carol = Who { client: "treasury-desk", ..who("carol", "operations.sign") };
+        let carol = TestCaller { client: "treasury-desk", ..test_caller("carol", "operations.sign") };
         let submitted = deployment.call_as(carol, "POST", "/v1/operations/sign", &payment("life")).await.ok();
         let operation = &submitted["operation"];
         for subject in ["alice", "bob"] {
-            let approver = who(subject, "operations.sign");
+            let approver = test_caller(subject, "operations.sign");
             deployment.call_as(approver, "POST", &of(operation, "/approve"), &approval(subject)).await.ok();
         }
         deployment.call_as(carol, "POST", &of(operation, "/execute"), &Value::Null).await.ok();

@@ -1,4 +1,4 @@
-//! `operation-gateway bundle …`, by the real binary.
+//! `operation-gateway bundle …`, run as the real binary.
 
 mod activate;
 mod bad_inputs;
@@ -21,8 +21,8 @@ fn committed(name: &str) -> String {
     repository().join("bundles").join(name).to_str().unwrap().to_owned()
 }
 
-/// `operation-gateway bundle` with these words, in `folder`.
-fn bundle(folder: &Path, words: &[&str]) -> Said {
+/// Runs `operation-gateway bundle` with these arguments in `folder`.
+fn bundle(folder: &Path, words: &[&str]) -> CommandOutput {
     let mut command = command(folder);
     command.args(words).output().unwrap().into()
 }
@@ -33,29 +33,29 @@ fn command(folder: &Path) -> Command {
     command
 }
 
-/// What a command said.
+/// The exit code and output of a command.
 #[derive(Debug)]
-struct Said {
+struct CommandOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 
-impl Said {
+impl CommandOutput {
     #[track_caller]
     fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// The one line of its refusal.
+    /// The one-line error message of a command that failed.
     #[track_caller]
     fn refused(self) -> String {
         assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{}", self.stderr);
@@ -64,7 +64,7 @@ impl Said {
         line.to_owned()
     }
 
-    /// What it found, when that is not as it should be.
+    /// The findings printed by a command that exited with 1.
     #[track_caller]
     fn found(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (Some(1), ""), "{}", self.stdout);
@@ -72,15 +72,15 @@ impl Said {
     }
 }
 
-/// The value in a line of a report that begins with `name`.
+/// The value on the report line that begins with `name`.
 #[track_caller]
 fn value<'a>(report: &'a str, name: &str) -> &'a str {
     let line = report.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("no `{name}` in {report}")).split_whitespace().next().unwrap()
 }
 
-/// A bundle that a test may change.
-fn copy(from: &Path, to: &Path) {
+/// Copies a bundle, so that a test may change it.
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -1,4 +1,4 @@
-//! Secrets of execute and recovery bodies, and what identifies a credential, appear in no log, view, export or stored byte.
+//! Secrets in request bodies and credential identifiers appear in no log, view, export or stored byte.
 
 use crate::harness::certificates::Authority;
 use crate::harness::process::{Process, request, tool};
@@ -33,9 +33,9 @@ fn holds(bytes: &[u8], canary: &str) -> bool {
     bytes.windows(canary.len()).any(|window| window == canary.as_bytes())
 }
 
-/// What the nodes' secrets are sealed under is the operator's, in his own files and in no other.
+/// The key that seals the nodes' secrets is in the operator's own file only.
 #[test]
-fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
+fn node_key_appears_only_in_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let passphrase = folder.path().join("passphrase");
     std::fs::write(&passphrase, "canary-passphrase-5e11").unwrap();
@@ -68,15 +68,15 @@ fn the_key_of_the_nodes_is_in_its_own_file_and_nowhere_else() {
     }
 }
 
-/// Seeds and the TLS key, raw and as they are written, while the gateway serves, reloads, complains, rotates and shows them.
+/// Seeds and the TLS key, raw and encoded, while the gateway serves, reloads, logs errors, rotates and shows keys.
 #[test]
-fn every_key_is_in_its_own_file_and_nowhere_else() {
+fn every_key_appears_only_in_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new("ours");
     let files = Files::write(folder.path(), &authority.server(), &authority);
     let given = [files.settings("off"), vec![("log", "trace")]].concat();
     let own = ["authority.key", "log.key", "nodes/node.key", "tls.key"].map(|name| folder.path().join(name));
-    let mut said = vec![tool(folder.path(), &given, &["keys", "generate"]).1];
+    let mut printed = vec![tool(folder.path(), &given, &["keys", "generate"]).1];
     let secrets: Vec<_> = own.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let mut process = Process::start(folder.path(), None, &given);
     let mut stream = connect(&process.address, &Trust::new(&authority, None)).unwrap();
@@ -85,26 +85,26 @@ fn every_key_is_in_its_own_file_and_nowhere_else() {
         request(&process.address, "GET", "/readyz", None).is_err(),
         "no TLS, and so a line at level DEBUG"
     );
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("certificates were read again");
     std::fs::write(&files.certificate, "none").unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("certificates could not be read again");
     for arguments in [["keys", "show"].as_slice(), &["config"], &["evidence", "roots"]] {
         let (code, out, err) = tool(folder.path(), &given, arguments);
         assert_eq!(code, 0, "{err}");
-        said.extend([out, err]);
+        printed.extend([out, err]);
     }
-    said.extend(process.terminate().1);
-    said.push(tool(folder.path(), &given, &["keys", "rotate", "authority"]).1);
-    said.push(tool(folder.path(), &given, &["keys", "rotate", "node"]).1);
+    printed.extend(process.terminate().1);
+    printed.push(tool(folder.path(), &given, &["keys", "rotate", "authority"]).1);
+    printed.push(tool(folder.path(), &given, &["keys", "rotate", "node"]).1);
 
     let mut stored_files = Vec::new();
     stored(folder.path(), &mut stored_files);
     for (path, secret) in own.iter().zip(&secrets) {
-        // Of a PEM key, each line but the first and last; of a seed, its digits and its bytes.
+        // For a PEM key, each line except the first and last; for a seed, its hex digits and its bytes.
         for line in secret.lines().filter(|line| !line.starts_with('-') && line.len() >= 32) {
-            assert!(!said.iter().any(|text| text.contains(line)), "{} was told", path.display());
+            assert!(!printed.iter().any(|text| text.contains(line)), "{} was printed", path.display());
             let raw = hex::decode(line).unwrap_or_else(|_| line.as_bytes().to_vec());
             for (other, bytes) in stored_files.iter().filter(|(other, _)| Path::new(other) != path) {
                 let is_there = holds(bytes, line) || bytes.windows(raw.len()).any(|window| window == raw);
@@ -113,11 +113,11 @@ fn every_key_is_in_its_own_file_and_nowhere_else() {
         }
     }
     let is_verbose = |line: &String| line.contains("TRACE") || line.contains("DEBUG");
-    assert!(said.iter().any(is_verbose), "the log must be verbose");
+    assert!(printed.iter().any(is_verbose), "the log must be verbose");
 }
 
 #[test]
-fn secrets_go_to_the_nodes_and_nowhere_else() {
+fn request_secrets_reach_only_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[("log", "trace")]);
     let mut answers = Vec::new();
@@ -147,7 +147,7 @@ fn secrets_go_to_the_nodes_and_nowhere_else() {
         "effect_id": "e", "result_root": "0".repeat(64), "secret_kernel_payload": { "secret": CANARIES[2] },
     });
     assert_eq!(call("POST", &format!("{path}/node-recovery"), Some(&recovery)).0, 200);
-    // Faults must not repeat them either.
+    // Error paths must not repeat them either.
     let wrong = json!({ "signing_share_mul": [CANARIES[0]], "recovery_helper_shares": CANARIES[1] });
     assert_eq!(call("POST", &format!("{path}/execute"), Some(&wrong)).0, 400);
     let wrong = json!({ "effect_id": 7, "secret_kernel_payload": { "secret": CANARIES[2] } });

@@ -1,4 +1,4 @@
-//! Tables that fail when something is missing from them.
+//! Tests that fail when a table lacks an entry.
 
 use crate::harness::samples::with;
 use crate::harness::world::World;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 #[test]
-fn every_route_is_in_the_openapi_document_and_nothing_else_is() {
+fn openapi_document_has_exactly_the_routes() {
     let document = openapi::document();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let documented: BTreeSet<(String, String)> = document["paths"]
@@ -24,7 +24,7 @@ fn every_route_is_in_the_openapi_document_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn every_route_is_routed() {
+async fn every_listed_route_has_a_handler() {
     let world = World::start().await;
     for (method, path, _) in ROUTES.iter() {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
@@ -45,7 +45,7 @@ fn every_error_code_is_in_the_openapi_document_with_its_status() {
     for code in Code::ALL {
         assert_eq!(json!(code), json!(code.as_str()), "the wire word of {code:?}");
     }
-    // Whatever a handler lists beside a status has that status.
+    // Every error code that a handler lists has the documented status.
     for (_, methods) in document["paths"].as_object().unwrap() {
         for (_, operation) in methods.as_object().unwrap() {
             for (status, response) in operation["responses"].as_object().unwrap() {
@@ -60,7 +60,7 @@ fn every_error_code_is_in_the_openapi_document_with_its_status() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_and_every_link_leads_to_one() {
+fn operation_ids_are_unique_and_every_link_names_one() {
     let document = openapi::document();
     let operations: Vec<&Value> = document["paths"]
         .as_object()
@@ -87,9 +87,9 @@ fn every_operation_has_a_name_of_its_own_and_every_link_leads_to_one() {
     assert!(n_links > 100, "{n_links}");
 }
 
-/// The examples of the document are taken as they stand, in this order.
+/// Sends the document's examples unchanged, in this order.
 #[tokio::test]
-async fn the_documents_examples_make_a_whole_life() {
+async fn openapi_examples_run_in_order() {
     let world = World::start().await;
     let document = openapi::document();
     let example = |path: &str, name: &str| {
@@ -137,7 +137,7 @@ async fn the_documents_examples_make_a_whole_life() {
 
 /// The interface page lists every error code.
 #[test]
-fn the_interface_page_lists_every_error_code() {
+fn interface_page_lists_every_error_code() {
     let page = include_str!("../../host/docs/interface.md");
     for code in Code::ALL {
         let row = format!("| {} | `{}` |", code.status().as_u16(), code.as_str());

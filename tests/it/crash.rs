@@ -1,43 +1,26 @@
-//! `kill -9` of the real process at every named point of a payment's life, and what a restart makes of it.
+//! `kill -9` of the real process at every failpoint of a payment, and its state after a restart.
 //!
-//! The first payment on a key makes the key too, so the points are passed by a key creation and by a payment.
+//! The first payment on a key also creates the key, so each point is passed twice: by the key creation and by the payment.
 
-use crate::harness::process::{Process, request};
-use crate::harness::samples::{approval, payment, publication};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, kill_at, publish};
+use crate::harness::samples::payment;
 use crate::harness::verify;
 use serde_json::{Value, json};
-use std::thread;
 
-/// How often a whole life commits: key creation, then the payment (counted by the test that runs to the end).
+/// Number of commits of key creation plus payment; `a_whole_payment_makes_n_commits` checks it.
 const N_COMMITS: u32 = 18;
 
-/// Sends until it is answered with 200; a process that dies under it is the test's own doing.
-fn drive_flow(address: &str) -> std::io::Result<Value> {
-    let call = |path: &str, body: Option<&Value>| -> std::io::Result<Value> {
-        let (status, view) = request(address, "POST", path, body)?;
-        assert_eq!(status, 200, "{path}: {view}");
-        Ok(view)
-    };
-    let submitted = call("/v1/operations/sign", Some(&payment("crash-1")))?;
-    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    call(&format!("{path}/approve"), Some(&approval("alice")))?;
-    call(&format!("{path}/approve"), Some(&approval("bob")))?;
-    call(&format!("{path}/execute"), None)?;
-    call(&format!("{path}/publish"), Some(&publication()))
+fn pay(address: &str) -> std::io::Result<Value> {
+    drive(address, SIGN, &payment("crash-1"), &[EXECUTE, publish()])
 }
 
-/// Kills at the point, restarts, sends the same requests again, and looks at what there is.
+/// Kills at the point, restarts, sends the same requests again, and checks the result.
 fn survives(point: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path(), Some(point), &[]);
-    let address = process.address.clone();
-    let client = thread::spawn(move || drive_flow(&address));
-    process.wait_for_line("failpoint ");
-    process.kill();
-    assert!(client.join().unwrap().is_err(), "{point}: the process must die under its client");
+    kill_at(folder.path(), point, &[], pay);
 
     let process = Process::start(folder.path(), None, &[]);
-    let view = drive_flow(&process.address).unwrap();
+    let view = pay(&process.address).unwrap();
     assert_eq!(
         (&view["state"], &view["runtime"]["phase"]),
         (&json!("published"), &json!("Published")),
@@ -46,7 +29,7 @@ fn survives(point: &str) {
     assert_eq!(view["approvals"]["subjects"], json!(["alice", "bob"]), "{point}");
     verify::bip340(&view);
     let path = format!("/v1/operations/{}", view["operation_id"].as_str().unwrap());
-    let (_, audit) = request(&process.address, "GET", &format!("{path}/audit-replay"), None).unwrap();
+    let audit = process.get(&format!("{path}/audit-replay"));
     for once in
         ["submitted", "quorum_reached", "decision_signed", "admission_applied", "executed", "published"]
     {
@@ -54,7 +37,7 @@ fn survives(point: &str) {
         let n_events = events.filter(|entry| entry["event"]["change"]["type"] == once).count();
         assert_eq!(n_events, 1, "{point}: `{once}` {audit}");
     }
-    let (_, again) = request(&process.address, "POST", &format!("{path}/execute"), None).unwrap();
+    let again = process.post(&format!("{path}/execute"), None);
     assert_eq!(again["result"], view["result"], "{point}: executing again signs nothing");
 }
 
@@ -66,23 +49,23 @@ fn survive_commits(points: impl Iterator<Item = u32>) {
 }
 
 #[test]
-fn killed_around_the_first_commits() {
+fn kill_around_the_first_commits_loses_nothing() {
     survive_commits(1..=6);
 }
 
 #[test]
-fn killed_around_the_middle_commits() {
+fn kill_around_the_middle_commits_loses_nothing() {
     survive_commits(7..=12);
 }
 
 #[test]
-fn killed_around_the_last_commits() {
+fn kill_around_the_last_commits_loses_nothing() {
     survive_commits(13..=N_COMMITS);
 }
 
-/// The first pass of each point is the key creation's, the second the payment's.
+/// The key creation passes each point first, the payment second.
 #[test]
-fn killed_between_an_effect_and_its_record() {
+fn kill_between_an_effect_and_its_record_loses_nothing() {
     for step in ["decision", "admission", "policy-receipt", "execute", "publish"] {
         survives(&format!("performed-{step}:1"));
         survives(&format!("performed-{step}:2"));
@@ -91,23 +74,18 @@ fn killed_between_an_effect_and_its_record() {
 }
 
 #[test]
-fn killed_while_some_nodes_have_acted_and_others_not() {
+fn kill_after_some_nodes_have_acted_loses_nothing() {
     for point in ["mid-admission:1", "mid-admission:2", "mid-commit-epoch:1", "mid-execute:1"] {
         survives(point);
     }
 }
 
-/// The constant above is the truth, so that no commit goes untested.
+/// Checks the constant, so that no commit goes untested.
 #[test]
-fn a_whole_life_commits_as_often_as_the_tests_kill() {
+fn a_whole_payment_makes_n_commits() {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path(), Some(&format!("after-commit:{N_COMMITS}")), &[]);
-    let address = process.address.clone();
-    let client = thread::spawn(move || drive_flow(&address));
-    process.wait_for_line("failpoint ");
-    process.kill();
-    assert!(client.join().unwrap().is_err());
+    kill_at(folder.path(), &format!("after-commit:{N_COMMITS}"), &[], pay);
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), Some(&format!("after-commit:{}", N_COMMITS + 1)), &[]);
-    assert!(drive_flow(&process.address).is_ok(), "there is a further commit: raise N_COMMITS");
+    assert!(pay(&process.address).is_ok(), "there is a further commit: raise N_COMMITS");
 }

@@ -1,19 +1,18 @@
-//! `kill -9` of the real process anywhere in the life of a key: made, refreshed, reshared, recovered, rotated, and
-//! signed with. Every change ends in the old generation or the new one.
+//! `kill -9` of the real process anywhere in the life of a key: created, refreshed, reshared, recovered, rotated, and
+//! used to sign. Every change ends in the old epoch or the new one.
 //!
-//! `SVC_TORTURE=1` kills at every commit and every effect; otherwise at some of them (`scripts/torture`).
+//! `SVC_TORTURE=1` (`scripts/torture`) kills at every commit and every effect; by default only at some of them.
 
-use crate::harness::custody::{export, key, on_key, recover, refresh, reshare, rotate, sign};
-use crate::harness::process::{Process, request};
-use crate::harness::samples::{approval, with};
+use crate::harness::custody::{self, export, key, on_key, recover, refresh, reshare, rotate, sign};
+use crate::harness::process::{EXECUTE, Process, drive, kill_at, request};
+use crate::harness::samples::with;
 use crate::harness::verify;
 use serde_json::{Value, json};
-use std::thread;
 
-/// Commits of the whole life (counted by the test that runs to the end).
+/// Number of commits of the whole sequence; `a_whole_key_life_makes_n_commits` checks it.
 const N_COMMITS: u32 = 68;
 
-/// Effects of each kind in the whole life, in order of the steps.
+/// Number of effects of each kind in the whole sequence, in the order of the steps.
 const STEPS: [(&str, u32); 6] = [
     ("decision", 7),
     ("admission", 7),
@@ -23,9 +22,7 @@ const STEPS: [(&str, u32); 6] = [
     ("publish", 7),
 ];
 
-type Answer = std::io::Result<(u16, Value)>;
-
-/// The life: paths to submit to, and bodies.
+/// The requests in order: path and body.
 fn life() -> [(String, Value); 7] {
     let automatic = |body| with(body, "/publication_mode", json!("automatic"));
     let recovery = with(recover("4"), "/recovering_participant", json!(1));
@@ -42,42 +39,26 @@ fn life() -> [(String, Value); 7] {
     ]
 }
 
-/// Sends all of it, in order, until a request is not answered; the views at the end.
+/// Sends all requests in order; returns the final views, or an error when a request gets no answer.
 fn live(address: &str) -> std::io::Result<Vec<Value>> {
-    let call = |path: &str, body: Option<&Value>| -> std::io::Result<Value> {
-        let (status, view) = request(address, "POST", path, body)?;
-        assert_eq!(status, 200, "{path}: {view}");
-        Ok(view)
-    };
     let mut views = vec![];
     for (path, body) in life() {
-        let submitted = call(&path, Some(&body))?;
-        let path =
-            format!("/v1/custody/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-        call(&format!("{path}/approve"), Some(&approval("alice")))?;
-        call(&format!("{path}/approve"), Some(&approval("bob")))?;
-        call(&format!("{path}/execute"), None)?;
-        let answer: Answer = request(address, "GET", &path, None);
-        views.push(answer?.1);
+        let view = drive(address, &path, &body, &[EXECUTE])?;
+        views.push(request(address, "GET", &custody::path(&view, ""), None)?.1);
     }
     Ok(views)
 }
 
 fn survives(point: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path(), Some(point), &[]);
-    let address = process.address.clone();
-    let client = thread::spawn(move || live(&address));
-    process.wait_for_line("failpoint ");
-    process.kill();
-    assert!(client.join().unwrap().is_err(), "{point}: the process must die under its client");
+    kill_at(folder.path(), point, &[], live);
 
     let process = Process::start(folder.path(), None, &[]);
     let views = live(&process.address).unwrap();
     for view in &views {
         assert_eq!(view["state"], "published", "{point}: {view}");
     }
-    let shown = |key_ref: &str| request(&process.address, "GET", &on_key(key_ref, ""), None).unwrap().1;
+    let shown = |key_ref: &str| process.get(&on_key(key_ref, ""));
     let (old, new) = (shown("vault"), shown("vault-2"));
     assert_eq!((&old["state"], &new["state"]), (&json!("rotated"), &json!("active")), "{point}");
     for (key, view) in [(&old, &views[4]), (&new, &views[6])] {
@@ -87,11 +68,7 @@ fn survives(point: &str) {
     }
     let path = format!("/v1/custody/operations/{}", views[6]["operation_id"].as_str().unwrap());
     let receipt = &views[6]["runtime"]["publication_receipt"];
-    let settled = Some(export(receipt, "Settled"));
-    assert_eq!(
-        request(&process.address, "POST", &format!("{path}/external-export"), settled.as_ref()).unwrap().0,
-        200
-    );
+    process.post(&format!("{path}/external-export"), Some(&export(receipt, "Settled")));
 }
 
 fn every(short: usize) -> usize {
@@ -99,7 +76,7 @@ fn every(short: usize) -> usize {
 }
 
 #[test]
-fn killed_around_commits_of_a_key_s_life() {
+fn kill_around_commits_of_key_operations_loses_nothing() {
     for nth in (1..=N_COMMITS).skip(6).step_by(every(13)) {
         survives(&format!("after-commit:{nth}"));
         survives(&format!("before-commit:{nth}"));
@@ -107,7 +84,7 @@ fn killed_around_commits_of_a_key_s_life() {
 }
 
 #[test]
-fn killed_between_an_effect_and_its_record_in_a_key_s_life() {
+fn kill_between_an_effect_and_its_record_of_key_operations_loses_nothing() {
     for (number, (step, n_effects)) in STEPS.into_iter().enumerate() {
         for nth in (1..=n_effects).skip(1 + number % 3).step_by(every(4)) {
             survives(&format!("performed-{step}:{nth}"));
@@ -116,8 +93,8 @@ fn killed_between_an_effect_and_its_record_in_a_key_s_life() {
 }
 
 #[test]
-fn killed_in_the_middle_of_a_key_s_ceremonies() {
-    // A ceremony of n nodes passes the first two as often as messages go round, the others n times.
+fn kill_during_key_ceremonies_loses_nothing() {
+    // A ceremony of n nodes passes the first two once per message round, the others n times.
     let points =
         [("mid-ceremony-start", 13), ("mid-ceremony", 19), ("mid-execute", 17), ("mid-commit-epoch", 17)];
     for (point, n_passes) in points {
@@ -127,16 +104,11 @@ fn killed_in_the_middle_of_a_key_s_ceremonies() {
     }
 }
 
-/// The constants above are the truth, so that no commit goes untested.
+/// Checks the constants, so that no commit goes untested.
 #[test]
-fn a_key_s_whole_life_commits_as_often_as_the_tests_kill() {
+fn a_whole_key_life_makes_n_commits() {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path(), Some(&format!("after-commit:{N_COMMITS}")), &[]);
-    let address = process.address.clone();
-    let client = thread::spawn(move || live(&address));
-    process.wait_for_line("failpoint ");
-    process.kill();
-    assert!(client.join().unwrap().is_err());
+    kill_at(folder.path(), &format!("after-commit:{N_COMMITS}"), &[], live);
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), Some(&format!("after-commit:{}", N_COMMITS + 1)), &[]);
     let views = live(&process.address).unwrap();

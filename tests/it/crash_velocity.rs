@@ -1,23 +1,22 @@
-//! `kill -9` of the real process between the signature of an admission and its commit, under a policy that limits what is
-//! paid in a day: what a payment spends is neither lost nor counted twice.
+//! `kill -9` of the real process between the signature of an admission and its commit, under a policy with a daily
+//! limit: the payment's amount is counted exactly once.
 
-use crate::harness::process::{Process, request, tool};
+use crate::harness::process::{Process, SIGN, drive, kill_at, post, tool};
 use crate::harness::samples::{approval, payment, with};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::thread;
 
-/// Lets 100 `XTS` a day leave an account.
+/// A policy that permits 100 `XTS` a day to leave an account.
 const STRICT: [(&str, &str); 1] =
     [("policy_bundle", concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict"))];
 
 const DAY_MAX: i64 = 100;
 const PAID: i64 = 60;
 
-/// Which commit of the life below holds the payment's decision. The tests see to it that it does.
+/// The commit that holds the payment's decision. `Left` verifies it in each test.
 const DECISION_COMMIT: u32 = 12;
 
-/// What a process that was killed left behind.
+/// The state that the killed process left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Undecided,
@@ -29,25 +28,16 @@ fn pays(idempotency_key: &str, amount_minor: i64) -> Value {
     with(body, "/payment/amount_minor", json!(amount_minor))
 }
 
-/// Drives the payment to its admission, making the key on the way; an error when the process dies under it.
+/// Drives the payment to its admission and makes the key on the way; an error when the process dies meanwhile.
 fn admit(address: &str) -> std::io::Result<Value> {
-    let call = |path: &str, body: &Value| -> std::io::Result<Value> {
-        let (status, view) = request(address, "POST", path, Some(body))?;
-        assert_eq!(status, 200, "{path}: {view}");
-        Ok(view)
-    };
-    let submitted = call("/v1/operations/sign", &pays("velocity-1", PAID))?;
-    let path = format!("/v1/operations/{}/approve", submitted["operation"]["operation_id"].as_str().unwrap());
-    call(&path, &approval("alice"))?;
-    call(&path, &approval("bob"))
+    drive(address, SIGN, &pays("velocity-1", PAID), &[])
 }
 
-/// Whether so much more would be admitted now.
+/// Whether a further payment of this amount would be admitted now.
 fn fits(address: &str, amount_minor: i64) -> bool {
     let approvals = [approval("alice"), approval("bob")];
     let preview = json!({ "intent": pays("further", amount_minor), "approvals": approvals });
-    let (status, answer) = request(address, "POST", "/v1/policy/preview", Some(&preview)).unwrap();
-    assert_eq!(status, 200, "{answer}");
+    let answer = post(address, "/v1/policy/preview", Some(&preview)).unwrap();
     let denied = answer["reasons"].to_string().contains("velocity_exceeded");
     assert_eq!(answer["decision"], if denied { "DENY" } else { "ALLOW" }, "{answer}");
     !denied
@@ -67,12 +57,7 @@ fn left(folder: &Path) -> Left {
 
 fn spends_once(point: &str, expected: Left) {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path(), Some(point), &STRICT);
-    let address = process.address.clone();
-    let client = thread::spawn(move || admit(&address));
-    process.wait_for_line("failpoint ");
-    process.kill();
-    assert!(client.join().unwrap().is_err(), "{point}: the process must die under its client");
+    kill_at(folder.path(), point, &STRICT, admit);
     assert_eq!(left(folder.path()), expected, "{point}");
 
     let process = Process::start(folder.path(), None, &STRICT);
@@ -84,15 +69,15 @@ fn spends_once(point: &str, expected: Left) {
     }
 }
 
-/// The first decision is that of the key's creation.
+/// The first decision is the key creation's.
 #[test]
-fn what_is_signed_and_not_yet_committed_is_spent_once() {
+fn amount_of_an_uncommitted_admission_is_counted_once() {
     spends_once("performed-decision:2", Left::Undecided);
     spends_once(&format!("before-commit:{DECISION_COMMIT}"), Left::Undecided);
 }
 
 #[test]
-fn what_is_committed_and_not_yet_applied_is_spent_once() {
+fn amount_of_an_unapplied_admission_is_counted_once() {
     spends_once(&format!("after-commit:{DECISION_COMMIT}"), Left::Decided);
     spends_once("performed-admission:2", Left::Decided);
 }

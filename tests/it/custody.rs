@@ -1,4 +1,4 @@
-//! Whole lives of custody keys, with real nodes.
+//! Complete lives of custody keys, with real nodes.
 
 use crate::harness::custody::{
     admitted, executed, key, made, on_key, path, published, recover, refresh, reshare, rotate, sign,
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
-async fn a_real_key_signs_what_others_verify() {
+async fn custody_signatures_verify_in_other_libraries() {
     for profile in ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"] {
         let world = World::start().await;
         let create =
@@ -46,7 +46,7 @@ async fn a_real_key_signs_what_others_verify() {
 }
 
 #[tokio::test]
-async fn automatic_publication_needs_no_publish() {
+async fn automatic_mode_publishes_without_a_publish_request() {
     let world = World::start().await;
     made(&world, "vault").await;
     let body = with(sign("auto"), "/publication_mode", json!("automatic"));
@@ -66,7 +66,7 @@ fn generation(key: &Value) -> (String, Value, u64) {
 }
 
 #[tokio::test]
-async fn a_key_lives_through_every_change() {
+async fn key_signs_after_every_kind_of_change() {
     let world = World::ticking().await;
     let born = made(&world, "vault").await;
     let view = async || world.get(&on_key("vault", "")).await.ok();
@@ -123,7 +123,7 @@ async fn a_key_lives_through_every_change() {
 }
 
 #[tokio::test]
-async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
+async fn signing_continues_during_a_key_change_and_a_second_change_waits() {
     let nodes = Arc::new(Faults::default());
     let world = World::with_faults(nodes.clone(), &[]).await;
     made(&world, "vault").await;
@@ -137,14 +137,14 @@ async fn a_signature_goes_on_while_a_key_changes_and_another_change_waits() {
     nodes.stalled.store(false, Ordering::SeqCst);
     assert_eq!(world.post_nothing(&path(&signature, "/execute")).await.ok()["state"], "executed");
     assert_eq!(world.post_nothing(&path(&first, "/execute")).await.ok()["state"], "executed");
-    // What was admitted for a generation that is gone is refused, and stays as it is.
+    // An operation admitted for an earlier epoch is refused and stays unchanged.
     let message = world.post_nothing(&path(&second, "/execute")).await.fails(409, "epoch_conflict");
     assert!(message.contains("epoch `2`") && message.contains("submit it anew"), "{message}");
     assert_eq!(world.get(&path(&second, "")).await.ok()["state"], "admitted");
 }
 
 #[tokio::test]
-async fn a_rotation_that_fails_frees_the_new_name_and_keeps_the_old_key() {
+async fn failed_rotation_frees_the_new_name_and_keeps_the_old_key() {
     let nodes = Arc::new(Faults::default());
     let world = World::with_faults(nodes.clone(), &[]).await;
     made(&world, "vault").await;
@@ -164,7 +164,7 @@ async fn a_rotation_that_fails_frees_the_new_name_and_keeps_the_old_key() {
 }
 
 #[tokio::test]
-async fn a_payment_does_not_execute_a_rotation() {
+async fn rotation_is_not_executable_under_the_payment_paths() {
     let world = World::ticking().await;
     made(&world, "vault").await;
     let rotation = admitted(&world, &on_key("vault", "/rotate"), &rotate("treasury-1")).await;

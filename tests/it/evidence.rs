@@ -1,4 +1,4 @@
-//! Evidence that anyone can verify offline: documents of a real gateway, read with nothing but its roots.
+//! Evidence that anyone can verify offline: documents of a real gateway, read with only its roots.
 
 mod command;
 mod forged;
@@ -12,7 +12,7 @@ use gateway_evidence::verify::Status;
 use gateway_evidence::{Reader, Report, Roots, Verdict};
 use serde_json::Value;
 
-/// What holds is named as such, and there is nothing that does not.
+/// Every named check holds, and no check fails.
 #[track_caller]
 fn assert_holds(report: &Report, names: &[&str]) {
     assert_ne!(report.verdict(), Verdict::Fails, "{:#?}", report.findings().collect::<Vec<_>>());
@@ -22,7 +22,7 @@ fn assert_holds(report: &Report, names: &[&str]) {
     }
 }
 
-/// Why something was not checked, of these names.
+/// The checks that were not made, each with the reason.
 #[track_caller]
 fn not_checked(report: &Report) -> Vec<(&'static str, &str)> {
     let mut named = Vec::new();
@@ -39,7 +39,7 @@ async fn roots(world: &World) -> Roots {
 }
 
 fn verify(document: &Value, roots: &Roots) -> Report {
-    // As a reader has it: bytes.
+    // Readers have the document as bytes.
     let document = gateway_evidence::parse(document.to_string().as_bytes()).unwrap();
     gateway_evidence::verify(vec![document], &Reader::new(roots))
 }

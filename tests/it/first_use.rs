@@ -1,8 +1,8 @@
-//! In development, a key is made when something approved is to be signed with it (decisions.md 5).
+//! In development, an approved operation makes the key that it names (`host/docs/interface.md`, section *Keys*).
 
 use crate::harness::custody::{self, key, on_key, refresh, sign};
 use crate::harness::samples::{self, payment, publication, with};
-use crate::harness::standing::Standing;
+use crate::harness::timed::TimedWorld;
 use crate::harness::verify;
 use crate::harness::world::World;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn changes(world: &World, operation: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_signature_makes_the_key_that_nobody_approved_yet() {
+async fn custody_signature_makes_a_key_that_awaits_approvals() {
     let world = World::ticking().await;
     let creation = pending(&world).await;
     let early = custody::admitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
@@ -37,16 +37,16 @@ async fn a_signature_makes_the_key_that_nobody_approved_yet() {
     assert_eq!(world.get(&on_key("cold", "")).await.ok()["state"], "active");
     let made = world.get(&custody::path(&creation, "")).await.ok();
     assert_eq!((&made["approvals"]["required"], &made["approvals"]["approved"]), (&json!(0), &json!(0)));
-    let told = changes(&world, &creation).await;
-    assert_eq!(told[1..5], ["approval_requested", "approvals_waived", "quorum_reached", "decision_signed"]);
-    // Who approves it now is late, and nothing is made twice.
+    let kinds = changes(&world, &creation).await;
+    assert_eq!(kinds[1..5], ["approval_requested", "approvals_waived", "quorum_reached", "decision_signed"]);
+    // A later approval of it is too late, and nothing is made twice.
     world.post(&custody::path(&creation, "/approve"), &samples::approval("alice")).await.ok();
     let again = world.post_nothing(&custody::path(&creation, "/execute")).await.ok();
     assert_eq!(again["result"], made["result"]);
 }
 
 #[tokio::test]
-async fn a_payment_waits_for_the_key_it_names_and_makes_it_in_the_end() {
+async fn payment_waits_for_its_key_and_then_makes_it() {
     let world = World::ticking().await;
     let creation = pending(&world).await;
     let payment = with(payment("early"), "/key_ref", json!("cold"));
@@ -62,7 +62,7 @@ async fn a_payment_waits_for_the_key_it_names_and_makes_it_in_the_end() {
 }
 
 #[tokio::test]
-async fn what_has_too_few_approvals_or_signs_nothing_makes_no_key() {
+async fn unapproved_or_non_signing_operation_makes_no_key() {
     let world = World::ticking().await;
     let creation = pending(&world).await;
     let few = custody::submitted(&world, &on_key("cold", "/sign"), &sign("few")).await;
@@ -74,12 +74,12 @@ async fn what_has_too_few_approvals_or_signs_nothing_makes_no_key() {
 }
 
 #[tokio::test]
-async fn a_creation_whose_time_is_over_is_not_made() {
-    let world = Standing::start(&[("approval_ttl_ms", "10000")]).await;
+async fn expired_creation_makes_no_key() {
+    let world = TimedWorld::start(&[("approval_ttl_ms", "10000")]).await;
     let creation = pending(&world).await;
-    world.pass_ms(6_000);
+    world.advance_ms(6_000);
     let early = custody::admitted(&world, &on_key("cold", "/sign"), &sign("early")).await;
-    world.pass_ms(6_000);
+    world.advance_ms(6_000);
     world.post_nothing(&custody::path(&early, "/execute")).await.fails(409, "operation_failed");
     assert_eq!(changes(&world, &creation).await, ["submitted", "approval_requested", "failed"]);
 }

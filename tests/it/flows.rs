@@ -1,4 +1,4 @@
-//! Whole stories.
+//! Complete flows from submission to publication.
 
 use crate::harness::process::{Process, request};
 use crate::harness::samples::{admitted, approval, path, payment, publication, published, submitted, with};
@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_quickstart_ends_published_with_a_signature_that_others_verify() {
+async fn quickstart_publishes_a_signature_that_other_libraries_verify() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("quickstart")).await;
     assert_eq!(operation["state"], "pending_approval");
@@ -56,7 +56,7 @@ async fn following_the_links_reaches_publication() {
 }
 
 #[tokio::test]
-async fn automatic_publication_needs_no_publish() {
+async fn automatic_mode_publishes_without_a_publish_request() {
     let world = World::start().await;
     let operation = admitted(&world, &with(payment("auto"), "/publication_mode", json!("automatic"))).await;
     let executed = world.post_nothing(&path(&operation, "/execute")).await.ok();
@@ -67,7 +67,7 @@ async fn automatic_publication_needs_no_publish() {
 }
 
 #[tokio::test]
-async fn a_child_key_signs_under_its_own_public_key() {
+async fn child_key_signs_under_its_own_public_key() {
     let world = World::start().await;
     let child = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
     let child = published(&world, &child).await;
@@ -78,7 +78,7 @@ async fn a_child_key_signs_under_its_own_public_key() {
 }
 
 #[tokio::test]
-async fn an_operation_without_a_key_gets_the_development_key_of_its_participants() {
+async fn operation_without_a_key_uses_the_development_key_of_its_participants() {
     let world = World::start().await;
     let one = published(&world, &with(payment("no-key-1"), "/key_ref", Value::Null)).await;
     let two = published(&world, &with(payment("no-key-2"), "/key_ref", Value::Null)).await;
@@ -88,13 +88,13 @@ async fn an_operation_without_a_key_gets_the_development_key_of_its_participants
 }
 
 #[tokio::test]
-async fn no_approvals_required_means_admitted_at_once() {
+async fn operation_that_requires_no_approvals_is_admitted_on_submission() {
     let world = World::with(&[("required_approvals", "0")]).await;
     assert_eq!(submitted(&world, &payment("none")).await["state"], "admitted");
 }
 
 #[tokio::test]
-async fn repeating_any_step_is_an_answer() {
+async fn repeating_any_step_gives_the_same_answer() {
     let world = World::start().await;
     let view = published(&world, &payment("repeat")).await;
     let again = world.post("/v1/operations/sign", &payment("repeat")).await;
@@ -106,7 +106,7 @@ async fn repeating_any_step_is_an_answer() {
 }
 
 #[tokio::test]
-async fn another_body_under_the_same_key_is_warned_about_and_recorded() {
+async fn different_body_under_the_same_idempotency_key_is_warned_about_and_recorded() {
     let world = World::start().await;
     let first = submitted(&world, &payment("same")).await;
     let other = with(payment("same"), "/payment/amount_minor", json!(1));
@@ -119,7 +119,7 @@ async fn another_body_under_the_same_key_is_warned_about_and_recorded() {
 }
 
 #[test]
-fn a_stopping_gateway_finishes_what_is_in_flight_and_starts_again() {
+fn stopping_gateway_finishes_operations_in_flight_and_starts_again() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let (status, submitted) =

@@ -1,12 +1,12 @@
-//! Ten thousand hostile credentials in every mode: none is an error of ours, and none lets anybody in.
+//! Ten thousand hostile credentials in every mode: none gets a 5xx, and none is authenticated.
 
-use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, STRANGER, request, who};
+use crate::harness::modes::{Credentials, Deployment, Mode, PROXY, UNTRUSTED_ADDRESS, request, test_caller};
 use axum::http::HeaderValue;
 use serde_json::Value;
 
 const N: u64 = 10_000;
 
-/// What is asked for: it takes one scope, and there is an answer for whoever has it.
+/// The request: it takes one scope, and an authorised caller gets an answer.
 const PATH: &str = "/v1/log/key";
 
 const NAMES: [&str; 7] = [
@@ -19,12 +19,12 @@ const NAMES: [&str; 7] = [
     "x-client-cert-sha256",
 ];
 
-const FROM: [&str; 5] = [PROXY, STRANGER, "127.0.0.2", "::1", "::ffff:192.0.2.1"];
+const FROM: [&str; 5] = [PROXY, UNTRUSTED_ADDRESS, "127.0.0.2", "::1", "::ffff:192.0.2.1"];
 
 /// xorshift64*: the same sequence every time.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -37,7 +37,7 @@ impl Dice {
     }
 }
 
-/// Texts that have worked on somebody's gateway.
+/// Strings of known attacks on gateways.
 const TEXTS: [&str; 26] = [
     "",
     " ",
@@ -67,7 +67,7 @@ const TEXTS: [&str; 26] = [
     "%00",
 ];
 
-fn mangled(dice: &mut Dice, mut value: Vec<u8>) -> Vec<u8> {
+fn mangled(dice: &mut Random, mut value: Vec<u8>) -> Vec<u8> {
     for _ in 0..=dice.roll(3) {
         match dice.roll(8) {
             0 if !value.is_empty() => {
@@ -92,7 +92,7 @@ fn mangled(dice: &mut Dice, mut value: Vec<u8>) -> Vec<u8> {
     if HeaderValue::from_bytes(&value).is_ok() { value } else { b"audit.read".to_vec() }
 }
 
-fn fuzzed(dice: &mut Dice, good: &Credentials) -> Credentials {
+fn fuzzed(dice: &mut Random, good: &Credentials) -> Credentials {
     let mut headers: Vec<_> = good.headers.clone();
     for _ in 0..=dice.roll(3) {
         match dice.roll(5) {
@@ -113,7 +113,7 @@ fn fuzzed(dice: &mut Dice, good: &Credentials) -> Credentials {
     Credentials { headers, from: FROM[dice.roll(FROM.len())] }
 }
 
-/// Whether these are the credentials of somebody who may: said anew here, and in another way.
+/// Whether these credentials are those of an authorised caller, computed independently of the gateway.
 fn may_pass(mode: Mode, with: &Credentials, good_token: &str) -> bool {
     let all = |name: &str| with.headers.iter().filter(|(other, _)| *other == name).collect::<Vec<_>>();
     let only = |name: &str| match all(name).as_slice() {
@@ -137,10 +137,10 @@ fn may_pass(mode: Mode, with: &Credentials, good_token: &str) -> bool {
 
 async fn fuzz(mode: Mode) {
     let deployment = Deployment::start(mode).await;
-    let good = deployment.credentials(who("alice", "audit.read"));
+    let good = deployment.credentials(test_caller("alice", "audit.read"));
     let token = String::from_utf8(good.headers[0].1.clone()).unwrap();
     let token = token.strip_prefix("Bearer ").unwrap_or_default().to_owned();
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Random(0x9e37_79b9_7f4a_7c15);
     let (mut let_in, mut kept_out) = (0, 0);
     for n in 0..N {
         let with = fuzzed(&mut dice, &good);
@@ -156,31 +156,31 @@ async fn fuzz(mode: Mode) {
             let_in += 1;
         } else {
             assert!(answer.json["error"].is_string() && answer.json["message"].is_string(), "{mode:?} {n}");
-            let said = answer.json.to_string();
-            assert!(token.is_empty() || !said.contains(&token), "{mode:?} {n}: the token is repeated");
+            let message = answer.json.to_string();
+            assert!(token.is_empty() || !message.contains(&token), "{mode:?} {n}: the token is repeated");
             kept_out += 1;
         }
     }
-    // Both happen, or nothing was tried.
+    // Both outcomes must occur, or the test has tried nothing.
     assert!(let_in > 50 && kept_out > 1_000, "{mode:?}: {let_in} {kept_out}");
 }
 
 #[tokio::test]
-async fn in_the_bypass() {
+async fn hostile_credentials_in_bypass_mode_are_refused() {
     fuzz(Mode::Bypass).await;
 }
 
 #[tokio::test]
-async fn behind_a_proxy() {
+async fn hostile_credentials_in_trusted_headers_mode_are_refused() {
     fuzz(Mode::TrustedHeaders).await;
 }
 
 #[tokio::test]
-async fn with_signed_tokens() {
+async fn hostile_credentials_in_jwks_mode_are_refused() {
     fuzz(Mode::Jwks).await;
 }
 
 #[tokio::test]
-async fn with_tokens_that_are_asked_about() {
+async fn hostile_credentials_in_introspection_mode_are_refused() {
     fuzz(Mode::Introspection).await;
 }

@@ -1,4 +1,4 @@
-//! What the tests stand on.
+//! What the tests share.
 
 pub(crate) mod alarm;
 pub(crate) mod approvers;
@@ -12,14 +12,14 @@ pub(crate) mod forged;
 pub(crate) mod guests;
 pub(crate) mod http;
 pub(crate) mod modes;
-pub(crate) mod overtaken;
+pub(crate) mod pausing;
 pub(crate) mod port;
 pub(crate) mod process;
 pub(crate) mod provider;
 pub(crate) mod proxy;
 pub(crate) mod recording;
 pub(crate) mod samples;
-pub(crate) mod standing;
+pub(crate) mod timed;
 pub(crate) mod tls;
 pub(crate) mod verify;
 pub(crate) mod wire;

@@ -1,4 +1,4 @@
-//! No body, however hostile, gets a 5xx, and none of them changes anything.
+//! No hostile body gets a 5xx, and none changes anything.
 
 use crate::harness::custody;
 use crate::harness::samples::{admitted, path, payment, submitted, with};
@@ -34,7 +34,7 @@ fn hostile_texts() -> Vec<String> {
         good.replace("\"manual\"", "{\"manual\":{}}"),
         good.replace("hostile", &"k".repeat(70_000)),
     ];
-    // Every prefix of a good body, and every byte of it flipped in one bit.
+    // Every prefix of a good body, and the body with one bit of each byte flipped.
     texts.extend((0..good.len()).step_by(7).map(|end| good[..end].to_owned()));
     texts
 }
@@ -49,7 +49,7 @@ async fn send(world: &World, path: &str, body: Vec<u8>) {
 }
 
 #[tokio::test]
-async fn hostile_bodies_get_a_clear_4xx_everywhere() {
+async fn hostile_bodies_get_a_4xx_on_every_route() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("victim")).await;
     let paths = ["/approve", "/execute", "/publish", "/node-recovery"].map(|action| path(&operation, action));
@@ -63,7 +63,7 @@ async fn hostile_bodies_get_a_clear_4xx_everywhere() {
     assert_eq!(now["approvals"], operation["approvals"]);
 }
 
-/// What a good custody body becomes in hostile hands.
+/// Hostile variants of a good custody body.
 fn hostile_to(good: &Value) -> Vec<String> {
     let text = good.to_string();
     let mut texts = hostile_texts();
@@ -89,7 +89,7 @@ fn hostile_to(good: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn hostile_custody_bodies_get_a_clear_4xx_everywhere() {
+async fn hostile_custody_bodies_get_a_4xx_on_every_route() {
     let world = World::start().await;
     let victim = custody::submitted(&world, "/v1/custody/keys", &custody::key("victim")).await;
     let key_view = world.get("/v1/custody/keys/victim").await.ok();
@@ -132,7 +132,7 @@ async fn every_single_flipped_bit_gets_an_answer() {
 }
 
 #[tokio::test]
-async fn too_large_and_too_many_have_their_names() {
+async fn oversized_deep_or_ambiguous_body_is_refused() {
     let world = World::start().await;
     let large = format!("{{\"x\":\"{}\"}}", "y".repeat(5 * 1024 * 1024));
     world.post_text("/v1/operations/sign", &large).await.fails(413, "payload_too_large");
@@ -144,9 +144,9 @@ async fn too_large_and_too_many_have_their_names() {
     assert!(message.contains("member `a` appears twice"), "{message}");
 }
 
-/// Odd texts are data like any other, through the whole life; a key's name alone must not be odd.
+/// Unusual texts are plain data through a whole operation; only a key's name may not contain them.
 #[tokio::test]
-async fn odd_texts_live_a_whole_life() {
+async fn unusual_texts_survive_a_whole_operation() {
     let world = World::start().await;
     let odd = "\u{0}\u{7f}'\"; DROP TABLE operations; --\u{202e}\u{1F980}";
     let body: Value = serde_json::from_str(&payment("odd").to_string().replace("treasury-1", "KEY")).unwrap();

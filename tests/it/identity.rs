@@ -1,16 +1,14 @@
-//! What goes into evidence of who called, and what happens when nobody can be authenticated.
+//! The caller as evidence records it, and answers when no caller can be authenticated.
 
 use crate::harness::bundles::{Site, key, release};
 use crate::harness::http::Call;
-use crate::harness::modes::{Credentials, Deployment, ISSUER, Mode, PROXY, claims, settings, who};
+use crate::harness::modes::{Credentials, Deployment, ISSUER, Mode, PROXY, claims, settings, test_caller};
 use crate::harness::process::Process;
 use crate::harness::samples::{payment, with};
 use crate::harness::world::World;
 use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
 use gateway_domain::binding::CredentialDigest;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 
 const CERTIFICATE: &str = "abababababababababababababababababababababababababababababababab";
 
@@ -20,7 +18,7 @@ fn own(body: Value, more: &Value) -> Value {
     with(body, "/client", client)
 }
 
-/// The caller as the first event has it, with nothing closed.
+/// The caller in the first event, with all fields disclosed.
 async fn submitter(world: &World, operation: &Value) -> gateway_domain::binding::ClientBinding {
     let id = operation["operation_id"].as_str().unwrap().parse().unwrap();
     let record =
@@ -33,18 +31,22 @@ fn is_of(digest: &Option<CredentialDigest>, credential: &str) -> bool {
 }
 
 #[tokio::test]
-async fn evidence_has_the_credentials_that_were_shown() {
+async fn evidence_records_the_credentials_of_the_caller() {
     let sign = "/v1/operations/sign";
     for mode in [Mode::Jwks, Mode::Introspection] {
         let deployment = Deployment::start(mode).await;
-        let caller = who("carol", "operations.sign");
+        let caller = test_caller("carol", "operations.sign");
         for (name, more) in
             [("silent", json!({})), ("agreeing", json!({"token_jti": "jti-5c1e", "roles": ["operator"]}))]
         {
             let submitted = deployment.call_as(caller, "POST", sign, &own(payment(name), &more)).await.ok();
             let submitter = submitter(&deployment.world, &submitted["operation"]).await;
             assert!(is_of(&submitter.token_jti, "jti-5c1e") && submitter.cert_sha256.is_none());
-            assert_eq!(submitter.roles, ["approver", "operator"], "the caller's, not the claim's");
+            assert_eq!(
+                submitter.roles,
+                ["approver", "operator"],
+                "the authenticated roles, not those of the body"
+            );
             assert_eq!(submitter.scopes, ["operations.sign"]);
         }
         for (member, other) in [
@@ -63,20 +65,20 @@ async fn evidence_has_the_credentials_that_were_shown() {
         }
     }
     let deployment = Deployment::start(Mode::TrustedHeaders).await;
-    let mut with_certificate = deployment.credentials(who("carol", "operations.sign"));
+    let mut with_certificate = deployment.credentials(test_caller("carol", "operations.sign"));
     with_certificate.headers.push(("x-client-cert-sha256", CERTIFICATE.to_uppercase().into()));
     let body = own(payment("certified"), &json!({ "cert_sha256": CERTIFICATE }));
     let submitted = deployment.call(&with_certificate, "POST", sign, &body).await.ok();
     assert!(is_of(&submitter(&deployment.world, &submitted["operation"]).await.cert_sha256, CERTIFICATE));
-    let without = deployment.credentials(who("carol", "operations.sign"));
+    let without = deployment.credentials(test_caller("carol", "operations.sign"));
     deployment.call(&without, "POST", sign, &body).await.fails(403, "client_binding_mismatch");
 }
 
 #[tokio::test]
-async fn a_provider_that_is_down_lets_nobody_in_and_says_so() {
+async fn provider_outage_rejects_unknown_tokens_with_503() {
     let deployment = Deployment::start(Mode::Jwks).await;
-    let known = deployment.credentials(who("alice", "audit.read"));
-    let unknown = Signer::new("ES256", "k2").token(&claims(who("alice", "audit.read")));
+    let known = deployment.credentials(test_caller("alice", "audit.read"));
+    let unknown = Signer::new("ES256", "k2").token(&claims(test_caller("alice", "audit.read")));
     let unknown = deployment.bearer(&unknown);
     deployment.call(&unknown, "GET", "/v1/log/key", &Value::Null).await.fails(401, "invalid_token");
     assert_eq!(deployment.world.get("/readyz").await.ok()["checks"]["authentication"]["status"], "ok");
@@ -84,7 +86,7 @@ async fn a_provider_that_is_down_lets_nobody_in_and_says_so() {
     assert_eq!(answer.status.as_u16(), 200);
 
     let deployment = Deployment::start(Mode::Introspection).await;
-    let known = deployment.credentials(who("alice", "audit.read"));
+    let known = deployment.credentials(test_caller("alice", "audit.read"));
     let answer = deployment.call(&known, "GET", "/v1/log/key", &Value::Null).await;
     assert_eq!(answer.status.as_u16(), 200);
     deployment.provider.behave(Behaviour::Answers(200, "<html>".to_owned()));
@@ -103,14 +105,14 @@ async fn a_provider_that_is_down_lets_nobody_in_and_says_so() {
 }
 
 #[tokio::test]
-async fn refusals_are_counted_by_reasons_that_no_caller_chooses() {
+async fn refusal_metrics_have_no_label_that_a_caller_can_choose() {
     let deployment = Deployment::start(Mode::Jwks).await;
-    let forged = Signer::new("ES256", "k1").token(&claims(who("canary-subject", "audit.read")));
+    let forged = Signer::new("ES256", "k1").token(&claims(test_caller("canary-subject", "audit.read")));
     for with in [
         Credentials { headers: Vec::new(), from: PROXY },
         deployment.bearer(&forged),
         deployment.bearer("canary-token"),
-        deployment.credentials(who("alice", "operations.read")),
+        deployment.credentials(test_caller("alice", "operations.read")),
     ] {
         deployment.call(&with, "GET", "/v1/log/key", &Value::Null).await;
     }
@@ -122,14 +124,14 @@ async fn refusals_are_counted_by_reasons_that_no_caller_chooses() {
     assert!(!text.contains("canary"));
 }
 
-/// The real process, in production: it starts while its provider is down, and what a client writes of itself is heard
-/// only in the one mode in which it comes from a proxy.
+/// The real process, in production: it starts while its provider is down, and identity headers count only in the one mode in
+/// which they come from a proxy.
 #[test]
-fn a_production_gateway_starts_in_every_mode_that_authenticates() {
+fn production_gateway_starts_in_every_authenticated_mode_without_its_provider() {
     for mode in [Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection] {
         let site = Site::new();
         site.offer(&release(1_000, &key(1)));
-        // The keys that production never makes are made in development, in the place of an operator.
+        // Production does not create keys; a development start does it here in place of an operator.
         assert!(site.start(0, None).terminate().0.success());
         let issuer = Issuer::with_one("k1");
         let provider = FakeProvider::start(Behaviour::HangsUp);
@@ -144,22 +146,26 @@ fn a_production_gateway_starts_in_every_mode_that_authenticates() {
         ];
         let process = site.start_with(&[&production[..], &given].concat(), None);
         let readiness = crate::harness::process::text(&process.address, "/readyz");
-        assert!(call(&process, "").starts_with("HTTP/1.1 401 "), "{mode:?}");
-        let nowhere = "x-client-id: desk\r\nx-subject-id: alice\r\nx-scopes: audit.read\r\n";
-        assert!(call(&process, nowhere).starts_with("HTTP/1.1 401 "), "{mode:?}: of no tenant");
-        let identity = &format!("{nowhere}x-tenant: acme\r\n");
-        let token = issuer.token(&claims(who("alice", "audit.read")));
-        let with_headers = call(&process, identity);
-        let with_token = call(&process, &format!("authorization: Bearer {token}\r\n"));
+        assert_eq!(status(&process, &[]), 401, "{mode:?}");
+        let identity = [
+            ("x-client-id", "desk"),
+            ("x-subject-id", "alice"),
+            ("x-scopes", "audit.read"),
+            ("x-tenant", "acme"),
+        ];
+        assert_eq!(status(&process, &identity[..3]), 401, "{mode:?}: without a tenant");
+        let token = issuer.token(&claims(test_caller("alice", "audit.read")));
+        let with_headers = status(&process, &identity);
+        let with_token = status(&process, &[("authorization", &format!("Bearer {token}"))]);
         let (headers, tokens) = match mode {
             // 127.0.0.1 is a trusted proxy here.
-            Mode::TrustedHeaders => ("HTTP/1.1 200 ", "HTTP/1.1 401 "),
-            Mode::Bypass | Mode::Jwks | Mode::Introspection => ("HTTP/1.1 401 ", "HTTP/1.1 503 "),
+            Mode::TrustedHeaders => (200, 401),
+            Mode::Bypass | Mode::Jwks | Mode::Introspection => (401, 503),
         };
-        assert!(with_headers.starts_with(headers), "{mode:?}: {with_headers}");
-        assert!(with_token.starts_with(tokens), "{mode:?}: {with_token}");
-        let (status, log) = process.terminate();
-        assert!(status.success());
+        assert_eq!(with_headers, headers, "{mode:?}");
+        assert_eq!(with_token, tokens, "{mode:?}");
+        let (exit, log) = process.terminate();
+        assert!(exit.success());
         let log = log.join("\n");
         assert!(log.contains("caller refused"));
         for exception in exceptions.split(',') {
@@ -175,13 +181,10 @@ fn a_production_gateway_starts_in_every_mode_that_authenticates() {
     }
 }
 
-fn call(process: &Process, headers: &str) -> String {
-    let mut stream = TcpStream::connect(&process.address).unwrap();
-    let head = "GET /v1/log/key HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n";
-    write!(stream, "{head}{headers}\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
+fn status(process: &Process, headers: &[(&str, &str)]) -> u16 {
+    let call = Call::get("/v1/log/key");
+    let call = headers.iter().fold(call, |call, (name, value)| call.header(name, value));
+    call.send(&process.address).unwrap().status
 }
 
 #[test]
@@ -198,17 +201,18 @@ fn sighup_reloads_the_jwks_file() {
     ];
     let mut process = Process::start(folder.path(), None, &given);
     let key = |process: &Process, issuer: &Issuer| {
-        let call = Call::get("/v1/log/key").bearer(&issuer.token(&claims(who("alice", "audit.read"))));
+        let call =
+            Call::get("/v1/log/key").bearer(&issuer.token(&claims(test_caller("alice", "audit.read"))));
         call.send(&process.address).unwrap()
     };
     key(&process, &withdrawn).ok();
     std::fs::write(&file, current.jwks().to_string()).unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("the issuer's keys were read again");
     key(&process, &withdrawn).fails(401, "invalid_token");
     key(&process, &current).ok();
     std::fs::write(&file, "{").unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("the issuer's keys could not be read again");
     key(&process, &current).ok();
 }

@@ -1,4 +1,4 @@
-//! A key serves one family: what a custody platform sends as a digest is never signed by a key that signs payments.
+//! A key serves one family: a digest that a custody platform sends is never signed by a key that signs payments.
 
 use crate::harness::custody::{self, executed, key, made, on_key, rotate, sign};
 use crate::harness::samples::{self, approval, payment, with};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const KEYS: &str = "/v1/custody/keys";
 
-/// A key that serves this, active.
+/// An active key for this use.
 async fn serving(world: &World, key_ref: &str, serves: &str) -> Value {
     let body = with(key(key_ref), "/serves", json!(serves));
     executed(world, KEYS, &body).await;
@@ -55,7 +55,7 @@ async fn payment_on_an_asset_key_is_rejected_at_key_ref() {
 async fn first_admitted_signature_fixes_an_open_keys_use() {
     let world = World::ticking().await;
     assert_eq!(made(&world, "open").await["serves"], Value::Null);
-    // Both families are taken while nothing is admitted.
+    // Both families are accepted while nothing is admitted.
     let paid = samples::submitted(&world, &on("open", "late")).await;
     let moved = custody::submitted(&world, &on_key("open", "/sign"), &sign("first")).await;
     assert_eq!(world.get(&on_key("open", "")).await.ok()["serves"], Value::Null);
@@ -69,7 +69,7 @@ async fn first_admitted_signature_fixes_an_open_keys_use() {
     verify::signature(&custody::published(&world, &on_key("open", "/sign"), &sign("first")).await);
 }
 
-/// Each is decided on the key as it was read: whoever commits second decides anew.
+/// Each is decided on the key as it was read; the one that commits second decides again.
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_admissions_of_both_families_fix_one_use() {
     let world = Arc::new(World::start().await);
@@ -97,7 +97,7 @@ async fn concurrent_admissions_of_both_families_fix_one_use() {
 }
 
 #[tokio::test]
-async fn a_rotation_inherits_the_use_of_the_key_it_replaces() {
+async fn rotation_inherits_the_use_of_the_replaced_key() {
     let world = World::start().await;
     serving(&world, "vault", "payments").await;
     executed(&world, &on_key("vault", "/rotate"), &rotate("vault-2")).await;

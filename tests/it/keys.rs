@@ -1,7 +1,7 @@
-//! `operation-gateway keys`: made, shown, replaced; and what was signed and sealed before still holds.
+//! `operation-gateway keys`: generate, show, rotate; earlier signatures and sealed data stay valid.
 
-use crate::harness::process::{Process, command, request, tool};
-use crate::harness::samples::{approval, payment, publication};
+use crate::harness::process::{Process, SIGN, command, drive, request, tool};
+use crate::harness::samples::{self, approval, payment, publication};
 use crate::harness::wire::eventually;
 use serde_json::Value;
 use std::fs;
@@ -10,13 +10,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-const SIGN: &str = "/v1/operations/sign";
-
 fn files(folder: &Path) -> [PathBuf; 3] {
     ["authority.key", "log.key", "nodes/node.key"].map(|name| folder.join(name))
 }
 
-/// The command's output; it must succeed, complain of nothing, and print no secret.
+/// The command's output; it must succeed, write no error, and print no secret.
 #[track_caller]
 fn keys(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> String {
     let (code, out, err) = tool(folder, given, &[&["keys"], arguments].concat());
@@ -27,34 +25,24 @@ fn keys(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> String {
     out
 }
 
-/// The public half that a line of `keys show` begins with.
+/// The public key on the line of `keys show` that begins with `name`.
 fn shown<'a>(out: &'a str, setting: &str) -> &'a str {
     let line = out.lines().find(|line| line.split(' ').next() == Some(setting));
     line.unwrap().split(' ').nth(1).unwrap()
 }
 
-#[track_caller]
-fn ok(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Value {
-    let (status, answer) = request(&process.address, method, path, body).unwrap();
-    assert_eq!(status, 200, "{answer}");
-    answer
-}
-
-/// Submitted and approved by both: admitted. Its path.
+/// Submits and approves twice; returns the path of the admitted operation.
 fn admitted(process: &Process, name: &str) -> String {
-    let submitted = ok(process, "POST", SIGN, Some(&payment(name)));
-    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    ok(process, "POST", &format!("{path}/approve"), Some(&approval("alice")));
-    let view = ok(process, "POST", &format!("{path}/approve"), Some(&approval("bob")));
+    let view = drive(&process.address, SIGN, &payment(name), &[]).unwrap();
     assert_eq!(view["state"], "admitted");
-    path
+    samples::path(&view, "")
 }
 
 fn published(process: &Process, path: &str) -> Value {
-    ok(process, "POST", &format!("{path}/execute"), None);
-    let view = ok(process, "POST", &format!("{path}/publish"), Some(&publication()));
+    process.post(&format!("{path}/execute"), None);
+    let view = process.post(&format!("{path}/publish"), Some(&publication()));
     assert_eq!(view["state"], "published");
-    ok(process, "GET", &format!("{path}/evidence"), None)
+    process.get(&format!("{path}/evidence"))
 }
 
 fn stopped(process: Process) {
@@ -62,10 +50,10 @@ fn stopped(process: Process) {
 }
 
 #[test]
-fn keys_are_made_once_private_and_shown_by_their_public_halves() {
+fn keys_generate_creates_private_files_once_and_show_prints_public_keys() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "show"]);
-    assert!(code == 1 && complaint.contains("authority.key"), "{complaint}");
+    let (code, _, error) = tool(folder.path(), &[], &["keys", "show"]);
+    assert!(code == 1 && error.contains("authority.key"), "{error}");
     let made = keys(folder.path(), &[], &["generate"]);
     assert_eq!(made.lines().filter(|line| line.starts_with("made: ")).count(), 3, "{made}");
     let contents = files(folder.path()).map(|file| {
@@ -77,7 +65,7 @@ fn keys_are_made_once_private_and_shown_by_their_public_halves() {
     assert_eq!(files(folder.path()).map(|file| fs::read(file).unwrap()), contents);
     let listed = keys(folder.path(), &[], &["show"]);
     assert!(again.ends_with(&listed) && listed.lines().count() == 3, "{listed}");
-    // What is shown is what the gateway signs with.
+    // The key shown is the one that the gateway signs with.
     let process = Process::start(folder.path(), None, &[]);
     let log_key = request(&process.address, "GET", "/v1/log/key", None).unwrap();
     assert_eq!(log_key.0, 200);
@@ -89,26 +77,26 @@ fn keys_are_made_once_private_and_shown_by_their_public_halves() {
 }
 
 #[test]
-fn nothing_is_made_where_something_is_missing_or_wrong() {
+fn keys_generate_creates_nothing_when_something_is_missing_or_wrong() {
     let folder = tempfile::tempdir().unwrap();
     keys(folder.path(), &[], &["generate"]);
     let [authority, _, node] = files(folder.path());
     fs::set_permissions(&authority, fs::Permissions::from_mode(0o644)).unwrap();
     for arguments in [["generate"].as_slice(), &["show"], &["rotate", "authority"], &["rotate", "node"]] {
-        let (code, out, complaint) = tool(folder.path(), &[], &[&["keys"], arguments].concat());
-        assert!(code == 1 && complaint.contains("0644"), "{arguments:?}: {out} {complaint}");
+        let (code, out, error) = tool(folder.path(), &[], &[&["keys"], arguments].concat());
+        assert!(code == 1 && error.contains("0644"), "{arguments:?}: {out} {error}");
     }
     fs::set_permissions(&authority, fs::Permissions::from_mode(0o600)).unwrap();
-    // Nodes have a database, and its key is gone: a new one would open nothing.
+    // The nodes have a database whose key is gone: a new key would not open it.
     fs::rename(&node, folder.path().join("away")).unwrap();
     fs::write(folder.path().join("nodes/node-0.db"), "").unwrap();
-    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "generate"]);
-    assert!(code == 1 && complaint.contains("what they are sealed under is missing"), "{complaint}");
+    let (code, _, error) = tool(folder.path(), &[], &["keys", "generate"]);
+    assert!(code == 1 && error.contains("what they are sealed under is missing"), "{error}");
     assert!(!node.exists());
 }
 
 #[test]
-fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
+fn operation_admitted_under_the_old_authority_key_executes_after_rotation() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let (before, waiting) = (admitted(&process, "before"), admitted(&process, "waiting"));
@@ -116,13 +104,16 @@ fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
     stopped(process);
 
     let old = shown(&keys(folder.path(), &[], &["show"]), "authority_key").to_owned();
-    let told = keys(folder.path(), &[], &["rotate", "authority"]);
+    let output = keys(folder.path(), &[], &["rotate", "authority"]);
     let given = [("authority_keys_previous", old.as_str())];
-    assert!(told.contains(&format!("authority_keys_previous = \"{old}\"")), "{told}");
+    assert!(output.contains(&format!("authority_keys_previous = \"{old}\"")), "{output}");
     let listed = keys(folder.path(), &given, &["show"]);
     let new = shown(&listed, "authority_key").to_owned();
     assert_ne!(new, old);
-    assert!(told.contains(&new) && listed.contains(&format!("authority_keys_previous {old}\n")), "{listed}");
+    assert!(
+        output.contains(&new) && listed.contains(&format!("authority_keys_previous {old}\n")),
+        "{listed}"
+    );
     assert_eq!(fs::metadata(&files(folder.path())[0]).unwrap().permissions().mode() & 0o7777, 0o600);
 
     let process = Process::start(folder.path(), None, &given);
@@ -131,8 +122,8 @@ fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
     let evidence_after = published(&process, &after);
     stopped(process);
 
-    // Evidence of all three verifies under the roots of now; under the new key alone, only what it signed. Nothing more than 3:
-    // its approvals are not signed.
+    // The evidence of all three verifies under the current roots; under the new key alone, only what that key signed. The exit
+    // code is 3, since the approvals are not signed.
     let verified = |evidence: &Value, given: &[(&str, &str)]| {
         let (code, roots, _) = tool(folder.path(), given, &["evidence", "roots"]);
         assert_eq!(code, 0);
@@ -150,13 +141,13 @@ fn an_operation_admitted_under_the_old_authority_executes_after_its_rotation() {
     assert_eq!((verified(&evidence_after, &[]), verified(&evidence_before, &[])), (3, 1));
 }
 
-/// The authority has decided, and no node has heard of it: the process is killed between the two. The operation's path.
+/// Kills the process after the authority's decision and before a node receives it; returns the operation's path.
 fn decided_and_killed(folder: &Path) -> String {
-    // A key creation of eight commits, then submission, two approvals, and the decision.
+    // Eight commits of the key creation, then submission, two approvals, and the decision.
     let mut process = Process::start(folder, Some("after-commit:12"), &[]);
-    let submitted = ok(&process, "POST", SIGN, Some(&payment("decided")));
+    let submitted = process.post(SIGN, Some(&payment("decided")));
     let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    ok(&process, "POST", &format!("{path}/approve"), Some(&approval("alice")));
+    process.post(&format!("{path}/approve"), Some(&approval("alice")));
     let (address, approve) = (process.address.clone(), format!("{path}/approve"));
     let last = thread::spawn(move || request(&address, "POST", &approve, Some(&approval("bob"))));
     process.wait_for_line("failpoint ");
@@ -167,12 +158,12 @@ fn decided_and_killed(folder: &Path) -> String {
 
 /// Whether an event of this kind is in the operation's history.
 fn has(process: &Process, path: &str, kind: &str) -> bool {
-    let audit = ok(process, "GET", &format!("{path}/audit-replay"), None);
+    let audit = process.get(&format!("{path}/audit-replay"));
     audit["events"].as_array().unwrap().iter().any(|entry| entry["event"]["change"]["type"] == kind)
 }
 
 #[test]
-fn a_decision_of_the_old_key_is_believed_while_the_setting_names_it() {
+fn decision_of_the_old_authority_key_is_accepted_while_the_setting_lists_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = decided_and_killed(folder.path());
     let old = shown(&keys(folder.path(), &[], &["show"]), "authority_key").to_owned();
@@ -184,7 +175,7 @@ fn a_decision_of_the_old_key_is_believed_while_the_setting_names_it() {
 }
 
 #[test]
-fn a_decision_of_the_old_key_is_refused_by_every_node_without_it() {
+fn decision_of_the_old_authority_key_is_refused_once_the_setting_drops_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = decided_and_killed(folder.path());
     keys(folder.path(), &[], &["rotate", "authority"]);
@@ -196,32 +187,32 @@ fn a_decision_of_the_old_key_is_refused_by_every_node_without_it() {
 }
 
 #[test]
-fn nodes_open_under_the_new_key_with_everything_they_had() {
+fn node_key_rotation_keeps_all_shares() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let waiting = admitted(&process, "waiting");
-    let (code, _, complaint) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
-    assert!(code == 1 && complaint.contains("already open in another process"), "{complaint}");
+    let (code, _, error) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    assert!(code == 1 && error.contains("already open in another process"), "{error}");
     stopped(process);
     let old = fs::read(&files(folder.path())[2]).unwrap();
-    // An attempt that changed nothing leaves nothing behind.
+    // An attempt that changed nothing leaves no files behind.
     assert!(!folder.path().join("nodes/node.key.next").exists());
     let process = Process::start(folder.path(), None, &[]);
     stopped(process);
-    let told = keys(folder.path(), &[], &["rotate", "node"]);
-    assert!(told.starts_with("3 nodes were put from key "), "{told}");
+    let output = keys(folder.path(), &[], &["rotate", "node"]);
+    assert!(output.starts_with("3 nodes were put from key "), "{output}");
     let new = fs::read(&files(folder.path())[2]).unwrap();
     assert_ne!(new, old);
     let process = Process::start(folder.path(), None, &[]);
     published(&process, &waiting);
     stopped(process);
-    // The old key opens nothing any more.
+    // The old key no longer opens anything.
     fs::write(&files(folder.path())[2], old).unwrap();
     assert!(Process::refused(folder.path(), &[]).contains("sealed under another key"));
 }
 
 #[test]
-fn nodes_under_neither_key_are_left_as_they_are() {
+fn node_key_rotation_leaves_databases_under_an_unknown_key_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let waiting = admitted(&process, "waiting");
@@ -230,12 +221,9 @@ fn nodes_under_neither_key_are_left_as_they_are() {
     let right = fs::read(&node).unwrap();
     let wrong = "01".repeat(32);
     fs::write(&node, &wrong).unwrap();
-    let (code, out, complaint) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
+    let (code, out, error) = tool(folder.path(), &[], &["keys", "rotate", "node"]);
     assert!(code == 1 && out.is_empty(), "{out}");
-    assert!(
-        complaint.contains("participant 0: ") && complaint.contains("sealed under another key"),
-        "{complaint}"
-    );
+    assert!(error.contains("participant 0: ") && error.contains("sealed under another key"), "{error}");
     assert_eq!(fs::read_to_string(&node).unwrap(), wrong);
     assert!(!folder.path().join("nodes/node.key.next").exists());
     fs::write(&node, right).unwrap();
@@ -244,7 +232,7 @@ fn nodes_under_neither_key_are_left_as_they_are() {
 }
 
 #[test]
-fn a_rotation_that_was_killed_anywhere_is_taken_up() {
+fn killed_key_rotation_is_resumed() {
     for failpoint in ["after-rewrap:1", "after-rewrap:3", "before-node-key:1"] {
         let folder = tempfile::tempdir().unwrap();
         let process = Process::start(folder.path(), None, &[]);
@@ -257,7 +245,7 @@ fn a_rotation_that_was_killed_anywhere_is_taken_up() {
         published(&process, &waiting);
         stopped(process);
     }
-    // Of the authority's, the old key is in force until the new one is in its place.
+    // The authority's old key is in use until the new one replaces it.
     let folder = tempfile::tempdir().unwrap();
     keys(folder.path(), &[], &["generate"]);
     let old = fs::read(&files(folder.path())[0]).unwrap();
@@ -267,7 +255,7 @@ fn a_rotation_that_was_killed_anywhere_is_taken_up() {
     assert_ne!(fs::read(&files(folder.path())[0]).unwrap(), old);
 }
 
-/// Runs a command up to a point, and kills it there.
+/// Runs a command up to a failpoint, and kills it there.
 fn killed_at(folder: &Path, failpoint: &str, arguments: &[&str]) {
     let mut command = command(folder, &[]);
     let mut child = command.args(arguments).env("SVC_FAILPOINT", failpoint).spawn().unwrap();

@@ -1,17 +1,17 @@
-//! `ledger fsck`: a sound store is found sound, and whatever is altered in one is found and named.
+//! `ledger fsck`: a sound store has no findings, and every alteration is found and named.
 
 mod bundles;
 pub(crate) mod history;
+mod other_damage;
 mod schema;
 mod sound;
-mod strays;
 pub(crate) mod tampered;
 mod unreadable;
 
 use gateway_store::{Checked, Finding, Fsck, OpenError};
 use std::path::Path;
 
-/// Everything that is wrong with a database, and what was looked at.
+/// All findings in a database, and the counts of checked rows.
 async fn checked(database: &Path) -> Result<(Vec<Finding>, Checked), OpenError> {
     let mut fsck = Fsck::open(database.to_str().unwrap()).await?;
     let mut findings = Vec::new();

@@ -1,5 +1,5 @@
-//! What one request may be, on every route that takes a body: at each limit, and one beyond it. The routes come from the
-//! router's own table, so that a new one cannot be forgotten.
+//! The limits of a request, on every route with a body: at each limit, and one above it. The routes come from the router's
+//! table, so a new one is included.
 
 use crate::harness::world::{Answer, World};
 use axum::Router;
@@ -18,7 +18,7 @@ const RECOVERY_BYTES_MAX: usize = 12 * 1024;
 struct Route {
     path: String,
     bytes_max: usize,
-    /// Of the body's faults.
+    /// Error codes of bad bodies.
     code: &'static str,
 }
 
@@ -37,13 +37,13 @@ async fn world() -> World {
     World::with(&[("body_bytes_max", &body), ("recovery_body_bytes_max", &recovery)]).await
 }
 
-/// A body whose `client`, which every request has, is this.
+/// A body with this `client`, the member that every request has.
 fn of_client(route: &Route, client: Value) -> String {
     let body = json!({ "client": client });
     if route.path == "/v1/policy/preview" { json!({ "intent": body }).to_string() } else { body.to_string() }
 }
 
-/// One beyond the limit is refused for it, and at the limit something else is wrong, or nothing.
+/// One above the limit is refused for the limit; at the limit it is accepted or fails for another reason.
 async fn holds(world: &World, route: &Route, at: &str, beyond: &str, words: &str) {
     let message = world.post_text(&route.path, beyond).await.fails(400, route.code);
     assert!(message.contains(words), "{}: {message}", route.path);
@@ -53,7 +53,7 @@ async fn holds(world: &World, route: &Route, at: &str, beyond: &str, words: &str
 }
 
 #[tokio::test]
-async fn bodies_have_a_size() {
+async fn body_above_the_size_limit_is_refused() {
     let world = world().await;
     for Route { path, bytes_max, .. } in posts() {
         let send = async |n_bytes: usize, declares: bool| {
@@ -75,9 +75,9 @@ async fn bodies_have_a_size() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_depth() {
+async fn body_above_the_depth_limit_is_refused() {
     let world = world().await;
-    // The object is the first level.
+    // The object itself is level one.
     let deep = |n: usize| format!("{{\"deep\":{}{}}}", "[".repeat(n - 1), "]".repeat(n - 1));
     for route in posts() {
         holds(&world, &route, &deep(64), &deep(65), "nested deeper than 64").await;
@@ -85,7 +85,7 @@ async fn bodies_have_a_depth() {
 }
 
 #[tokio::test]
-async fn arrays_have_a_length() {
+async fn array_above_the_length_limit_is_refused() {
     let world = world().await;
     for route in posts() {
         let roles = |n: usize| of_client(&route, json!({ "roles": vec!["r"; n] }));
@@ -94,19 +94,19 @@ async fn arrays_have_a_length() {
 }
 
 #[tokio::test]
-async fn strings_have_a_length() {
+async fn string_above_the_length_limit_is_refused() {
     let world = world().await;
     for route in posts() {
         let named = |n: usize| of_client(&route, json!({ "client_id": "n".repeat(n) }));
         holds(&world, &route, &named(1024), &named(1025), "must be at most 1024 bytes").await;
-        // In bytes, not in characters.
+        // Counted in bytes, not in characters.
         let wide = |n: usize| of_client(&route, json!({ "client_id": "\u{e9}".repeat(n) }));
         holds(&world, &route, &wide(512), &wide(513), "must be at most 1024 bytes").await;
     }
 }
 
 #[tokio::test]
-async fn targets_have_a_length_on_every_route() {
+async fn target_above_the_length_limit_is_refused_on_every_route() {
     let world = World::start().await;
     for (method, path, _) in ROUTES.iter() {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
@@ -115,13 +115,13 @@ async fn targets_have_a_length_on_every_route() {
             world.call_as(&[], method, &target(8193), &Value::Null).await.fails(400, "invalid_request");
         assert!(message.contains("at most 8192 bytes"), "{path}: {message}");
         let at = world.call_as(&[], method, &target(8192), &Value::Null).await;
-        let said = at.json["message"].as_str().unwrap_or_default();
-        assert!(!said.contains("at most 8192 bytes"), "{path}: {said}");
+        let message = at.json["message"].as_str().unwrap_or_default();
+        assert!(!message.contains("at most 8192 bytes"), "{path}: {message}");
     }
 }
 
 #[tokio::test]
-async fn a_request_that_takes_too_long_is_answered_without_its_handler() {
+async fn request_above_the_time_limit_is_answered_without_its_handler() {
     let given = [("request_within_ms", "60"), ("body_within_ms", "50"), ("answer_within_ms", "50")];
     let world = World::with(&given).await;
     let app = App::new(
@@ -132,7 +132,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_handler() {
     );
     let limit = from_fn_with_state(app, gateway_api::layers::limit);
     let router = Router::new().route("/never", get(std::future::pending::<()>)).layer(limit);
-    let answer = crate::harness::standing::send_to(router, Request::get("/never")).await;
+    let answer = crate::harness::timed::send_to(router, Request::get("/never")).await;
     assert_eq!(answer.header("retry-after"), "1");
     answer.fails(503, "runtime_unavailable");
 }

@@ -1,7 +1,7 @@
-//! Every kind of operation reaches the policy at every moment of its life.
+//! Every kind of operation is evaluated by the policy at submission, approval and admission.
 
 use crate::harness::custody;
-use crate::harness::recording::Asked;
+use crate::harness::recording::Evaluation;
 use crate::harness::samples::{admitted, approval, payment};
 use crate::harness::world::World;
 use gateway_domain::intent::Intent;
@@ -20,16 +20,16 @@ const fn kind(intent: &Intent) -> &'static str {
     }
 }
 
-/// What the policy was asked of one kind by one client since the last look.
-fn asked(world: &World, of_kind: &str, client_id: &str) -> Vec<Asked> {
-    let all = std::mem::take(&mut *world.asked.lock().unwrap());
-    all.into_iter().filter(|asked| kind(&asked.intent) == of_kind && asked.client_id == client_id).collect()
+/// The evaluations for one kind and one client since the last call.
+fn evaluations(world: &World, of_kind: &str, client_id: &str) -> Vec<Evaluation> {
+    let all = std::mem::take(&mut *world.evaluations.lock().unwrap());
+    all.into_iter().filter(|one| kind(&one.intent) == of_kind && one.client_id == client_id).collect()
 }
 
-/// A submission, two approvals, and the admission over both.
+/// A submission, two approvals, and the admission with both.
 #[track_caller]
-fn assert_whole_life(asked: &[Asked], key_ref: &str) {
-    let moments: Vec<_> = asked.iter().map(|asked| (asked.moment, asked.approvers.join(" "))).collect();
+fn assert_every_moment(evaluations: &[Evaluation], key_ref: &str) {
+    let moments: Vec<_> = evaluations.iter().map(|one| (one.moment, one.approvers.join(" "))).collect();
     let expected = [
         (Moment::Submit, ""),
         (Moment::Approval, "alice"),
@@ -37,22 +37,25 @@ fn assert_whole_life(asked: &[Asked], key_ref: &str) {
         (Moment::Admission, "alice bob"),
     ];
     assert_eq!(moments, expected.map(|(moment, approvers)| (moment, approvers.to_owned())));
-    assert!(asked.iter().all(|each| each.intent == asked[0].intent), "the same intent at every moment");
-    for asked in asked {
-        assert_eq!((asked.tenant.as_str(), asked.key_ref.as_str()), ("default", key_ref));
-        assert!(asked.intent_hash_holds && !asked.has_velocity, "{asked:?}");
+    assert!(
+        evaluations.iter().all(|one| one.intent == evaluations[0].intent),
+        "the same intent at every moment"
+    );
+    for one in evaluations {
+        assert_eq!((one.tenant.as_str(), one.key_ref.as_str()), ("default", key_ref));
+        assert!(one.intent_hash_holds && !one.has_velocity, "{one:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_kind_is_judged_at_submission_approval_and_admission() {
+async fn every_kind_is_evaluated_at_submission_approval_and_admission() {
     let world = World::ticking().await;
     for name in ["signs", "refreshes", "reshares", "rotates", "recovers"] {
         custody::executed(&world, "/v1/custody/keys", &custody::key(name)).await;
-        assert_whole_life(&asked(&world, "key_create", "custody"), name);
+        assert_every_moment(&evaluations(&world, "key_create", "custody"), name);
     }
     admitted(&world, &payment("one")).await;
-    assert_whole_life(&asked(&world, "payment", "treasury-desk"), "treasury-1");
+    assert_every_moment(&evaluations(&world, "payment", "treasury-desk"), "treasury-1");
     for (of_kind, name, action, body) in [
         ("asset_action", "signs", "/sign", custody::sign("one")),
         ("refresh", "refreshes", "/refresh", custody::refresh("2")),
@@ -61,17 +64,20 @@ async fn every_kind_is_judged_at_submission_approval_and_admission() {
         ("recover", "recovers", "/recover", custody::recover("2")),
     ] {
         custody::admitted(&world, &custody::on_key(name, action), &body).await;
-        assert_whole_life(&asked(&world, of_kind, "custody"), name);
+        assert_every_moment(&evaluations(&world, of_kind, "custody"), name);
     }
 }
 
 #[tokio::test]
-async fn a_preview_is_judged_with_the_approvals_it_brings() {
+async fn preview_is_evaluated_with_the_approvals_in_its_body() {
     let world = World::ticking().await;
     let body = json!({ "intent": payment("p"), "approvals": [approval("alice"), approval("bob")] });
     world.post("/v1/policy/preview", &body).await.ok();
-    let asked = asked(&world, "payment", "treasury-desk");
-    assert_eq!(asked.len(), 1);
-    assert_eq!((asked[0].moment, asked[0].approvers.join(" ")), (Moment::Preview, "alice bob".to_owned()));
-    assert!(asked[0].intent_hash_holds && asked[0].key_ref == "treasury-1");
+    let evaluations = evaluations(&world, "payment", "treasury-desk");
+    assert_eq!(evaluations.len(), 1);
+    assert_eq!(
+        (evaluations[0].moment, evaluations[0].approvers.join(" ")),
+        (Moment::Preview, "alice bob".to_owned())
+    );
+    assert!(evaluations[0].intent_hash_holds && evaluations[0].key_ref == "treasury-1");
 }

@@ -1,45 +1,21 @@
-//! What nodes hold: damaged, missing, or older than it must be, it is found and named. And their disks, and their files.
+//! Damaged, missing or outdated data of nodes is found and named; full disks and file modes of nodes.
 
 mod damaged;
 mod disk;
 mod modes;
 mod tampered;
 
-use crate::harness::process::{Process, request};
-use crate::harness::samples::approval;
+use crate::harness::process::{EXECUTE, Process, drive};
+use crate::harness::samples::with;
 use serde_json::{Value, json};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection};
-use std::path::Path;
 
-/// Sends what must be answered with 200.
+/// Drives an operation to its execution, with automatic publication.
 #[track_caller]
-fn sent(process: &Process, path: &str, body: Option<&Value>) -> Value {
-    let (status, view) = request(&process.address, "POST", path, body).unwrap();
-    assert_eq!(status, 200, "{path}: {view}");
-    view
-}
-
-/// An operation up to its execution, which is published by itself.
-#[track_caller]
-fn executed(process: &Process, family: &str, path: &str, body: &Value) -> Value {
-    let mut body = body.clone();
-    body["publication_mode"] = json!("automatic");
-    let view = sent(process, path, Some(&body));
-    let id = view["operation"]["operation_id"].as_str().or(view["operation_id"].as_str()).unwrap().to_owned();
-    let path = format!("{family}/{id}");
-    sent(process, &format!("{path}/approve"), Some(&approval("alice")));
-    sent(process, &format!("{path}/approve"), Some(&approval("bob")));
-    sent(process, &format!("{path}/execute"), None)
+fn executed(process: &Process, path: &str, body: &Value) -> Value {
+    let body = with(body.clone(), "/publication_mode", json!("automatic"));
+    drive(&process.address, path, &body, &[EXECUTE]).unwrap()
 }
 
 fn ready(process: &Process) -> (u16, Value) {
-    request(&process.address, "GET", "/readyz", None).unwrap()
-}
-
-/// Somebody else writes to a database.
-async fn change(path: &Path, sql: &'static str) {
-    let mut conn = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
-    sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
-    conn.close().await.unwrap();
+    process.call("GET", "/readyz", None)
 }

@@ -1,4 +1,4 @@
-//! Requests that a browser sends because a page of another site told it to.
+//! Requests that a browser sends on behalf of a page of another site.
 
 use crate::harness::http::Call;
 use crate::harness::modes::PROXY;
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 const ALLOWED: (&str, &str) = ("allowed_origins", "https://console.example, http://ui.example:3000");
 
-/// Who may send a request with such headers.
+/// The callers that may send a request with such headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum May {
-    /// Anyone.
+    /// All callers.
     Always,
-    /// Anyone where callers are authenticated, and nobody where they are not.
+    /// All callers in authenticated modes, and no caller in the bypass.
     Authenticated,
-    /// Nobody.
+    /// No caller.
     Never,
 }
 
@@ -107,7 +107,7 @@ async fn sent(world: &World, method: &str, path: &str, headers: Headers, body: S
 }
 
 #[tokio::test]
-async fn origin_sec_fetch_site_and_host_decide_who_may_send() {
+async fn origin_sec_fetch_site_and_host_decide_which_requests_pass() {
     let bypass = World::with(&[ALLOWED]).await;
     let trusted = World::with(&[ALLOWED, ("auth_mode", "trusted_headers"), ("trusted_proxies", PROXY)]).await;
     for (what, may, headers) in CASES {
@@ -139,7 +139,7 @@ async fn cross_site_requests_are_refused_on_every_route_before_authentication() 
 }
 
 #[tokio::test]
-async fn a_cross_site_submission_creates_nothing() {
+async fn cross_site_submission_creates_nothing() {
     let world = World::start().await;
     let body = payment("cross-site").to_string();
     let answer = sent(&world, "POST", "/v1/operations/sign", CROSS, body.clone()).await;
@@ -164,7 +164,7 @@ fn cross_site_requests_are_refused_and_counted_on_both_addresses() {
     for path in ["/healthz", "/readyz", "/metrics"] {
         evil(Call::get(path)).send(&admin).unwrap().fails(403, "origin_not_permitted");
     }
-    // `gateway` is the host that these calls name.
+    // `gateway` is the host of these requests.
     let rebound = Call::get("/v1/log/key").header("sec-fetch-site", "same-origin");
     rebound.send(&process.address).unwrap().fails(403, "origin_not_permitted");
     let submitted: Value = Call::post("/v1/operations/sign", &body).send(&process.address).unwrap().ok();

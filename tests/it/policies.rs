@@ -1,7 +1,7 @@
 //! The life of bundles in the running gateway: the real process, its files, signals and crashes.
 
+mod latency;
 mod load;
-mod unnoticed;
 
 use crate::harness::bundles::{self, Site, hash, key, release, replace, status, until, until_active};
 use crate::harness::process::{Process, request, text};
@@ -13,21 +13,21 @@ fn ready(process: &Process) -> (u16, Value) {
     request(&process.address, "GET", "/readyz", None).unwrap()
 }
 
-/// The hash that a preview names.
+/// The bundle hash in the answer to a preview.
 fn previewed(process: &Process) -> (u16, Value) {
     let body = json!({ "intent": payment("preview") });
     request(&process.address, "POST", "/v1/policy/preview", Some(&body)).unwrap()
 }
 
 #[test]
-fn a_newer_bundle_is_activated_on_sighup_and_not_before() {
+fn newer_bundle_is_activated_on_sighup_and_not_before() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let mut process = site.start(0, None);
     assert_eq!(status(&process.address)["active"]["bundle_hash"], hash(&release(1, &key(1))));
     site.offer(&release(2, &key(1)));
     assert_eq!(status(&process.address)["active"]["activation_sequence"], 1);
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("policy bundle active");
     let shown = until_active(&process.address, &release(2, &key(1)));
     assert_eq!(previewed(&process).1["bundle_hash"], hash(&release(2, &key(1))));
@@ -42,7 +42,7 @@ fn a_newer_bundle_is_activated_on_sighup_and_not_before() {
 }
 
 #[test]
-fn a_watched_folder_needs_no_signal_and_what_is_refused_is_told() {
+fn watched_bundle_is_activated_without_a_signal_and_refusals_are_reported() {
     let site = Site::new();
     site.offer(&release(5, &key(1)));
     let process = site.start(20, None);
@@ -79,13 +79,13 @@ fn a_watched_folder_needs_no_signal_and_what_is_refused_is_told() {
 }
 
 #[test]
-fn death_between_record_and_swap_comes_back_with_the_recorded_bundle() {
+fn crash_between_record_and_swap_restarts_with_the_recorded_bundle() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
-    // The first activation is that of the start.
+    // The first activation is the one at the start.
     let mut process = site.start(0, Some("policy-activation-recorded:2"));
     site.offer(&release(2, &key(1)));
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("failpoint policy-activation-recorded");
     process.kill();
     // Whatever is in the folder by then.
@@ -103,7 +103,7 @@ fn death_between_record_and_swap_comes_back_with_the_recorded_bundle() {
 }
 
 #[test]
-fn a_signed_record_rolls_back_and_a_copy_of_it_does_nothing_later() {
+fn signed_record_rolls_back_and_its_replay_is_refused() {
     let site = Site::new();
     let (old, new) = (release(1, &key(1)), release(2, &key(1)));
     site.offer(&old);
@@ -127,13 +127,13 @@ fn a_signed_record_rolls_back_and_a_copy_of_it_does_nothing_later() {
 }
 
 #[test]
-fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
+fn revoked_signer_disables_its_bundle_until_an_acceptable_one_is_offered() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let mut process = site.start(0, None);
     assert_eq!(ready(&process).0, 200);
     site.trust(&[&key(1)]);
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("policy offer refused");
     until(&process.address, |it| it["fault"] == "untrusted_bundle");
     let (code, body) = ready(&process);
@@ -145,7 +145,7 @@ fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
     assert_eq!(previewed(&process).1["reasons"], json!(["policy_fault:untrusted_bundle"]));
     drop(process);
 
-    // A restart does not believe it either, but it tells.
+    // A restart also rejects it, and reports it.
     let process = site.start(20, None);
     assert_eq!((ready(&process).0, &status(&process.address)["fault"]), (503, &json!("no_active_bundle")));
     site.offer(&release(2, &key(2)));
@@ -156,8 +156,8 @@ fn a_revoked_key_takes_its_bundle_out_until_an_acceptable_one_is_there() {
     assert_eq!(submitted.0, 200, "{}", submitted.1);
 }
 
-/// What is asked of a gateway whose policy gives no verdict for this reason, with the first release in force.
-fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
+/// Checks the answers of a gateway whose policy fails for this reason, with the first release active.
+fn assert_no_decisions(site: &Site, process: &Process, fault: &str) {
     let shown = until(&process.address, |it| it["fault"] == fault);
     assert_eq!(shown["active"]["bundle_hash"], hash(&release(1, &key(1))), "{shown}");
     let (code, body) = ready(process);
@@ -170,37 +170,37 @@ fn gives_no_verdict(site: &Site, process: &Process, fault: &str) {
     assert!(text(&process.address, "/metrics").contains("operation_gateway_policy_judges 0"));
     let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment(fault))).unwrap();
     assert_eq!((submitted.0, &submitted.1["error"]), (503, &json!("policy_unavailable")), "{}", submitted.1);
-    // Nothing is stored but the decision's record: the log has the activation of the first release alone.
+    // Only the decision record is stored: the log has the activation of the first release alone.
     let checkpoint = text(&process.address, "/v1/log/checkpoint");
     assert!(checkpoint.contains("\n1\n"), "{checkpoint}");
     let (code, exported, _) = site.tool(&["decisions", "export"]);
     let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let last = records.rev().find(|record| record["input"]["moment"] == "submit").unwrap();
-    let said = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
-    assert_eq!((code, said), (0, [&json!("refusal"), &json!("DENY"), &json!(fault)]), "{last}");
+    let reported = [&last["place"], &last["outcome"]["decision"], &last["outcome"]["fault"]];
+    assert_eq!((code, reported), (0, [&json!("refusal"), &json!("DENY"), &json!(fault)]), "{last}");
     assert_eq!(previewed(process).1["reasons"], json!([format!("policy_fault:{fault}")]));
 }
 
 #[test]
-fn trust_roots_that_satisfy_nothing_or_are_gone_let_nothing_be_decided_or_activated() {
+fn missing_or_unsatisfiable_trust_roots_stop_decisions_and_activations() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     let process = site.start(20, None);
     assert_eq!(ready(&process).0, 200);
     site.trust(&[&key(1), &key(2)]);
-    gives_no_verdict(&site, &process, "untrusted_bundle");
-    // What the revoked key signs now is what it was stolen for.
+    assert_no_decisions(&site, &process, "untrusted_bundle");
+    // The revoked key still signs releases, since it was stolen.
     site.offer(&release(2, &key(1)));
     until(&process.address, |it| it["refused"].to_string().contains(&hash(&release(2, &key(1)))));
-    gives_no_verdict(&site, &process, "untrusted_bundle");
+    assert_no_decisions(&site, &process, "untrusted_bundle");
     for damaged in [Some(""), Some("{"), None] {
         match damaged {
             Some(text) => replace(&site.path("trust.json"), text.as_bytes()),
             None => fs::remove_file(site.path("trust.json")).unwrap(),
         }
-        gives_no_verdict(&site, &process, "no_trust_roots");
+        assert_no_decisions(&site, &process, "no_trust_roots");
         site.trust(&[&key(1), &key(2)]);
-        gives_no_verdict(&site, &process, "untrusted_bundle");
+        assert_no_decisions(&site, &process, "untrusted_bundle");
     }
     site.trust(&[]);
     until_active(&process.address, &release(2, &key(1)));
@@ -211,7 +211,7 @@ fn trust_roots_that_satisfy_nothing_or_are_gone_let_nothing_be_decided_or_activa
 }
 
 #[test]
-fn a_start_with_trust_roots_that_are_gone_comes_up_and_recovers_by_itself() {
+fn start_without_trust_roots_comes_up_unready_and_recovers() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     assert!(site.start(0, None).terminate().0.success());
@@ -225,7 +225,7 @@ fn a_start_with_trust_roots_that_are_gone_comes_up_and_recovers_by_itself() {
 }
 
 #[test]
-fn a_candidate_looks_on() {
+fn candidate_is_evaluated_in_shadow_without_effect() {
     let site = Site::new();
     site.offer(&release(1, &key(1)));
     site.offer_candidate(&release(2, &key(2)));
@@ -233,7 +233,7 @@ fn a_candidate_looks_on() {
     let submitted =
         request(&process.address, "POST", "/v1/operations/sign", Some(&payment("shadow"))).unwrap();
     assert_eq!(submitted.0, 200, "{}", submitted.1);
-    // The development key's creation and its admission, and the payment.
+    // The development key's creation and admission, and the payment.
     let shown = until(&process.address, |it| it["candidate"]["shadow"]["evaluated"] == 3);
     let shadow = &shown["candidate"]["shadow"];
     assert_eq!((&shadow["same"], &shadow["dropped"]), (&json!(3), &json!(0)), "{shadow}");

@@ -1,4 +1,4 @@
-//! Callers known by others: a real identity provider and a real reverse proxy in front of the real process.
+//! Callers authenticated by a real identity provider or a real reverse proxy in front of the real process.
 
 mod bound;
 mod introspection;
@@ -15,19 +15,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A gateway that believes tokens of this issuer.
+/// A gateway that accepts tokens of this issuer.
 fn gateway(folder: &Path, issuer: &str) -> Process {
     gateway_with(folder, issuer, &[("jwks_url", &format!("{issuer}/jwks"))])
 }
 
-/// With these settings besides.
+/// The same with further settings.
 fn gateway_with(folder: &Path, issuer: &str, given: &[(&str, &str)]) -> Process {
     let all = [("auth_mode", "jwks"), ("token_issuer", issuer), ("token_audience", "operation-gateway")];
     Process::start(folder, None, &[&all, given].concat())
 }
 
-/// A gateway that asks the provider about each token.
-fn asking_gateway(folder: &Path, provider: &Provider) -> Process {
+/// A gateway that introspects each token at the provider.
+fn introspecting_gateway(folder: &Path, provider: &Provider) -> Process {
     let url = format!("{}/token/introspection", provider.issuer);
     let secret = folder.join("introspection.secret");
     fs::write(&secret, GATEWAY_SECRET).unwrap();
@@ -43,7 +43,7 @@ fn asking_gateway(folder: &Path, provider: &Provider) -> Process {
     Process::start(folder, None, &settings)
 }
 
-/// A payment as one of the provider's or the proxy's callers asks for it.
+/// A payment as submitted by one of the provider's or the proxy's callers.
 fn payment_of(client: &str, subject: &str, idempotency_key: &str) -> Value {
     let caller = json!({
         "client_id": client, "subject_id": subject, "roles": ["operator"], "scopes": ["operations.sign"], "tenant": "acme",
@@ -51,16 +51,16 @@ fn payment_of(client: &str, subject: &str, idempotency_key: &str) -> Value {
     with(payment(idempotency_key), "/client", caller)
 }
 
-/// A payment from submission to publication, each step by the person whose it is. `send`: a call as that person.
+/// A payment from submission to publication, each step by the person in charge. `send`: a request as that person.
 fn whole_life(client: &str, send: &dyn Fn(&str, Call) -> Answer) -> Value {
     let body = payment_of(client, "carol", "whole-life");
     let operation = send("carol", Call::post("/v1/operations/sign", &body)).ok()["operation"].clone();
     let approve = |subject: &str| Call::post(&path(&operation, "/approve"), &approval(subject));
-    // Nobody approves as somebody else.
+    // Approving as another person is refused.
     send("alice", approve("bob")).fails(403, "approver_not_permitted");
     assert_eq!(send("alice", approve("alice")).ok()["state"], "pending_approval");
     assert_eq!(send("bob", approve("bob")).ok()["state"], "admitted");
-    // An approver's scope is not the submitter's.
+    // An approver's scope does not permit submission.
     let execute = Call::post(&path(&operation, "/execute"), &json!({}));
     send("alice", execute.clone()).fails(403, "insufficient_scope");
     assert_eq!(send("carol", execute).ok()["state"], "executed");
@@ -71,22 +71,22 @@ fn whole_life(client: &str, send: &dyn Fn(&str, Call) -> Answer) -> Value {
     view
 }
 
-/// What each person of [`whole_life`] may do.
+/// The scopes of each person in [`whole_life`].
 fn scope_of(person: &str) -> &'static str {
     match person {
         "carol" => "operations.sign",
         "alice" | "bob" => "operations.approve operations.read",
-        other => panic!("nobody is called {other}"),
+        other => panic!("unknown person {other}"),
     }
 }
 
-/// An operation that nobody has, which tells a caller who is let in from one who is not.
-fn nothing() -> Call {
+/// An operation that does not exist: an authenticated caller gets 404.
+fn unknown_operation() -> Call {
     Call::get(&format!("/v1/operations/{}", "0".repeat(64)))
 }
 
-/// Calls until the answer's status is `status`. Every one before it is one of `meanwhile`, and to a call that was made before
-/// so many seconds were over: how long an answer takes is the machine's affair.
+/// Calls until the answer's status is `status`. Every earlier answer has one of the statuses `meanwhile`, and its call was made
+/// within the given seconds; how long an answer takes depends on the machine.
 #[track_caller]
 fn until(status: u16, meanwhile: &[u16], seconds: u64, call: &dyn Fn() -> Answer) -> Answer {
     let deadline = Instant::now() + Duration::from_secs(seconds);

@@ -1,38 +1,26 @@
-//! Many callers at once: one operation, one admission, one signature.
+//! Concurrent callers: one operation, one admission, one signature.
 
 use crate::harness::custody;
 use crate::harness::faulty::Faults;
-use crate::harness::overtaken::HeldUp;
+use crate::harness::pausing::Pause;
 use crate::harness::samples::{admitted, approval, path, payment, publication, submitted, with};
 use crate::harness::world::{Answer, World};
-use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Sends the same request from many tasks at once.
-async fn at_once(
+/// Sends the same request from many tasks concurrently.
+async fn concurrently(
     world: &Arc<World>,
     n_callers: usize,
     path: &str,
     body: impl Fn(usize) -> Value,
 ) -> Vec<Value> {
-    let calls: Vec<_> = (0..n_callers)
-        .map(|caller| {
-            let (world, path, body) = (Arc::clone(world), path.to_owned(), body(caller));
-            tokio::spawn(async move { world.post(&path, &body).await })
-        })
-        .collect();
-    let mut answers = Vec::new();
-    for call in calls {
-        let answer = call.await.unwrap();
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.json);
-        answers.push(answer.json);
-    }
-    answers
+    let calls = (0..n_callers).map(|caller| (path.to_owned(), body(caller))).collect();
+    answers_concurrently(world, calls).await.into_iter().map(Answer::ok).collect()
 }
 
-/// How many events of a type the operation's log has.
+/// The number of events of a type in the operation's log.
 async fn n_events(world: &World, operation: &Value, kind: &str) -> usize {
     let audit = world.get(&path(operation, "/audit-replay")).await.ok();
     audit["events"]
@@ -44,21 +32,22 @@ async fn n_events(world: &World, operation: &Value, kind: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_submits_with_one_key_make_one_operation() {
+async fn fifty_concurrent_submissions_with_one_idempotency_key_make_one_operation() {
     let world = Arc::new(World::start().await);
-    let views = at_once(&world, 50, "/v1/operations/sign", |_| payment("one")).await;
+    let views = concurrently(&world, 50, "/v1/operations/sign", |_| payment("one")).await;
     let first = &views[0]["operation"];
-    assert!(views.iter().all(|view| view["operation"] == *first), "all see one operation");
+    assert!(views.iter().all(|view| view["operation"] == *first), "all answers show one operation");
     assert_eq!(n_events(&world, first, "submitted").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_last_approvals_admit_once() {
+async fn twenty_concurrent_last_approvals_admit_once() {
     let world = Arc::new(World::ticking().await);
     let operation = submitted(&world, &payment("approvals")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.ok();
     let views =
-        at_once(&world, 20, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}"))).await;
+        concurrently(&world, 20, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}")))
+            .await;
     for view in &views {
         assert_eq!(view["state"], "admitted", "{view}");
         assert_eq!(view["runtime"]["admission_hash"], views[0]["runtime"]["admission_hash"]);
@@ -70,10 +59,10 @@ async fn twenty_last_approvals_admit_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_executes_sign_once() {
+async fn twenty_concurrent_executions_sign_once() {
     let world = Arc::new(World::ticking().await);
     let operation = admitted(&world, &payment("executes")).await;
-    let views = at_once(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
+    let views = concurrently(&world, 20, &path(&operation, "/execute"), |_| json!({})).await;
     assert!(views.iter().all(|view| view["state"] == "executed"));
     assert!(views.iter().all(|view| view["runtime"]["result_ref"] == views[0]["runtime"]["result_ref"]));
     assert_eq!(n_events(&world, &operation, "executed").await, 1);
@@ -94,15 +83,16 @@ async fn effects_of_one_operation_are_performed_one_at_a_time() {
             }
         }
     });
-    at_once(&world, 10, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}"))).await;
-    at_once(&world, 10, &path(&operation, "/execute"), |_| json!({})).await;
-    at_once(&world, 10, &path(&operation, "/publish"), |_| publication()).await;
+    concurrently(&world, 10, &path(&operation, "/approve"), |caller| approval(&format!("bob-{caller}")))
+        .await;
+    concurrently(&world, 10, &path(&operation, "/execute"), |_| json!({})).await;
+    concurrently(&world, 10, &path(&operation, "/publish"), |_| publication()).await;
     assert!(!reconciling.is_finished(), "the reconciler overlapped with a request");
     reconciling.abort();
 }
 
-/// As [`at_once`], where some are refused.
-async fn answers_at_once(world: &Arc<World>, calls: Vec<(String, Value)>) -> Vec<Answer> {
+/// As [`concurrently`], where some requests are refused.
+async fn answers_concurrently(world: &Arc<World>, calls: Vec<(String, Value)>) -> Vec<Answer> {
     let calls: Vec<_> = calls
         .into_iter()
         .map(|(path, body)| {
@@ -125,22 +115,25 @@ fn codes(answers: &[Answer]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_creations_of_one_key_make_one() {
+async fn fifty_concurrent_creations_of_one_key_make_one() {
     let world = Arc::new(World::start().await);
-    let views = at_once(&world, 50, "/v1/custody/keys", |_| custody::key("one")).await;
-    assert!(views.iter().all(|view| view["operation"] == views[0]["operation"]), "all see one operation");
+    let views = concurrently(&world, 50, "/v1/custody/keys", |_| custody::key("one")).await;
+    assert!(
+        views.iter().all(|view| view["operation"] == views[0]["operation"]),
+        "all answers show one operation"
+    );
     let calls = |number: usize| {
         let body = with(custody::key("two"), "/purpose", json!(format!("purpose-{number}")));
         ("/v1/custody/keys".to_owned(), body)
     };
-    let answers = answers_at_once(&world, (0..50).map(calls).collect()).await;
+    let answers = answers_concurrently(&world, (0..50).map(calls).collect()).await;
     let mut expected = vec!["custody_key_exists".to_owned(); 49];
     expected.push("ok".to_owned());
     assert_eq!(codes(&answers), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_rotations_to_one_name_one_is_made() {
+async fn only_one_of_two_concurrent_rotations_to_one_name_succeeds() {
     let world = Arc::new(World::ticking().await);
     for key_ref in ["a", "b"] {
         custody::made(&world, key_ref).await;
@@ -149,13 +142,13 @@ async fn of_two_rotations_to_one_name_one_is_made() {
         let new = format!("new-{round}");
         let body = with(custody::rotate(&new), "/idempotency_key", json!(new));
         let calls = ["a", "b"].map(|key_ref| (custody::on_key(key_ref, "/rotate"), body.clone()));
-        let answers = answers_at_once(&world, calls.to_vec()).await;
+        let answers = answers_concurrently(&world, calls.to_vec()).await;
         assert_eq!(codes(&answers), ["custody_key_exists", "ok"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_changes_of_one_key_one_executes_at_a_time() {
+async fn concurrent_changes_of_one_key_execute_one_at_a_time() {
     let nodes = Arc::new(Faults::default());
     let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
     for round in 0..4 {
@@ -169,16 +162,16 @@ async fn of_many_changes_of_one_key_one_executes_at_a_time() {
             calls.push((custody::path(&operation, "/execute"), json!({})));
         }
         nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
-        let answers = answers_at_once(&world, calls).await;
+        let answers = answers_concurrently(&world, calls).await;
         let mut expected = vec!["custody_key_busy".to_owned(); 7];
         expected.push("runtime_unavailable".to_owned());
-        assert_eq!(codes(&answers), expected, "one holds the key");
+        assert_eq!(codes(&answers), expected, "only one may hold the key");
     }
 }
 
-/// Both find the key free; the second is done before the first commits what it decided.
+/// Both find the key free; the second completes before the first commits its decision.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_was_overtaken_after_reading_the_key_is_decided_anew() {
+async fn key_change_with_a_version_conflict_is_decided_again() {
     let nodes = Arc::new(Faults::default());
     let world = Arc::new(World::with_faults(nodes.clone(), &[]).await);
     custody::made(&world, "vault").await;
@@ -187,7 +180,7 @@ async fn a_change_that_was_overtaken_after_reading_the_key_is_decided_anew() {
     let second = custody::admitted(&world, &refresh, &custody::refresh("3")).await;
     nodes.stalled.store(true, std::sync::atomic::Ordering::SeqCst);
     let ((has_read, reads), (go_on, goes_on)) = (oneshot::channel(), oneshot::channel());
-    *world.held_up.lock().unwrap() = Some(HeldUp { has_read, goes_on });
+    *world.pause.lock().unwrap() = Some(Pause { has_read, goes_on });
     let overtaken = tokio::spawn({
         let (world, path) = (Arc::clone(&world), custody::path(&first, "/execute"));
         async move { world.post_nothing(&path).await }

@@ -1,8 +1,8 @@
-//! The submission budget: of a tenant's client, shared by engines on one store, kept over a restart, charged once.
+//! The submission quota: per tenant and client, shared by engines on one store, kept over a restart, one token per submission.
 
 use crate::harness::custody::{key, made, on_key, sign};
 use crate::harness::samples::{approval, path, payment, submitted, with};
-use crate::harness::standing::{Standing, post_to};
+use crate::harness::timed::{TimedWorld, post_to};
 use crate::harness::world::Answer;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -11,29 +11,29 @@ use tokio::task::JoinSet;
 const SIGN: &str = "/v1/operations/sign";
 const PREVIEW: &str = "/v1/policy/preview";
 
-/// One more only after seventeen minutes: within a test no budget fills up by itself.
+/// One token refills in seventeen minutes, so no quota refills during a test.
 const SLOW: [(&str, &str); 2] = [("admission_rate", "1"), ("admission_burst", "20")];
 
-fn told(answer: &Answer) -> (u64, u64, u64) {
+fn quota(answer: &Answer) -> (u64, u64, u64) {
     let number = |name| answer.header(name).parse().unwrap();
     (number("ratelimit-limit"), number("ratelimit-remaining"), number("ratelimit-reset"))
 }
 
-fn says_nothing(answer: &Answer) -> bool {
+fn has_no_quota_headers(answer: &Answer) -> bool {
     ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after"]
         .iter()
         .all(|name| answer.header(name).is_empty())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_200_parallel_submissions_to_two_engines_on_one_store_the_burst_is_accepted() {
-    let world = Standing::start(&SLOW).await;
+async fn two_engines_on_one_store_share_the_submission_quota() {
+    let world = TimedWorld::start(&SLOW).await;
     // Both know the development key by then, and the one payment that made it.
     submitted(&world, &with(payment("first"), "/client/client_id", json!("another"))).await;
-    let twin = world.twin();
+    let replica = world.replica();
     let mut submissions = JoinSet::new();
     for n in 0..200 {
-        let router = if n % 2 == 0 { world.router.clone() } else { twin.clone() };
+        let router = if n % 2 == 0 { world.router.clone() } else { replica.clone() };
         let body = payment(&format!("parallel-{n}"));
         submissions.spawn(async move { post_to(router, SIGN, &body).await });
     }
@@ -41,45 +41,45 @@ async fn of_200_parallel_submissions_to_two_engines_on_one_store_the_burst_is_ac
     let accepted: Vec<_> = answers.iter().filter(|answer| answer.status == StatusCode::OK).collect();
     let n_limited = answers.iter().filter(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS).count();
     assert_eq!((accepted.len(), n_limited), (20, 180));
-    // Each was told what was left by itself: all numbers from 19 down to 0, once.
-    let mut left: Vec<_> = accepted.iter().map(|answer| told(answer).1).collect();
+    // Each answer stated its own remainder: every number from 19 down to 0, once.
+    let mut left: Vec<_> = accepted.iter().map(|answer| quota(answer).1).collect();
     left.sort_unstable();
     assert_eq!(left, (0..20).collect::<Vec<_>>());
     for answer in answers.iter().filter(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS) {
-        assert_eq!((told(answer), answer.header("retry-after")), ((20, 0, 20), "1"));
+        assert_eq!((quota(answer), answer.header("retry-after")), ((20, 0, 20), "1"));
         assert_eq!(answer.json["error"], "policy_admission_rate_limited");
     }
 }
 
 #[tokio::test]
-async fn accepted_submissions_say_what_is_left_and_replays_cost_nothing() {
-    let world = Standing::start(&[("admission_rate", "2"), ("admission_burst", "3")]).await;
+async fn accepted_submissions_report_the_remaining_quota_and_replays_take_no_token() {
+    let world = TimedWorld::start(&[("admission_rate", "2"), ("admission_burst", "3")]).await;
     let first = world.post(SIGN, &payment("a")).await;
-    assert_eq!(told(&first), (3, 2, 1));
+    assert_eq!(quota(&first), (3, 2, 1));
     assert!(first.header("retry-after").is_empty());
     for _ in 0..10 {
         let again = world.post(SIGN, &payment("a")).await;
         assert_eq!(again.header("idempotency-replayed"), "true");
-        assert!(says_nothing(&again));
+        assert!(has_no_quota_headers(&again));
         let other_body = with(payment("a"), "/payment/amount_minor", json!(1));
         assert_eq!(world.post(SIGN, &other_body).await.header("idempotency-replayed"), "true");
     }
-    assert_eq!(told(&world.post(SIGN, &payment("b")).await), (3, 1, 1));
-    assert_eq!(told(&world.post(SIGN, &payment("c")).await), (3, 0, 2));
+    assert_eq!(quota(&world.post(SIGN, &payment("b")).await), (3, 1, 1));
+    assert_eq!(quota(&world.post(SIGN, &payment("c")).await), (3, 0, 2));
     let limited = world.post(SIGN, &payment("d")).await;
-    assert_eq!((told(&limited), limited.header("retry-after")), ((3, 0, 2), "1"));
+    assert_eq!((quota(&limited), limited.header("retry-after")), ((3, 0, 2), "1"));
     limited.fails(429, "policy_admission_rate_limited");
-    // A replay is let through when nothing is left.
+    // A replay is accepted when the quota is used up.
     world.post(SIGN, &payment("a")).await.ok();
-    world.pass_ms(499);
+    world.advance_ms(499);
     world.post(SIGN, &payment("d")).await.fails(429, "policy_admission_rate_limited");
-    world.pass_ms(1);
-    assert_eq!(told(&world.post(SIGN, &payment("d")).await), (3, 0, 2));
+    world.advance_ms(1);
+    assert_eq!(quota(&world.post(SIGN, &payment("d")).await), (3, 0, 2));
 }
 
 #[tokio::test]
-async fn one_budget_serves_both_families_and_no_other_tenant() {
-    let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
+async fn quota_is_shared_by_both_families_and_separate_per_tenant() {
+    let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
     let client = |tenant: &str, scopes: &str| {
         [("x-client-id", "desk"), ("x-subject-id", "carol"), ("x-tenant", tenant), ("x-scopes", scopes)]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -97,55 +97,55 @@ async fn one_budget_serves_both_families_and_no_other_tenant() {
         let identity: Vec<_> = identity.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         world.call_as(&identity, "POST", path, body).await
     };
-    assert_eq!(told(&post("a", SIGN, &body("1", "a")).await).1, 2);
-    assert_eq!(told(&post("a", "/v1/custody/keys", &key("k", "a")).await).1, 1);
-    assert_eq!(told(&post("a", SIGN, &body("2", "a")).await).1, 0);
+    assert_eq!(quota(&post("a", SIGN, &body("1", "a")).await).1, 2);
+    assert_eq!(quota(&post("a", "/v1/custody/keys", &key("k", "a")).await).1, 1);
+    assert_eq!(quota(&post("a", SIGN, &body("2", "a")).await).1, 0);
     post("a", SIGN, &body("3", "a")).await.fails(429, "policy_admission_rate_limited");
     post("a", "/v1/custody/keys", &key("l", "a")).await.fails(429, "policy_admission_rate_limited");
-    assert_eq!(told(&post("b", SIGN, &body("1", "b")).await).1, 2);
+    assert_eq!(quota(&post("b", SIGN, &body("1", "b")).await).1, 2);
 }
 
 #[tokio::test]
-async fn signatures_on_keys_are_charged_and_their_replays_are_not() {
-    let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
+async fn custody_signatures_take_a_token_and_their_replays_do_not() {
+    let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
     made(&world, "vault").await;
     let path = on_key("vault", "/sign");
-    assert_eq!(told(&world.post(&path, &sign("one")).await).1, 1);
-    assert!(says_nothing(&world.post(&path, &sign("one")).await));
-    assert_eq!(told(&world.post(&path, &sign("two")).await).1, 0);
+    assert_eq!(quota(&world.post(&path, &sign("one")).await).1, 1);
+    assert!(has_no_quota_headers(&world.post(&path, &sign("one")).await));
+    assert_eq!(quota(&world.post(&path, &sign("two")).await).1, 0);
     world.post(&path, &sign("three")).await.fails(429, "policy_admission_rate_limited");
-    assert!(says_nothing(&world.post(&path, &sign("two")).await));
+    assert!(has_no_quota_headers(&world.post(&path, &sign("two")).await));
 }
 
 #[tokio::test]
-async fn what_the_policy_refuses_is_charged_once_and_what_is_impossible_not_at_all() {
+async fn policy_refusal_takes_one_token_and_impossible_request_takes_none() {
     let recipients = ("permitted_recipients", "acct-supplier-0042");
-    let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "4"), recipients]).await;
+    let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "4"), recipients]).await;
     let refused = |name: &str| with(payment(name), "/payment/to_account", json!("acct-else"));
-    assert_eq!(told(&world.post(SIGN, &payment("key")).await).1, 3);
+    assert_eq!(quota(&world.post(SIGN, &payment("key")).await).1, 3);
     for left in [2, 1] {
         let answer = world.post(SIGN, &refused("1")).await;
-        assert_eq!(told(&answer).1, left);
+        assert_eq!(quota(&answer).1, left);
         answer.fails(403, "policy_rejected");
     }
-    // No record, no charge: bodies that are wrong, nodes that are not there.
-    let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
+    // Requests without a record take no token: wrong bodies, missing nodes.
+    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
     for _ in 0..5 {
-        world.post(SIGN, &stranger).await.fails(400, "invalid_json");
+        world.post(SIGN, &outsider).await.fails(400, "invalid_json");
         world.post_text(SIGN, "{").await.fails(400, "invalid_json");
         world.post(PREVIEW, &json!({ "intent": payment("p") })).await.ok();
     }
-    assert_eq!(told(&world.post(SIGN, &payment("2")).await).1, 0);
-    // Spent, the policy is not heard any more: nothing is recorded.
+    assert_eq!(quota(&world.post(SIGN, &payment("2")).await).1, 0);
+    // With the quota used up, the policy is not evaluated and nothing is recorded.
     let n_before = world.store.counters().jobs;
     world.post(SIGN, &refused("3")).await.fails(429, "policy_admission_rate_limited");
     assert_eq!(world.store.counters().jobs, n_before);
 }
 
-/// A vote that does not count is on record for ever, as a refused submission is.
+/// A vote that does not count leaves a permanent record, like a refused submission.
 #[tokio::test]
-async fn votes_that_do_not_count_are_charged_and_those_that_do_are_not() {
-    let world = Standing::start(&[
+async fn approvals_that_do_not_count_take_a_token_and_those_that_count_do_not() {
+    let world = TimedWorld::start(&[
         ("admission_rate", "1"),
         ("admission_burst", "4"),
         ("separation_of_duties", "true"),
@@ -160,15 +160,15 @@ async fn votes_that_do_not_count_are_charged_and_those_that_do_are_not() {
     for _ in 0..5 {
         world.post(&approve, &approval("carol")).await.fails(429, "policy_admission_rate_limited");
     }
-    assert_eq!(world.store.counters().jobs, n_before, "what nobody may pay for is on record");
-    // Nothing is left, and votes that count need nothing.
+    assert_eq!(world.store.counters().jobs, n_before, "a request above the limit left a record");
+    // The quota is used up, and votes that count need no token.
     world.post(&approve, &approval("alice")).await.ok();
     assert_eq!(world.post(&approve, &approval("bob")).await.ok()["state"], "admitted");
 }
 
 #[tokio::test]
-async fn a_restart_keeps_the_budget() {
-    let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
+async fn restart_keeps_the_quota() {
+    let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
     submitted(&world, &payment("1")).await;
     submitted(&world, &payment("2")).await;
     let world = world.restarted().await;
@@ -178,30 +178,30 @@ async fn a_restart_keeps_the_budget() {
         .await
         .fails(429, "policy_admission_rate_limited");
     submitted(&world, &payment("1")).await;
-    world.pass_ms(1000);
+    world.advance_ms(1000);
     submitted(&world, &payment("3")).await;
     world.post(SIGN, &payment("4")).await.fails(429, "policy_admission_rate_limited");
 }
 
 #[tokio::test]
-async fn a_clock_put_back_neither_locks_out_nor_gives_a_burst() {
-    let world = Standing::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
+async fn clock_set_back_neither_locks_out_nor_grants_a_burst() {
+    let world = TimedWorld::start(&[("admission_rate", "1"), ("admission_burst", "3")]).await;
     for name in ["1", "2", "3"] {
         submitted(&world, &payment(name)).await;
     }
-    world.pass_ms(-30_000);
+    world.advance_ms(-30_000);
     world.post(SIGN, &payment("4")).await.fails(429, "policy_admission_rate_limited");
-    world.pass_ms(-3_600_000);
+    world.advance_ms(-3_600_000);
     submitted(&world, &payment("4")).await;
     world.post(SIGN, &payment("5")).await.fails(429, "policy_admission_rate_limited");
-    world.pass_ms(1000);
+    world.advance_ms(1000);
     submitted(&world, &payment("5")).await;
 }
 
 #[tokio::test]
-async fn a_charge_is_no_commit_of_its_own() {
+async fn token_is_taken_in_the_commit_of_the_submission() {
     let commits = async |given: &[(&str, &str)]| {
-        let world = Standing::start(given).await;
+        let world = TimedWorld::start(given).await;
         submitted(&world, &payment("key")).await;
         let before = world.store.counters();
         submitted(&world, &payment("counted")).await;
@@ -213,20 +213,20 @@ async fn a_charge_is_no_commit_of_its_own() {
 }
 
 #[tokio::test]
-async fn previews_have_a_budget_of_their_own() {
+async fn previews_have_a_separate_quota() {
     let world =
-        Standing::start(&[("preview_rate", "1"), ("preview_burst", "2"), ("admission_rate", "1")]).await;
+        TimedWorld::start(&[("preview_rate", "1"), ("preview_burst", "2"), ("admission_rate", "1")]).await;
     let preview = |client: &str| json!({ "intent": with(payment("p"), "/client/client_id", json!(client)) });
     for _ in 0..2 {
-        assert!(says_nothing(&world.post(PREVIEW, &preview("a")).await));
+        assert!(has_no_quota_headers(&world.post(PREVIEW, &preview("a")).await));
     }
     let limited = world.post(PREVIEW, &preview("a")).await;
-    assert_eq!((told(&limited), limited.header("retry-after")), ((2, 0, 2), "1"));
+    assert_eq!((quota(&limited), limited.header("retry-after")), ((2, 0, 2), "1"));
     let message = limited.fails(429, "policy_admission_rate_limited");
     assert_eq!(message, "this client may make 2 previews at once, and did; retry in 1000 ms");
     world.post(PREVIEW, &preview("b")).await.ok();
     world.post(SIGN, &with(payment("s"), "/client/client_id", json!("a"))).await.ok();
-    world.pass_ms(1000);
+    world.advance_ms(1000);
     world.post(PREVIEW, &preview("a")).await.ok();
     world.post(PREVIEW, &preview("a")).await.fails(429, "policy_admission_rate_limited");
 }

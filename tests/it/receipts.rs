@@ -1,4 +1,4 @@
-//! What nodes signed, as somebody checks it who has the events and the keys that the deployment gives out.
+//! Nodes' receipts, verified with only the events and the published keys.
 
 use crate::harness::samples::{payment, published};
 use crate::harness::world::{World, parsed};
@@ -9,10 +9,10 @@ use gateway_engine::ports::ReadOperations;
 use operation_gateway::compose::node_identities;
 
 #[tokio::test]
-async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
+async fn every_receipt_verifies_under_the_published_node_keys() {
     let world = World::start().await;
     let view = published(&world, &payment("receipts")).await;
-    // Beside the gateway, which has the nodes' databases open.
+    // Runs beside the gateway, which has the nodes' databases open.
     let pinned = node_identities(&world.settings).await.unwrap();
     let id: OperationId = view["operation_id"].as_str().unwrap().parse().unwrap();
     let events = world.store.operation_events(id).await.unwrap();
@@ -31,7 +31,7 @@ async fn every_receipt_verifies_under_the_keys_that_are_given_out() {
 }
 
 #[tokio::test]
-async fn asking_for_keys_makes_nothing() {
+async fn printing_node_keys_creates_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let settings = parsed(folder.path(), &[]);
     assert!(node_identities(&settings).await.unwrap().is_empty());

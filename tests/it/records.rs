@@ -1,4 +1,4 @@
-//! Decision records of a real process: exported while it runs, asked again, and asked of a candidate.
+//! Decision records of a real process: exported while it runs, replayed, and evaluated by a candidate.
 
 mod export;
 mod faults;

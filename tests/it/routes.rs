@@ -1,4 +1,4 @@
-//! Each endpoint's answers, bad ones first; mirrors `host/api/src/routes`.
+//! Each endpoint's answers, errors first; mirrors `host/api/src/routes`.
 
 mod approve;
 mod audit_replay;
@@ -15,8 +15,21 @@ mod show;
 mod sign;
 mod views;
 
-/// An id of no operation.
+use crate::harness::samples::with;
+use crate::harness::world::World;
+use serde_json::Value;
+
+/// An id without an operation.
 const UNKNOWN: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
 
-/// What is no id.
+/// Texts that are not ids.
 const NOT_HEX32: [&str; 5] = ["1", "zz", "%00", "%ff", "ABCDEF"];
+
+/// Replaces one member of a good body at a time: each is refused with the message that begins with the expected text.
+async fn assert_named(world: &World, path: &str, good: &Value, cases: &[(&str, Value, &str)]) {
+    for (pointer, value, expected) in cases {
+        let answer = world.post(path, &with(good.clone(), pointer, value.clone())).await;
+        let message = answer.fails(400, "invalid_json");
+        assert!(message.starts_with(expected), "{path} {pointer}: {message}");
+    }
+}

@@ -1,5 +1,6 @@
 //! What keeps the gateway from starting: one clear line, a non-zero exit, nothing half-started.
 
+use crate::bundle::copy;
 use crate::harness::process::{Process, command, request};
 use crate::harness::samples::payment;
 use std::fs;
@@ -7,19 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Starts and expects it to end by itself: the one line it said.
-#[track_caller]
-fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
-    let output = command(folder, given).output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "{text}");
-    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
-    assert_eq!(lines.len(), 1, "{text}");
-    assert!(!text.contains("panicked"), "{text}");
-    lines[0].to_owned()
-}
-
-fn nothing_was_made(folder: &Path) {
+pub(crate) fn assert_nothing_was_created(folder: &Path) {
     for name in ["gateway.db", "nodes", "authority.key", "log.key"] {
         assert!(!folder.join(name).exists(), "`{name}` was left behind");
     }
@@ -28,30 +17,17 @@ fn nothing_was_made(folder: &Path) {
 /// A copy of the committed bundle.
 fn bundle(folder: &Path) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard");
-    let copy = folder.join("bundle");
-    copy_folder(&root, &copy);
-    copy
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_folder(&entry.path(), &target)
-        } else {
-            drop(fs::copy(entry.path(), target))
-        }
-    }
+    let target = folder.join("bundle");
+    copy(&root, &target);
+    target
 }
 
 #[test]
-fn bundles_that_are_not_as_signed() {
+fn altered_bundle_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let start = |bundle: &Path| {
-        let line = refused(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
-        nothing_was_made(folder.path());
+        let line = Process::refused(folder.path(), &[("policy_bundle", bundle.to_str().unwrap())]);
+        assert_nothing_was_created(folder.path());
         line
     };
     assert!(start(&folder.path().join("nowhere")).contains("policy bundle"));
@@ -78,27 +54,32 @@ fn bundles_that_are_not_as_signed() {
 }
 
 #[test]
-fn trust_roots_and_pins_that_do_not_hold() {
+fn unsatisfied_trust_roots_or_pin_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let pin = "0".repeat(64);
-    assert!(refused(folder.path(), &[("policy_pins", &pin)]).contains("is not among the pinned ones"));
-    assert!(refused(folder.path(), &[("policy_pins", "x")]).contains("pin `x`"));
+    assert!(
+        Process::refused(folder.path(), &[("policy_pins", &pin)]).contains("is not among the pinned ones")
+    );
+    assert!(Process::refused(folder.path(), &[("policy_pins", "x")]).contains("pin `x`"));
     let roots = folder.path().join("roots.json");
     fs::write(&roots, r#"{"roots":[]}"#).unwrap();
     assert!(
-        refused(folder.path(), &[("policy_trust_roots", roots.to_str().unwrap())]).contains("trust roots")
+        Process::refused(folder.path(), &[("policy_trust_roots", roots.to_str().unwrap())])
+            .contains("trust roots")
     );
-    assert!(refused(folder.path(), &[("policy_trust_roots", "/nowhere")]).contains("policy trust roots"));
-    nothing_was_made(folder.path());
+    assert!(
+        Process::refused(folder.path(), &[("policy_trust_roots", "/nowhere")]).contains("policy trust roots")
+    );
+    assert_nothing_was_created(folder.path());
 }
 
 #[test]
-fn settings_that_are_wrong() {
+fn wrong_settings_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     for (name, value) in
         [("bind", "nowhere"), ("required_approvals", "-1"), ("log", "a=b=c"), ("auth_mode", "none")]
     {
-        assert!(refused(folder.path(), &[(name, value)]).contains(&format!("setting `{name}`")));
+        assert!(Process::refused(folder.path(), &[(name, value)]).contains(&format!("setting `{name}`")));
     }
     let output = command(folder.path(), &[]).env("SVC_OPERATION_GATEWAY_NO_SUCH", "1").output().unwrap();
     assert!(!output.status.success());
@@ -107,60 +88,61 @@ fn settings_that_are_wrong() {
             .unwrap()
             .contains("`SVC_OPERATION_GATEWAY_NO_SUCH` names no setting")
     );
-    nothing_was_made(folder.path());
+    assert_nothing_was_created(folder.path());
 }
 
 #[test]
-fn a_port_that_is_taken() {
+fn taken_port_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let line = refused(folder.path(), &[("bind", &address)]);
+    let line = Process::refused(folder.path(), &[("bind", &address)]);
     assert!(line.contains(&address) && line.contains("in use"), "{line}");
-    nothing_was_made(folder.path());
+    assert_nothing_was_created(folder.path());
 }
 
 #[test]
-fn databases_that_are_not_ours() {
+fn foreign_databases_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("other.db");
     let url = format!("sqlite://{}", database.display());
     fs::write(&database, "this is a letter, not a database, and long enough to have a header of its own")
         .unwrap();
-    assert!(refused(folder.path(), &[("database_url", &url)]).contains("database"));
+    assert!(Process::refused(folder.path(), &[("database_url", &url)]).contains("database"));
     assert_eq!(&fs::read(&database).unwrap()[..16], b"this is a letter");
     assert!(
-        refused(folder.path(), &[("database_url", "sqlite:///proc/none/gateway.db")]).contains("database")
+        Process::refused(folder.path(), &[("database_url", "sqlite:///proc/none/gateway.db")])
+            .contains("database")
     );
-    assert!(refused(folder.path(), &[("database_url", "mysql://x")]).contains("database"));
+    assert!(Process::refused(folder.path(), &[("database_url", "mysql://x")]).contains("database"));
 }
 
 #[test]
-fn a_second_gateway_on_the_same_store() {
+fn second_gateway_on_the_same_store_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Process::start(folder.path(), None, &[]);
-    let line = refused(folder.path(), &[]);
+    let line = Process::refused(folder.path(), &[]);
     assert!(line.contains("is already open in another process"), "{line}");
 }
 
 #[test]
-fn an_authority_key_others_can_read() {
+fn readable_authority_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("authority.key");
     fs::write(&key, "00".repeat(32)).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(refused(folder.path(), &[]).contains("must be 0600"));
+    assert!(Process::refused(folder.path(), &[]).contains("must be 0600"));
 }
 
 #[test]
-fn a_log_key_others_can_read_or_that_is_the_authoritys() {
+fn readable_log_key_or_reused_authority_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     private(&folder.path().join("authority.key"), &"00".repeat(32));
     private(&folder.path().join("log.key"), &"00".repeat(32));
-    let line = refused(folder.path(), &[]);
+    let line = Process::refused(folder.path(), &[]);
     assert!(line.contains("log key: must be another key than the authority's"), "{line}");
     fs::set_permissions(folder.path().join("log.key"), fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(refused(folder.path(), &[]).contains("must be 0600"));
+    assert!(Process::refused(folder.path(), &[]).contains("must be 0600"));
 }
 
 fn private(path: &Path, content: &str) {
@@ -168,8 +150,8 @@ fn private(path: &Path, content: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// A gateway lived here, and its nodes have a key.
-fn lived(folder: &Path, given: &[(&str, &str)]) {
+/// Runs a gateway once, so that its nodes have a key.
+fn start_once(folder: &Path, given: &[(&str, &str)]) {
     let process = Process::start(folder, None, given);
     let submitted = request(&process.address, "POST", "/v1/operations/sign", Some(&payment("lived")));
     assert_eq!(submitted.unwrap().0, 200);
@@ -178,11 +160,11 @@ fn lived(folder: &Path, given: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_node_key_that_is_not_one() {
+fn invalid_node_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.key");
     let start = || {
-        let line = refused(folder.path(), &[("node_key", path.to_str().unwrap())]);
+        let line = Process::refused(folder.path(), &[("node_key", path.to_str().unwrap())]);
         assert!(!folder.path().join("nodes").exists());
         line.replace(path.to_str().unwrap(), "KEY")
     };
@@ -202,12 +184,12 @@ fn a_node_key_that_is_not_one() {
 }
 
 #[test]
-fn a_node_passphrase_that_is_not_one() {
+fn invalid_node_passphrase_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
     let given = [("node_passphrase_file", path.to_str().unwrap())];
     let start = || {
-        let line = refused(folder.path(), &given);
+        let line = Process::refused(folder.path(), &given);
         assert!(!folder.path().join("nodes").exists());
         line.replace(path.to_str().unwrap(), "FILE")
     };
@@ -222,57 +204,57 @@ fn a_node_passphrase_that_is_not_one() {
     assert_eq!(start(), format!("{prefix} passphrase file `FILE` is not one line of text"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     assert_eq!(start(), format!("{prefix} file `FILE` has mode 0640; it must be 0600 or 0400"));
-    let both = refused(folder.path(), &[given[0], ("node_key", "k")]);
+    let both = Process::refused(folder.path(), &[given[0], ("node_key", "k")]);
     assert!(both.contains("setting `node_passphrase_file` must not be given together with `node_key`"));
 }
 
 #[test]
-fn another_node_key_than_the_stores_are_sealed_under() {
+fn wrong_node_key_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    lived(folder.path(), &[]);
+    start_once(folder.path(), &[]);
     let (key, other) = (folder.path().join("nodes/node.key"), folder.path().join("other.key"));
     private(&other, &"01".repeat(32));
-    let line = refused(folder.path(), &[("node_key", other.to_str().unwrap())]);
+    let line = Process::refused(folder.path(), &[("node_key", other.to_str().unwrap())]);
     assert!(
         line.starts_with("operation-gateway: nodes: the node's store is sealed under another key: "),
         "{line}"
     );
-    // Lost, it is not replaced.
+    // A lost key is not replaced.
     fs::rename(&key, folder.path().join("away")).unwrap();
-    let line = refused(folder.path(), &[]);
+    let line = Process::refused(folder.path(), &[]);
     assert!(
         line.ends_with("nodes/node.key` cannot be opened: No such file or directory (os error 2)"),
         "{line}"
     );
     assert!(!key.exists());
     fs::rename(folder.path().join("away"), &key).unwrap();
-    lived(folder.path(), &[]);
+    start_once(folder.path(), &[]);
 }
 
 #[test]
-fn another_passphrase_than_the_stores_are_sealed_under() {
+fn wrong_node_passphrase_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("passphrase");
     let given = [("node_passphrase_file", path.to_str().unwrap())];
     private(&path, "correct horse battery\n");
-    lived(folder.path(), &given);
+    start_once(folder.path(), &given);
     assert!(!folder.path().join("nodes/node.key").exists());
-    lived(folder.path(), &given);
+    start_once(folder.path(), &given);
     private(&path, "correct horse battery staple\n");
-    assert!(refused(folder.path(), &given).contains("the node's store is sealed under another key"));
+    assert!(Process::refused(folder.path(), &given).contains("the node's store is sealed under another key"));
     private(&path, "correct horse battery\n");
     let stretching = folder.path().join("nodes/stretching.json");
     let written = fs::read_to_string(&stretching).unwrap();
     fs::write(&stretching, written.replace("65536", "1024")).unwrap();
-    assert!(refused(folder.path(), &given).contains("65536 to 1048576 KiB of memory, not 1024"));
+    assert!(Process::refused(folder.path(), &given).contains("65536 to 1048576 KiB of memory, not 1024"));
     fs::remove_file(&stretching).unwrap();
-    let line = refused(folder.path(), &given);
+    let line = Process::refused(folder.path(), &given);
     assert!(line.ends_with("stretching.json`: entity not found") && !stretching.exists(), "{line}");
 }
 
-/// Opening a pipe waits for somebody who writes to it: a start must not.
+/// Opening a pipe blocks until another process writes to it; a start must not block.
 #[test]
-fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
+fn secret_that_is_a_pipe_or_links_to_a_readable_file_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let (pipe, open, link) =
         (folder.path().join("pipe"), folder.path().join("open"), folder.path().join("link"));
@@ -281,24 +263,24 @@ fn a_secret_that_is_a_pipe_or_a_link_to_what_others_can_read() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::symlink(&open, &link).unwrap();
     for name in ["authority_key", "log_key", "node_key", "node_passphrase_file"] {
-        let line = refused(folder.path(), &[(name, pipe.to_str().unwrap())]);
+        let line = Process::refused(folder.path(), &[(name, pipe.to_str().unwrap())]);
         assert!(line.ends_with("is not a regular file"), "{name}: {line}");
-        let line = refused(folder.path(), &[(name, link.to_str().unwrap())]);
+        let line = Process::refused(folder.path(), &[(name, link.to_str().unwrap())]);
         assert!(line.contains("has mode 0644"), "{name}: {line}");
     }
-    // A link to a file that is its owner's alone is as good as the file.
+    // A symbolic link to a private file is accepted.
     fs::set_permissions(&open, fs::Permissions::from_mode(0o600)).unwrap();
     drop(Process::start(folder.path(), None, &[("node_key", link.to_str().unwrap())]));
 }
 
 #[test]
-fn authentication_that_can_not_be_had() {
+fn invalid_authentication_settings_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let path = file.to_str().unwrap();
     let start = |given: &[(&str, &str)]| {
-        let line = refused(folder.path(), given);
-        nothing_was_made(folder.path());
+        let line = Process::refused(folder.path(), given);
+        assert_nothing_was_created(folder.path());
         line.replace(path, "FILE")
     };
     let introspection = [
@@ -328,7 +310,7 @@ fn authentication_that_can_not_be_had() {
 }
 
 #[test]
-fn whoever_tells_it_to_stop_while_it_starts_is_heard() {
+fn sigterm_during_the_start_stops_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::spawn(command(folder.path(), &[]));
     process.wait_for_line("policy bundle active");

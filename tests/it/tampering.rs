@@ -1,32 +1,25 @@
-//! What another program changes in the database of a stopped gateway: the record concerned is frozen and named, nothing is
-//! signed, and nothing else is affected.
+//! Changes by another program to the database of a stopped gateway: the affected record is frozen and named, nothing is
+//! signed, and other records are unaffected.
 
 use crate::harness::bundles::{Site, key, release};
-use crate::harness::process::{Process, request};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish};
 use crate::harness::samples::{approval, payment, publication, with};
+use crate::ledger::history::execute;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 #[tokio::main(flavor = "current_thread")]
 async fn tamper(database: &Path, sql: &str) {
-    let mut conn = SqliteConnection::connect(&format!("sqlite://{}", database.display())).await.unwrap();
-    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut conn).await.unwrap();
-    conn.close().await.unwrap();
+    execute(database, sql).await;
 }
 
 fn on(key_ref: &str, idempotency_key: &str) -> Value {
     with(payment(idempotency_key), "/key_ref", json!(key_ref))
 }
 
-fn call(process: &Process, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-    request(&process.address, method, path, body).unwrap()
-}
-
 fn submit(process: &Process, body: &Value) -> String {
-    let (status, view) = call(process, "POST", "/v1/operations/sign", Some(body));
-    assert_eq!(status, 200, "{view}");
+    let view = process.post(SIGN, Some(body));
     view["operation"]["operation_id"].as_str().unwrap().to_owned()
 }
 
@@ -34,27 +27,17 @@ fn path(id: &str, action: &str) -> String {
     format!("/v1/operations/{id}{action}")
 }
 
-/// From its submission to its publication.
+/// Drives it from submission to publication.
 fn pay(process: &Process, body: &Value) -> String {
-    let id = submit(process, body);
-    let steps = [
-        ("/approve", Some(approval("alice"))),
-        ("/approve", Some(approval("bob"))),
-        ("/execute", None),
-        ("/publish", Some(publication())),
-    ];
-    for (action, body) in steps {
-        let (status, view) = call(process, "POST", &path(&id, action), body.as_ref());
-        assert_eq!(status, 200, "{action}: {view}");
-    }
-    id
+    let view = drive(&process.address, SIGN, body, &[EXECUTE, publish()]).unwrap();
+    view["operation_id"].as_str().unwrap().to_owned()
 }
 
-/// What readiness says of the records, once this holds of it.
+/// The readiness detail on records, once `holds`.
 fn records(process: &Process, holds: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
-        let (_, readiness) = call(process, "GET", "/readyz", None);
+        let (_, readiness) = process.call("GET", "/readyz", None);
         if holds(&readiness["checks"]["records"]) {
             return readiness;
         }
@@ -63,9 +46,9 @@ fn records(process: &Process, holds: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// The attack that worked: approvals and phase in the row, and the gateway admitted, executed and published by itself.
+/// An attack that once worked: with approvals and phase written into the row, the gateway admitted, executed and published.
 #[test]
-fn approvals_written_into_a_row_give_no_signature() {
+fn approvals_written_into_the_database_give_no_signature() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("gateway.db");
     let mut process = Process::start(folder.path(), None, &[]);
@@ -86,7 +69,7 @@ fn approvals_written_into_a_row_give_no_signature() {
     tamper(&database, &attack);
 
     let process = Process::start(folder.path(), None, &[]);
-    // The reconciler would drive it: it finds that it cannot.
+    // The reconciler would drive it, but cannot.
     let readiness = records(&process, |records| records["status"] == "failed");
     assert_eq!(readiness["status"], "not_ready");
     let detail = readiness["checks"]["records"]["detail"].as_str().unwrap();
@@ -102,28 +85,28 @@ fn approvals_written_into_a_row_give_no_signature() {
         ("POST", "/execute", None),
         ("POST", "/publish", Some(publication())),
     ] {
-        let (status, answer) = call(&process, method, &path(&victim, action), body.as_ref());
+        let (status, answer) = process.call(method, &path(&victim, action), body.as_ref());
         assert_eq!((status, &answer["error"]), (500, &json!("internal_error")), "{action}: {answer}");
     }
-    let (status, _) = call(&process, "POST", "/v1/operations/sign", Some(&on("treasury-1", "victim")));
-    assert_eq!(status, 500, "sent again it is the same operation");
-    // Nothing else is affected.
-    assert_eq!(call(&process, "GET", &path(&sound, ""), None).1["state"], "published");
-    assert_eq!(call(&process, "GET", &path(&waiting, ""), None).1["state"], "pending_approval");
+    let (status, _) = process.call("POST", "/v1/operations/sign", Some(&on("treasury-1", "victim")));
+    assert_eq!(status, 500, "a repeated submission is the same operation");
+    // Other operations are unaffected.
+    assert_eq!(process.call("GET", &path(&sound, ""), None).1["state"], "published");
+    assert_eq!(process.call("GET", &path(&waiting, ""), None).1["state"], "pending_approval");
     pay(&process, &on("treasury-1", "later"));
-    // Put right, it goes on from where it really was.
+    // Restored, it continues from its real phase.
     let restored = format!(
         "UPDATE operations SET owes = 0, awaits_approvals = 1, body = (SELECT body FROM saved)
          WHERE operation_id = x'{victim}'; DROP TABLE saved"
     );
     tamper(&database, &restored);
-    assert_eq!(call(&process, "GET", &path(&victim, ""), None).1["state"], "pending_approval");
+    assert_eq!(process.call("GET", &path(&victim, ""), None).1["state"], "pending_approval");
     assert_eq!(records(&process, |records| records["status"] == "ok")["status"], "ready");
 }
 
-/// Who reads a key's address from the gateway is paid there.
+/// Payments go to the address that a reader gets from the gateway.
 #[test]
-fn a_public_key_written_into_a_row_is_shown_to_nobody() {
+fn public_key_written_into_the_database_is_never_returned() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), None, &[]);
     pay(&process, &on("treasury-1", "one"));
@@ -133,17 +116,17 @@ fn a_public_key_written_into_a_row_is_shown_to_nobody() {
         '0000000000000000000000000000000000000000000000000000000000000001') WHERE key_ref = 'treasury-1'";
     tamper(&folder.path().join("gateway.db"), attack);
     let process = Process::start(folder.path(), None, &[]);
-    let (status, answer) = call(&process, "GET", "/v1/custody/keys/treasury-1", None);
+    let (status, answer) = process.call("GET", "/v1/custody/keys/treasury-1", None);
     assert_eq!((status, &answer["error"]), (500, &json!("internal_error")), "{answer}");
-    let (status, answer) = call(&process, "POST", "/v1/operations/sign", Some(&on("treasury-1", "three")));
+    let (status, answer) = process.call("POST", "/v1/operations/sign", Some(&on("treasury-1", "three")));
     assert_eq!((status, &answer["error"]), (500, &json!("internal_error")), "{answer}");
-    assert_eq!(call(&process, "GET", "/v1/custody/keys/treasury-2", None).1["state"], "active");
+    assert_eq!(process.call("GET", "/v1/custody/keys/treasury-2", None).1["state"], "active");
     pay(&process, &on("treasury-2", "four"));
 }
 
-/// The high-water mark is an entry of the log: without it, an older bundle would be taken again.
+/// The high-water mark is an entry of the log: without it, an older bundle would be accepted again.
 #[test]
-fn a_bundle_that_was_replaced_does_not_come_back_by_deleting_its_successor() {
+fn deleting_the_newest_activation_does_not_restore_the_older_bundle() {
     let site = Site::new();
     let (old, new) = (release(5, &key(1)), release(6, &key(1)));
     site.offer(&old);

@@ -1,4 +1,4 @@
-//! Connections to the real process: slow ones, many of them, encrypted ones, and those of an address apart.
+//! Connections to the real process: slow ones, many of them, TLS, and the separate admin address.
 
 mod admin;
 mod flood;

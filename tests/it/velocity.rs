@@ -1,6 +1,6 @@
 //! Limits over time, with the real policy, store, authority and nodes: `bundles/payment-guard-strict`.
 //!
-//! Its `data/limits.json` lets 100 `XTS` a day leave an account and 150 reach a recipient.
+//! Its `data/limits.json` permits 100 `XTS` a day to leave an account and 150 to reach a recipient.
 
 use crate::harness::faulty::Faults;
 use crate::harness::samples::{admitted, approval, path, payment, submitted, with};
@@ -18,8 +18,8 @@ fn of(idempotency_key: &str, account: &str, amount_minor: i64) -> Value {
     with(body, "/payment/amount_minor", json!(amount_minor))
 }
 
-/// Submits and approves once, one after another; the last approvals come all at once.
-async fn last_approvals_at_once(world: &Arc<World>, payments: Vec<Value>) -> Vec<Answer> {
+/// Submits each and approves it once, in sequence; sends the last approvals concurrently.
+async fn last_approvals_concurrently(world: &Arc<World>, payments: Vec<Value>) -> Vec<Answer> {
     let mut paths = Vec::new();
     for body in payments {
         let operation = submitted(world, &body).await;
@@ -38,7 +38,7 @@ async fn last_approvals_at_once(world: &Arc<World>, payments: Vec<Value>) -> Vec
     answers
 }
 
-/// How many were admitted; the others must have been denied for the limit.
+/// The number of admitted payments; the others must have been denied for the limit.
 #[track_caller]
 fn n_admitted(answers: Vec<Answer>, limit: &str) -> usize {
     let (admitted, denied): (Vec<_>, Vec<_>) =
@@ -52,35 +52,35 @@ fn n_admitted(answers: Vec<Answer>, limit: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_twenty_payments_at_once_as_many_are_admitted_as_fit_into_the_accounts_day() {
+async fn concurrent_payments_stay_within_the_accounts_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let payments = (0..20).map(|nth| of(&format!("p-{nth}"), "acct-1", 10)).collect();
-    let answers = last_approvals_at_once(&world, payments).await;
+    let answers = last_approvals_concurrently(&world, payments).await;
     assert_eq!(n_admitted(answers, "account_day_max"), 10);
 }
 
-/// Nothing but the account's own turn keeps these apart: of the first to each recipient, all find the day empty.
+/// Only the account's own lock serialises these: the first payment to each recipient finds an empty day.
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_to_several_recipients_share_the_accounts_day() {
+async fn payments_to_several_recipients_share_the_accounts_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let recipients = ["acct-2", "acct-3", "acct-supplier-0042"];
     let payments = (0..12).zip(recipients.into_iter().cycle()).map(|(nth, recipient)| {
         with(of(&format!("p-{nth}"), "acct-1", 60), "/payment/to_account", json!(recipient))
     });
-    let answers = last_approvals_at_once(&world, payments.collect()).await;
+    let answers = last_approvals_concurrently(&world, payments.collect()).await;
     assert_eq!(n_admitted(answers, "account_day_max"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_of_many_accounts_share_the_recipients_day() {
+async fn payments_of_many_accounts_share_the_recipients_daily_limit() {
     let world = Arc::new(World::with(&[("policy_bundle", STRICT)]).await);
     let payments = (0..20).map(|nth| of(&format!("p-{nth}"), &format!("acct-{nth}"), 10)).collect();
-    let answers = last_approvals_at_once(&world, payments).await;
+    let answers = last_approvals_concurrently(&world, payments).await;
     assert_eq!(n_admitted(answers, "recipient_day_max"), 15);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payment_that_fails_gives_back_its_room() {
+async fn failed_payment_releases_its_share_of_the_limit() {
     let faults: Arc<Faults> = Arc::default();
     let world = World::with_faults(faults.clone(), &[("policy_bundle", STRICT)]).await;
     // The key is made while ceremonies still work.
@@ -96,14 +96,14 @@ async fn a_payment_that_fails_gives_back_its_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_spent_is_read_only_for_a_policy_that_may_ask() {
+async fn spent_amounts_are_read_only_for_a_policy_with_that_permission() {
     for (given, reads) in [(&[][..], false), (&[("policy_bundle", STRICT)], true)] {
         let world = World::with_faults(Arc::default(), given).await;
         admitted(&world, &of("one", "acct-1", 10)).await;
-        let asked = std::mem::take(&mut *world.asked.lock().unwrap());
-        let of_payments = asked.iter().filter(|asked| asked.client_id == "treasury-desk");
-        let read: Vec<bool> = of_payments.map(|asked| asked.has_velocity).collect();
+        let evaluations = std::mem::take(&mut *world.evaluations.lock().unwrap());
+        let of_payments = evaluations.iter().filter(|one| one.client_id == "treasury-desk");
+        let read: Vec<bool> = of_payments.map(|one| one.has_velocity).collect();
         assert_eq!(read, [reads; 4], "a submission, two approvals, an admission");
-        assert!(asked.iter().all(|asked| asked.client_id == "treasury-desk" || !asked.has_velocity));
+        assert!(evaluations.iter().all(|one| one.client_id == "treasury-desk" || !one.has_velocity));
     }
 }

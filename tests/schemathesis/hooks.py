@@ -1,7 +1,7 @@
-"""What an OpenAPI document cannot say about good data: rules between members, and about what is stored.
+"""Rules that an OpenAPI document cannot express: between members, and about stored data.
 
-A request that follows its schema may be answered 400 only by one of these, word for word. Everything else that
-schemathesis finds is a failure.
+A request that follows its schema may be refused with 400 only by one of these messages. Every other finding of
+schemathesis is a failure.
 """
 
 import re
@@ -12,7 +12,7 @@ from schemathesis.openapi.checks import RejectedPositiveData
 IMPOSSIBLE = re.compile(
     "|".join(
         [
-            # Characters that nobody sees, and other spellings of a name.
+            # Invisible characters, and other spellings of a name.
             r"^`(/intent)?/(new_)?key_ref` must be of visible characters and spaces, and has U\+[0-9A-F]{4,6}$",
             r"^`(/intent)?/(new_)?key_ref` must have single spaces, and none at its ends$",
             r"^`(/intent)?/(new_)?key_ref` must be in Unicode's normalization form C \(NFC\)$",
@@ -36,27 +36,27 @@ IMPOSSIBLE = re.compile(
             r"^`first` must be at least 1 and at most `second`, which must be at most the log's size$",
             r"^`index` must be below `size`, which must be at most the log's size$",
             r"^`seq` must be from 1 to the number of the operation's events$",
-            # A length in bytes, where a schema counts characters.
+            # A length in bytes; schemas count characters.
             r"^`/.+` must be at most 1024 bytes, not (102[5-9]|10[3-9]\d|1[1-9]\d\d|[23]\d\d\d|40[0-8]\d|409[0-6])$",
         ]
     )
 )
 
 
-# To JSON Schema 2.0 is an integer; here only what is written as one is, so that no reader takes a float for an amount.
+# JSON Schema accepts 2.0 as an integer. The gateway accepts only integer notation, so that no reader parses an amount as a float.
 NOT_WRITTEN_AS_INTEGER = re.compile(r"^`(/\S+)` must be an integer from -?\d+ to \d+$")
 
 
 def at(body, pointer):
-    """The value that a JSON pointer leads to."""
+    """The value at a JSON pointer."""
     for step in pointer.split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
         body = body[int(step)] if isinstance(body, list) else body[step]
     return body
 
 
-def is_no_fault_of_ours(case, message):
-    """Whether a request that follows its schema may be refused with these words."""
+def is_permitted_refusal(case, message):
+    """Whether a request that follows its schema may be refused with this message."""
     if IMPOSSIBLE.search(message):
         return True
     written = NOT_WRITTEN_AS_INTEGER.match(message)
@@ -65,13 +65,13 @@ def is_no_fault_of_ours(case, message):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Whether a failure is one."""
+    """Drops failures that are permitted refusals."""
     if not isinstance(failure, RejectedPositiveData) or response.status_code != 400:
         return True
-    return not is_no_fault_of_ours(case, response.json().get("message", ""))
+    return not is_permitted_refusal(case, response.json().get("message", ""))
 
 
-# Ids that answers had, by family: what no generator guesses, and what half of the good ids are replaced by.
+# Ids seen in answers, by family. Generators cannot guess them, so they replace half of the well-formed ids.
 KNOWN = {"custody": [], "product": []}
 HEX32 = re.compile(r"[0-9a-f]{64}")
 
@@ -90,7 +90,7 @@ def after_call(context, case, response):
 
 
 def known(operation, given):
-    """An id that is there, for one in two that are of the right form."""
+    """Replaces one in two well-formed ids by an existing one."""
     if operation is None or not isinstance(given, str) or not HEX32.fullmatch(given) or int(given[-1], 16) % 2:
         return given
     ids = KNOWN[family(operation.path)] or [given]
@@ -113,17 +113,17 @@ def map_query(context, query):
 
 @schemathesis.check
 class every_operation_succeeds:
-    """That a run got everywhere: refusals alone would prove little."""
+    """Every operation was answered with 200 at least once: refusals alone would prove little."""
 
     def __init__(self, except_for=()):
-        self.asked, self.succeeded, self.except_for = set(), set(), set(except_for)
+        self.called, self.succeeded, self.except_for = set(), set(), set(except_for)
 
     def after_response(self, ctx, response, case):
-        self.asked.add(case.operation.label)
+        self.called.add(case.operation.label)
         if response.status_code == 200:
             self.succeeded.add(case.operation.label)
 
     def after_run(self, ctx):
-        never = self.asked - self.succeeded - self.except_for
+        never = self.called - self.succeeded - self.except_for
         if never:
             raise AssertionError("never answered 200: " + ", ".join(sorted(never)))

@@ -1,4 +1,4 @@
-// SHA-256 of the client certificate in DER, as lower-case hexadecimal: what RFC 8705 hashes.
+// SHA-256 of the client certificate in DER, in lower-case hexadecimal, as in RFC 8705.
 import crypto from 'crypto';
 
 function sha256(request) {

@@ -1,7 +1,6 @@
-//! `bundles/cedar-example` judged by cedar-policy in process: its policies, and the entities and context that
-//! policy-guest/cedar gives them.
+//! `bundles/cedar-example` evaluated by cedar-policy in process, with the entities and context of policy-guest/cedar.
 
-use crate::asked::Asked;
+use crate::case::Case;
 use crate::{Answer, Judge};
 use cedar_policy::{
     Authorizer, Context, Decision, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
@@ -12,10 +11,10 @@ use std::error::Error;
 
 const TEXT: &str = include_str!("../../../bundles/cedar-example/data/policies.cedar");
 
-/// As a service has it: the text parsed once.
+/// As in a service: the text is parsed once.
 pub(crate) struct Parsed(PolicySet);
 
-/// As an instance that lives for one evaluation has to.
+/// As in an instance that lives for one evaluation: the text is parsed each time.
 pub(crate) struct ParsedEachTime;
 
 impl Parsed {
@@ -29,8 +28,8 @@ impl Judge for Parsed {
         "cedar-example, cedar-policy in process, parsed before".into()
     }
 
-    fn judge(&self, asked: &Asked) -> Answer {
-        judge(&self.0, asked)
+    fn judge(&self, case: &Case) -> Answer {
+        judge(&self.0, case)
     }
 }
 
@@ -39,30 +38,27 @@ impl Judge for ParsedEachTime {
         "cedar-example, cedar-policy in process, parsed each time".into()
     }
 
-    fn judge(&self, asked: &Asked) -> Answer {
-        judge(&TEXT.parse()?, asked)
+    fn judge(&self, case: &Case) -> Answer {
+        judge(&TEXT.parse()?, case)
     }
 }
 
 /// A policy that fails denies, as in the bundle.
-fn judge(policies: &PolicySet, asked: &Asked) -> Answer {
+fn judge(policies: &PolicySet, case: &Case) -> Answer {
     let (principal, action, resource) = (
-        uid("Subject", &asked.request().submitter.subject_id)?,
+        uid("Subject", &case.request().submitter.subject_id)?,
         uid("Action", "payment")?,
-        uid("Account", &asked.payment()?.from_account)?,
+        uid("Account", &case.payment()?.from_account)?,
     );
-    let entities = entities(asked, [&principal, &action, &resource])?;
-    let context = Context::from_pairs(context(asked)?)?;
+    let entities = entities(case, [&principal, &action, &resource])?;
+    let context = Context::from_pairs(context(case)?)?;
     let request = Request::new(principal, action, resource, context, None)?;
     let response = Authorizer::new().is_authorized(&request, policies, &entities);
     Ok(response.decision() == Decision::Allow && response.diagnostics().errors().next().is_none())
 }
 
-fn entities(
-    asked: &Asked,
-    [principal, action, resource]: [&EntityUid; 3],
-) -> Result<Entities, Box<dyn Error>> {
-    let request = asked.request();
+fn entities(case: &Case, [principal, action, resource]: [&EntityUid; 3]) -> Result<Entities, Box<dyn Error>> {
+    let request = case.request();
     let roles = request.submitter.roles.iter().map(|role| uid("Role", role)).collect::<Result<_, _>>()?;
     let client = member("client_id", text(&request.submitter.client_id));
     let tenant = member("tenant", text(&request.tenant.0));
@@ -75,10 +71,10 @@ fn entities(
     Ok(Entities::from_entities(entities, None)?)
 }
 
-fn context(asked: &Asked) -> Result<Vec<(String, Expression)>, Box<dyn Error>> {
-    let request = asked.request();
-    let participants = asked.payment()?.terms.requested_participants.iter();
-    let permitted = asked.facts.get("deployment.permitted_recipients").unwrap_or_default();
+fn context(case: &Case) -> Result<Vec<(String, Expression)>, Box<dyn Error>> {
+    let request = case.request();
+    let participants = case.payment()?.terms.requested_participants.iter();
+    let permitted = case.facts.get("deployment.permitted_recipients").unwrap_or_default();
     let facts = member(
         "deployment.permitted_recipients",
         Expression::new_set(permitted.split(',').map(str::trim).map(text)),
@@ -89,17 +85,17 @@ fn context(asked: &Asked) -> Result<Vec<(String, Expression)>, Box<dyn Error>> {
         member("tenant", text(&request.tenant.0)),
         member("key_ref", text(&request.key_ref.0)),
         member("participants", Expression::new_set(participants.map(|index| long(index.0.into())))),
-        member("approvals", approvals(asked)?),
+        member("approvals", approvals(case)?),
         member("facts", Expression::new_record([facts])?),
-        member("payment", payment(asked)?),
+        member("payment", payment(case)?),
     ])
 }
 
-/// Nobody approves what they submitted themselves here: all count.
-fn approvals(asked: &Asked) -> Result<Expression, Box<dyn Error>> {
-    let approvals = asked.request().approvals;
+/// The submitter does not approve here, so all approvals count.
+fn approvals(case: &Case) -> Result<Expression, Box<dyn Error>> {
+    let approvals = case.request().approvals;
     let count = i64::try_from(approvals.len())?;
-    let required = asked.facts.get("deployment.required_approvals").unwrap_or("1").parse()?;
+    let required = case.facts.get("deployment.required_approvals").unwrap_or("1").parse()?;
     let last = approvals.iter().map(|approval| approval.approved_at_ms.0).max().unwrap_or_default();
     let subjects = approvals.iter().map(|approval| text(&approval.subject_id));
     let roles = approvals.iter().flat_map(|approval| &approval.roles).map(|role| text(role));
@@ -113,8 +109,8 @@ fn approvals(asked: &Asked) -> Result<Expression, Box<dyn Error>> {
     ])?)
 }
 
-fn payment(asked: &Asked) -> Result<Expression, Box<dyn Error>> {
-    let payment = asked.payment()?;
+fn payment(case: &Case) -> Result<Expression, Box<dyn Error>> {
+    let payment = case.payment()?;
     let reference = payment.reference.iter().map(|reference| member("reference", text(reference)));
     let members = [
         member("from_account", text(&payment.from_account)),

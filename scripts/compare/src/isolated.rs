@@ -1,6 +1,6 @@
 //! A bundle as the gateway runs it: a fresh instance for each evaluation, with fuel, clock and memory limits.
 
-use crate::asked::Asked;
+use crate::case::Case;
 use crate::{Answer, Judge};
 use gateway_domain::policy::Decision;
 use gateway_domain::time::EpochMs;
@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) struct Isolated(Evaluator);
 
 impl Isolated {
-    /// The bundle of this name, verified and with its vectors run.
+    /// Loads the bundle of this name: verifies it and runs its vectors.
     pub(crate) fn load(engine: &PolicyEngine, name: &str) -> Result<Self, Box<dyn Error>> {
         let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
         let trust = TrustPolicy::parse(&std::fs::read(bundles.join("trust-development.json"))?)?;
@@ -26,8 +26,8 @@ impl Judge for Isolated {
         format!("{}, isolated", self.0.bundle_id())
     }
 
-    fn judge(&self, asked: &Asked) -> Answer {
-        let judged = self.0.judge(&asked.request(), &asked.facts, u64::MAX);
+    fn judge(&self, case: &Case) -> Answer {
+        let judged = self.0.judge(&case.request(), &case.facts, u64::MAX);
         let decision = judged.decision().map_err(|fault| fault.kind())?;
         Ok(decision == Decision::Allow)
     }

@@ -1,29 +1,29 @@
-//! What isolation costs beside the policy engines that others run in process: one request, seven ways to judge it.
+//! The cost of isolation compared with policy engines in process: one request, evaluated in seven ways.
 //!
 //! ```sh
 //! cargo run --release --locked --manifest-path scripts/compare/Cargo.toml
 //! ```
 //!
 //! Every engine starts from the gateway's own form of the request and ends with a decision, so building an engine's input
-//! is in its time. Engines of a group are asked in turn within each round, so that a busy machine slows them alike; read
-//! the ratios. Before any is measured each has to allow the payment, and to deny it to another recipient.
+//! is in its time. The engines of a group take turns within each round, so that a busy machine slows them alike; read the
+//! ratios. Before the measurement each must allow the payment, and deny it to another recipient.
 //!
-//! Cedar judges `bundles/cedar-example`, the others what the default policy judges: compare Cedar with Cedar. What
-//! parses in each evaluation is a group of its own, for it leaves cold caches to its neighbours.
+//! Cedar evaluates `bundles/cedar-example`, the others the default policy: compare Cedar with Cedar. Engines that parse in
+//! each evaluation are a separate group, since they leave cold caches behind.
 
-mod asked;
+mod case;
 mod cedar;
 mod isolated;
 mod native;
 mod rego;
 
-use asked::Asked;
+use case::Case;
 use gateway_policy::PolicyEngine;
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The rounds of a group end after so long, whatever they reached.
+/// The rounds of a group end after this time.
 const TIME_MAX: Duration = Duration::from_secs(20);
 const ROUNDS_MAX: usize = 20_000;
 
@@ -33,14 +33,14 @@ type Answer = Result<bool, Box<dyn Error>>;
 trait Judge {
     fn name(&self) -> String;
 
-    fn judge(&self, asked: &Asked) -> Answer;
+    fn judge(&self, case: &Case) -> Answer;
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let engine = PolicyEngine::new()?;
     let isolated = isolated::Isolated::load(&engine, "payment-guard")?;
     let parsed = cedar::Parsed::new()?;
-    // Within each group the first is what the others are compared with.
+    // The first of each group is the baseline.
     measure(&[
         &isolated,
         &native::Native::new(),
@@ -53,9 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn measure(judges: &[&dyn Judge]) -> Result<(), Box<dyn Error>> {
-    let (asked, forbidden) = (Asked::to("acct-2")?, Asked::to("acct-9")?);
+    let (case, forbidden) = (Case::to("acct-2")?, Case::to("acct-9")?);
     for judge in judges {
-        check(*judge, &asked, true)?;
+        check(*judge, &case, true)?;
         check(*judge, &forbidden, false)?;
     }
     let mut columns: Vec<_> = judges.iter().map(|judge| (*judge, Vec::new())).collect();
@@ -64,10 +64,10 @@ fn measure(judges: &[&dyn Judge]) -> Result<(), Box<dyn Error>> {
     while n_rounds < ROUNDS_MAX && started.elapsed() < TIME_MAX {
         for (judge, times_ns) in &mut columns {
             let before = Instant::now();
-            let allows = black_box(judge.judge(black_box(&asked))?);
+            let allows = black_box(judge.judge(black_box(&case))?);
             times_ns.push(before.elapsed().as_nanos());
             if !allows {
-                return Err(format!("{} has changed its mind", judge.name()).into());
+                return Err(format!("{} decided differently", judge.name()).into());
             }
         }
         n_rounds += 1;
@@ -76,14 +76,14 @@ fn measure(judges: &[&dyn Judge]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn check(judge: &dyn Judge, asked: &Asked, is_due: bool) -> Result<(), Box<dyn Error>> {
+fn check(judge: &dyn Judge, case: &Case, is_due: bool) -> Result<(), Box<dyn Error>> {
     let word = |allows| if allows { "ALLOW" } else { "DENY" };
-    let (said, due) = (word(judge.judge(asked)?), word(is_due));
-    if said == due {
-        println!("{due} as due: {}", judge.name());
+    let (decision, expected) = (word(judge.judge(case)?), word(is_due));
+    if decision == expected {
+        println!("{expected} as expected: {}", judge.name());
         return Ok(());
     }
-    Err(format!("{}: {said}, and {due} is due", judge.name()).into())
+    Err(format!("{}: {decision} instead of {expected}", judge.name()).into())
 }
 
 fn print(columns: Vec<(&dyn Judge, Vec<u128>)>, n_rounds: usize) {

@@ -1,6 +1,6 @@
-//! The default policy as what it is: a Rust function.
+//! The default policy as a plain Rust function.
 
-use crate::asked::Asked;
+use crate::case::Case;
 use crate::{Answer, Judge};
 use gateway_policy_sdk as sdk;
 use payment_guard::PaymentGuard;
@@ -20,13 +20,13 @@ impl Judge for Native {
         "payment-guard, native Rust".into()
     }
 
-    fn judge(&self, asked: &Asked) -> Answer {
-        let verdict = PaymentGuard::evaluate(&request(asked)?, &Known(asked), &self.0);
+    fn judge(&self, case: &Case) -> Answer {
+        let verdict = PaymentGuard::evaluate(&request(case)?, &Known(case), &self.0);
         Ok(verdict.decision == sdk::Decision::Allow)
     }
 }
 
-struct Known<'a>(&'a Asked);
+struct Known<'a>(&'a Case);
 
 impl sdk::Facts for Known<'_> {
     fn get(&self, name: &str) -> Option<String> {
@@ -34,8 +34,8 @@ impl sdk::Facts for Known<'_> {
     }
 }
 
-fn request(asked: &Asked) -> Result<sdk::Request, &'static str> {
-    let (request, payment) = (asked.request(), asked.payment()?);
+fn request(case: &Case) -> Result<sdk::Request, &'static str> {
+    let (request, payment) = (case.request(), case.payment()?);
     Ok(sdk::Request {
         moment: sdk::Moment::Admission,
         intent_hash: request.intent_hash.to_string(),

@@ -1,6 +1,6 @@
 //! The default policy's conditions in Rego, run by regorus in process.
 
-use crate::asked::Asked;
+use crate::case::Case;
 use crate::{Answer, Judge};
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::program::Program;
@@ -16,14 +16,14 @@ const ENTRY: &str = "data.payment_guard.decision";
 /// The interpreter: the text is parsed once, and the engine cloned for each evaluation, as its documentation advises.
 pub(crate) struct Interpreted(Engine);
 
-/// The engine's newer way: the text compiled once, a fresh machine for each evaluation.
+/// The engine's newer interface: the text is compiled once, with a new machine for each evaluation.
 pub(crate) struct Compiled(Arc<Program>);
 
 impl Interpreted {
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         let mut prepared = engine()?;
-        // What the first evaluation prepares is in the clones, too.
-        prepared.set_input(input(&Asked::to("acct-2")?)?);
+        // The first evaluation prepares state that the clones share.
+        prepared.set_input(input(&Case::to("acct-2")?)?);
         prepared.eval_rule(ENTRY.into())?;
         Ok(Self(prepared))
     }
@@ -41,9 +41,9 @@ impl Judge for Interpreted {
         "the same in Rego, regorus interpreter, cloned".into()
     }
 
-    fn judge(&self, asked: &Asked) -> Answer {
+    fn judge(&self, case: &Case) -> Answer {
         let mut engine = self.0.clone();
-        engine.set_input(input(asked)?);
+        engine.set_input(input(case)?);
         allows(&engine.eval_rule(ENTRY.into())?)
     }
 }
@@ -53,10 +53,10 @@ impl Judge for Compiled {
         "the same in Rego, regorus machine, fresh".into()
     }
 
-    fn judge(&self, asked: &Asked) -> Answer {
+    fn judge(&self, case: &Case) -> Answer {
         let mut machine = RegoVM::new();
         machine.load_program(Arc::clone(&self.0));
-        machine.set_input(input(asked)?);
+        machine.set_input(input(case)?);
         allows(&machine.execute()?)
     }
 }
@@ -67,14 +67,14 @@ fn engine() -> Result<Engine, Box<dyn Error>> {
     Ok(engine)
 }
 
-/// Whatever is not plainly allowed is an error: a rule without a value must not look like a denial.
+/// A result other than true or false is an error: a rule without a value must not look like a denial.
 fn allows(decision: &Value) -> Answer {
     Ok(*decision["allow"].as_bool()?)
 }
 
-fn input(asked: &Asked) -> Result<Value, Box<dyn Error>> {
-    let (request, payment) = (asked.request(), asked.payment()?);
-    let fact = |name: &str| (name.to_owned(), asked.facts.get(name).into());
+fn input(case: &Case) -> Result<Value, Box<dyn Error>> {
+    let (request, payment) = (case.request(), case.payment()?);
+    let fact = |name: &str| (name.to_owned(), case.facts.get(name).into());
     let facts = serde_json::Map::from_iter(
         [
             "deployment.permitted_recipients",

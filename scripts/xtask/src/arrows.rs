@@ -1,11 +1,10 @@
-//! `arrows`: which crate may depend on which. The table is the one in `host/docs/architecture.md`.
+//! `arrows`: the permitted dependencies between our crates, as in the table in `host/docs/architecture.md`.
 
 use crate::cargo::{self, list, text};
-use crate::error::Error;
-use crate::finding::Finding;
+use crate::report::{Error, Finding};
 use serde_json::Value;
 
-/// Package, and the packages of ours that it may depend on. A new edge changes the architecture: it needs an ADR, a
+/// Each package, and those of our packages that it may depend on. A new edge changes the architecture: it needs an ADR, a
 /// line in `host/docs/architecture.md`, and a line here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-domain", &[]),
@@ -45,15 +44,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// The tests see everything.
+/// The tests may depend on every crate.
 const UNRESTRICTED: &[&str] = &["gateway-tests"];
 
-/// These have no executor below them, in all their dependencies: what they do needs no time and no thread.
+/// No direct or indirect dependency of these may be an async runtime: they need neither clock nor threads.
 const WITHOUT_RUNTIME: &[&str] = &["gateway-domain", "gateway-evidence", "gateway-threshold", "gateway-seal"];
 
 const RUNTIMES: &[&str] = &["async-executor", "async-std", "futures-executor", "smol", "tokio"];
 
-/// Normal dependencies only: a test may borrow from anywhere.
+/// Checks normal dependencies only: dev-dependencies are unrestricted.
 pub(crate) fn check() -> Result<Vec<Finding>, Error> {
     let mut found = new_edges(&edges(&cargo::packages(&["--no-deps"])?));
     for package in WITHOUT_RUNTIME {
@@ -64,7 +63,7 @@ pub(crate) fn check() -> Result<Vec<Finding>, Error> {
     Ok(found)
 }
 
-/// From and to, for every package; a package that depends on none of ours has an empty list.
+/// Each package with those of our packages that it depends on, possibly none.
 fn edges(packages: &[Value]) -> Vec<(String, Vec<String>)> {
     let is_ours = |dependency: &&Value| {
         dependency.get("kind").is_some_and(Value::is_null) && dependency.get("path").is_some()
@@ -82,12 +81,15 @@ fn new_edges(edges: &[(String, Vec<String>)]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (from, to) in edges.iter().filter(|(from, _)| !UNRESTRICTED.contains(&from.as_str())) {
         let Some((_, allowed)) = ALLOWED.iter().find(|(package, _)| package == from) else {
-            found.push(Finding::error(format!("`{from}` has no line in the table of {}", file!())));
+            found.push(Finding::error(format!("`{from}` is missing from the table in {}", file!())));
             continue;
         };
         let new = to.iter().filter(|to| !allowed.contains(&to.as_str()));
         found.extend(new.map(|to| {
-            Finding::error(format!("new arrow `{from}` -> `{to}`: it needs an ADR and a line in {}", file!()))
+            Finding::error(format!(
+                "new dependency `{from}` -> `{to}`: it needs an ADR and a line in {}",
+                file!()
+            ))
         }));
     }
     found
@@ -109,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_new_edge_is_found_and_a_test_edge_is_not() {
+    fn new_normal_dependency_is_reported_and_dev_dependency_is_not() {
         let packages = [json!({ "name": "gateway-api", "dependencies": [
             { "name": "gateway-engine", "kind": null, "path": "/x" },
             { "name": "gateway-store", "kind": null, "path": "/x" },
@@ -122,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_line_is_found() {
+    fn crate_missing_from_the_table_is_reported() {
         assert_eq!(new_edges(&[("gateway-new".to_owned(), Vec::new())]).len(), 1);
         assert_eq!(new_edges(&[("gateway-tests".to_owned(), vec!["gateway-api".to_owned()])]), []);
     }
 
     #[test]
-    fn a_runtime_is_found_once_whatever_its_version() {
+    fn runtime_in_several_versions_is_reported_once() {
         let tree =
             "gateway-domain v0.1.0 (/x)\nserde v1.0.0\ntokio v1.0.0\ntokio v0.9.0 (*)\ntokio-util v0.7.0";
         assert_eq!(runtimes("gateway-domain", tree).len(), 1);

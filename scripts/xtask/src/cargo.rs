@@ -1,12 +1,11 @@
-//! Runs cargo, and reads what it says of the workspace.
+//! Runs cargo and git, and reads their output.
 
-use crate::error::Error;
-use crate::finding::Finding;
+use crate::report::{Error, Finding};
 use crate::tree;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// A program in the workspace's root. The tools that `scripts/test` built there are found first.
+/// A program that runs in the workspace's root, preferably one of the tools that `scripts/test` installed there.
 fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     let mut folders = vec![tree::root().join("target/tools/bin")];
@@ -22,7 +21,7 @@ fn shown(program: &str, arguments: &[&str]) -> String {
     format!("{program} {}", arguments.join(" "))
 }
 
-/// Runs it with its output on ours; a finding when it does not succeed.
+/// Runs cargo with its output on ours; a finding if it fails.
 pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Vec<Finding>, Error> {
     let shown = shown("cargo", arguments);
     let status = command("cargo", arguments).envs(environment.iter().copied()).status();
@@ -33,7 +32,7 @@ pub(crate) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Ve
     }
 }
 
-/// What a program wrote to its standard output.
+/// The standard output of a program. If it fails: both streams, in [`Error::Failed`].
 pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String, Error> {
     let shown = shown(program, arguments);
     let output = command(program, arguments)
@@ -42,8 +41,8 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String, Error>
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Failed { command: shown, output: said })
+    let printed = [output.stdout, output.stderr].concat();
+    Err(Error::Failed { command: shown, output: String::from_utf8_lossy(&printed).trim().to_owned() })
 }
 
 /// The packages of `cargo metadata`.
@@ -58,12 +57,12 @@ pub(crate) fn packages(arguments: &[&str]) -> Result<Vec<Value>, Error> {
     }
 }
 
-/// A text member of a JSON object; empty when there is none.
+/// A text member of a JSON object; empty if it is missing.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A list member of a JSON object; empty when there is none.
+/// A list member of a JSON object; empty if it is missing.
 pub(crate) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -1,48 +1,43 @@
-//! The project's own checks. `cargo xtask check` runs all of them; each is a subcommand of its own.
+//! The project's own checks. `cargo xtask check` runs all of them; each is also a subcommand.
 //!
-//! Deliberately absent: running tests (`scripts/test` does) and changing files. A check reads and reports.
-//! Start at [`CHECKS`]; each check is one file.
+//! A check reads and reports: it runs no tests (`scripts/test` does) and changes no files. Start at [`CHECKS`].
 
-#![expect(clippy::print_stdout, reason = "printing is what it is for")]
+#![expect(clippy::print_stdout, reason = "it is a command-line tool")]
 
 mod arrows;
 mod cargo;
-mod deny;
-mod error;
-mod finding;
-mod format;
-mod lints;
+mod commands;
+mod report;
 mod tidy;
 mod tree;
 
-use error::Error;
-use finding::Finding;
+use report::{Error, Finding};
 use std::process::ExitCode;
 use std::time::Instant;
 
 type Check = fn() -> Result<Vec<Finding>, Error>;
 
-/// Name, what it does, and the check: the quick ones first.
+/// Name, description and function of each check, the quick ones first.
 const CHECKS: &[(&str, &str, Check)] = &[
-    ("fmt", "every file is formatted", format::check),
+    ("fmt", "every file is formatted", commands::fmt),
     ("arrows", "crates depend on each other only as allowed", arrows::check),
-    ("tidy", "sizes, forbidden words, bans that must stay", tidy::check),
-    ("deny", "licences, sources and versions of dependencies", deny::check),
-    ("clippy", "no lint fires", lints::clippy),
-    ("doc", "the documentation builds without a warning", lints::doc),
+    ("tidy", "file sizes, forbidden words, tests of the threat model", tidy::check),
+    ("deny", "licences, sources and versions of dependencies", commands::deny),
+    ("clippy", "no lint fires", commands::clippy),
+    ("doc", "the documentation builds without a warning", commands::doc),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let asked = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let requested = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check"] => CHECKS.iter().collect(),
         [name] => CHECKS.iter().filter(|(known, ..)| known == name).collect(),
         _ => Vec::new(),
     };
-    if asked.is_empty() {
+    if requested.is_empty() {
         return usage();
     }
-    let failed: Vec<&str> = asked.iter().filter(|check| !passes(check)).map(|(name, ..)| *name).collect();
+    let failed: Vec<&str> = requested.iter().filter(|check| !passes(check)).map(|(name, ..)| *name).collect();
     if failed.is_empty() {
         return ExitCode::SUCCESS;
     }
@@ -64,7 +59,7 @@ fn passes((name, about, check): &(&str, &str, Check)) -> bool {
     let started = Instant::now();
     let found = match check() {
         Ok(found) => found,
-        Err(error) => vec![Finding::error(error.chain())],
+        Err(error) => vec![Finding::error(error.to_string())],
     };
     for finding in &found {
         println!("{finding}");

@@ -1,4 +1,4 @@
-//! A bundle takes the place of another in one step, or not at all.
+//! A bundle replaces another one in one step, or not at all.
 
 use super::{bundle, committed, copy, payment_guard, value};
 use crate::harness::bundles::until;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn what_is_refused_leaves_the_folder_as_it_was() {
+fn refused_activation_leaves_the_folder_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let trust = committed("trust-development.json");
@@ -37,7 +37,7 @@ fn what_is_refused_leaves_the_folder_as_it_was() {
 }
 
 #[test]
-fn a_gateway_that_is_not_there_is_named() {
+fn unreachable_gateway_is_reported_by_address() {
     let folder = tempfile::tempdir().unwrap();
     let trust = committed("trust-development.json");
     let guard = payment_guard();
@@ -47,15 +47,15 @@ fn a_gateway_that_is_not_there_is_named() {
         bundle(folder.path(), &words).refused()
     };
     assert_eq!(activate("https://gateway"), "`https://gateway` is not a URL of the form http://HOST:PORT");
-    assert!(!folder.path().join("active").exists(), "a wrong word is found before anything is done");
-    // Nobody listens there, and nobody can.
+    assert!(!folder.path().join("active").exists(), "wrong arguments are found before anything is done");
+    // No server listens on port 1.
     let port = Port::held();
     let url = format!("http://{}", port.address);
-    let said = activate(&url);
-    assert!(said.starts_with(&format!("the gateway at `{url}` does not answer")), "{said}");
+    let output = activate(&url);
+    assert!(output.starts_with(&format!("the gateway at `{url}` does not answer")), "{output}");
 }
 
-/// The bundle in `folder` as another release, signed.
+/// The bundle in `folder` as another signed release.
 fn release(folder: &Path, version: &str, sequence: u64) -> String {
     let path = folder.join("manifest.json");
     let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -69,7 +69,7 @@ fn release(folder: &Path, version: &str, sequence: u64) -> String {
 }
 
 #[test]
-fn a_running_gateway_goes_forward_and_back() {
+fn running_gateway_activates_and_rolls_back() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let (trust, key) = (committed("trust-development.json"), committed("development-signing-key.json"));
@@ -93,15 +93,15 @@ fn a_running_gateway_goes_forward_and_back() {
     let gateway = Process::start(here, None, &settings);
     let url = format!("http://{}", gateway.address);
     let asked = ["--gateway", url.as_str(), "--wait", "100"];
-    let said = put("second", &asked).ok();
-    assert!(said.contains("active      the gateway judges with it"), "{said}");
+    let output = put("second", &asked).ok();
+    assert!(output.contains("active      the gateway judges with it"), "{output}");
 
     let refused = put("first", &asked).refused();
     assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");
 
     let words = ["rollback", "--to", &first, "--sequence", "103", "--reason", "second denies too much"];
-    let said = bundle(here, &[&words[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
-    assert_eq!(value(&said, "back to"), first);
+    let output = bundle(here, &[&words[..], &["--key", &key, "--out", "record.json"]].concat()).ok();
+    assert_eq!(value(&output, "back to"), first);
     let shown = until(&gateway.address, |it| it["active"]["bundle_hash"] != second.as_str());
     assert_eq!(
         (&shown["active"]["bundle_hash"], &shown["active"]["reason"]),
@@ -110,7 +110,7 @@ fn a_running_gateway_goes_forward_and_back() {
 }
 
 #[test]
-fn a_record_needs_a_hash_and_a_reason_and_takes_more_signatures() {
+fn activation_record_requires_hash_and_reason_and_accepts_more_signatures() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for name in ["one", "two"] {
@@ -127,10 +127,10 @@ fn a_record_needs_a_hash_and_a_reason_and_takes_more_signatures() {
     assert!(!here.join("r").exists());
     rollback(&hash, "why").ok();
     assert_eq!(rollback(&hash, "why").refused(), "`r` exists already");
-    let said = bundle(here, &["countersign", "r", "--key", "two", "--json"]).ok();
-    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(said["signers"].as_array().unwrap().len(), 2);
-    assert_eq!(said["record"]["bundle_hash"], hash.as_str());
+    let output = bundle(here, &["countersign", "r", "--key", "two", "--json"]).ok();
+    let output: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(output["signers"].as_array().unwrap().len(), 2);
+    assert_eq!(output["record"]["bundle_hash"], hash.as_str());
     fs::write(here.join("r"), "{}").unwrap();
     assert!(bundle(here, &["countersign", "r", "--key", "two"]).refused().contains("no activation record"));
 }

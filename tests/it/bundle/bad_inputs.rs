@@ -1,4 +1,4 @@
-//! Whatever is wrong is one line, a non-zero exit, and nothing done.
+//! Every bad input gives a one-line error and a non-zero exit code, and changes nothing.
 
 use super::{bundle, command, committed, copy, payment_guard};
 use gateway_domain::ids::Hex32;
@@ -12,14 +12,14 @@ fn trust() -> String {
 }
 
 #[test]
-fn what_is_no_bundle_is_named() {
+fn folder_without_a_bundle_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for command in ["inspect", "test", "lint", "bench"] {
-        let said = bundle(here, &[command, "."]).refused();
-        assert_eq!(said, "`.` is no bundle: it has no `manifest.json`");
-        let said = bundle(here, &[command, "nowhere"]).refused();
-        assert_eq!(said, "`nowhere` is no bundle: it has no `manifest.json`");
+        let output = bundle(here, &[command, "."]).refused();
+        assert_eq!(output, "`.` is no bundle: it has no `manifest.json`");
+        let output = bundle(here, &[command, "nowhere"]).refused();
+        assert_eq!(output, "`nowhere` is no bundle: it has no `manifest.json`");
     }
     fs::write(here.join("x.tar"), "not a tar, and shorter than a block").unwrap();
     assert!(bundle(here, &["inspect", "x.tar"]).refused().starts_with("the archive `x.tar` cannot be read"));
@@ -31,11 +31,11 @@ fn what_is_no_bundle_is_named() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_make_nothing() {
+fn invalid_policy_name_creates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a/b", "../a", "/tmp/a", "A", "a_b", "struct", ""] {
-        let said = bundle(folder.path(), &["new", name]).refused();
-        assert!(said.starts_with(&format!("`{name}` is no name for a policy")), "{said}");
+        let output = bundle(folder.path(), &["new", name]).refused();
+        assert!(output.starts_with(&format!("`{name}` is no name for a policy")), "{output}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     bundle(folder.path(), &["new", "a"]).ok();
@@ -43,15 +43,15 @@ fn names_that_lead_elsewhere_make_nothing() {
 }
 
 #[test]
-fn keys_that_others_can_read_or_that_are_none_sign_nothing() {
+fn invalid_or_readable_signing_key_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
     bundle(here, &["key", "new", "author.key"]).ok();
     assert_eq!(bundle(here, &["key", "new", "author.key"]).refused(), "`author.key` exists already");
     fs::write(here.join("roots.json"), "somebody's").unwrap();
-    let said = bundle(here, &["key", "new", "other.key", "--roots", "roots.json"]).refused();
-    assert_eq!(said, "`roots.json` exists already");
+    let output = bundle(here, &["key", "new", "other.key", "--roots", "roots.json"]).refused();
+    assert_eq!(output, "`roots.json` exists already");
     assert_eq!(fs::read(here.join("roots.json")).unwrap(), b"somebody's");
     let path = here.join("author.key");
     let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -67,15 +67,15 @@ fn keys_that_others_can_read_or_that_are_none_sign_nothing() {
     fs::write(&path, text.replace(&seed, &"ab".repeat(32))).unwrap();
     assert!(sign().refused().contains("does not belong to its public key"));
     fs::write(&path, text.replace(&seed, "secret")).unwrap();
-    let said = sign().refused();
-    assert!(said.contains("is not 64 hexadecimal characters") && !said.contains("secret"), "{said}");
+    let output = sign().refused();
+    assert!(output.contains("is not 64 hexadecimal characters") && !output.contains("secret"), "{output}");
     fs::write(&path, "hello").unwrap();
-    let said = sign().refused();
-    assert!(said.contains("key file `author.key` is not valid") && !said.contains("hello"), "{said}");
+    let output = sign().refused();
+    assert!(output.contains("key file `author.key` is not valid") && !output.contains("hello"), "{output}");
 }
 
 #[test]
-fn a_bundle_that_would_be_refused_is_neither_signed_nor_verified() {
+fn bundle_that_cannot_load_is_neither_signed_nor_verified() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
@@ -93,15 +93,15 @@ fn a_bundle_that_would_be_refused_is_neither_signed_nor_verified() {
     let mut bytes = fs::read(&wasm).unwrap();
     bytes[100] ^= 1;
     fs::write(&wasm, bytes).unwrap();
-    for said in
+    for output in
         [verify(&[]), bundle(here, &["sign", "guard", "--key", &key]), bundle(here, &["test", "guard"])]
     {
-        assert!(said.refused().contains("`policy.wasm` was changed"));
+        assert!(output.refused().contains("`policy.wasm` was changed"));
     }
 }
 
 #[test]
-fn a_bundle_that_has_expired_is_not_verified() {
+fn expired_bundle_fails_verification() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
@@ -112,12 +112,12 @@ fn a_bundle_that_has_expired_is_not_verified() {
     fs::write(&path, manifest.to_string()).unwrap();
     let key = committed("development-signing-key.json");
     bundle(here, &["sign", "guard", "--key", &key]).ok();
-    let said = bundle(here, &["verify", "guard", "--trust", &trust()]).refused();
-    assert!(said.contains("bundle expired at 1000 ms"), "{said}");
+    let output = bundle(here, &["verify", "guard", "--trust", &trust()]).refused();
+    assert!(output.contains("bundle expired at 1000 ms"), "{output}");
 }
 
 #[test]
-fn a_bundle_that_breaks_its_promises_is_neither_signed_nor_verified() {
+fn bundle_that_fails_its_vectors_is_neither_signed_nor_verified() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     copy(&payment_guard(), &here.join("guard"));
@@ -126,7 +126,7 @@ fn a_bundle_that_breaks_its_promises_is_neither_signed_nor_verified() {
     let text = fs::read_to_string(&vectors).unwrap();
     fs::write(&vectors, text.replacen("\"required\": 2", "\"required\": 3", 1)).unwrap();
     let files = BundleFiles::read(&here.join("guard")).unwrap();
-    // Complete and signed, as by somebody with another tool.
+    // Complete and signed, as another tool could have produced it.
     let files = pack::complete(&PolicyEngine::new().unwrap(), &files).unwrap();
     let files = files.with([pack::sign(&files, &crate::harness::bundles::key(1)).unwrap()]).unwrap();
     crate::harness::bundles::write_folder(&here.join("guard"), &files);
@@ -135,26 +135,26 @@ fn a_bundle_that_breaks_its_promises_is_neither_signed_nor_verified() {
     fs::write(here.join("roots.json"), roots).unwrap();
     let key = committed("development-signing-key.json");
     for words in [&["sign", "guard", "--key", &key][..], &["verify", "guard", "--trust", "roots.json"]] {
-        let said = bundle(here, words).refused();
-        assert!(said.contains("tests/custody.json"), "{said}");
+        let output = bundle(here, words).refused();
+        assert!(output.contains("tests/custody.json"), "{output}");
     }
     let signatures = fs::read_dir(here.join("guard/signatures")).unwrap().count();
     assert_eq!(signatures, 1, "nothing was signed");
 }
 
 #[test]
-fn without_a_compiler_the_line_says_where_to_get_one() {
+fn missing_compiler_error_says_how_to_install_it() {
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), &["new", "a"]).ok();
-    let said = command(folder.path()).args(["build", "a"]).env("PATH", folder.path()).output().unwrap();
-    let line = super::Said::from(said).refused();
+    let output = command(folder.path()).args(["build", "a"]).env("PATH", folder.path()).output().unwrap();
+    let line = super::CommandOutput::from(output).refused();
     assert_eq!(line, "`cargo` is not installed, or not on PATH: see https://rustup.rs");
 }
 
 #[test]
-fn sources_without_a_component_are_named() {
+fn sources_that_build_no_component_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), &["new", "a"]).ok();
-    let said = bundle(folder.path(), &["build", "a/policy", "--into", "a/bundle"]).refused();
-    assert_eq!(said, "`a/policy` has no package that is a `cdylib`");
+    let output = bundle(folder.path(), &["build", "a/policy", "--into", "a/bundle"]).refused();
+    assert_eq!(output, "`a/policy` has no package that is a `cdylib`");
 }

@@ -1,12 +1,12 @@
-//! From nothing to a verdict, with one binary: what `host/docs/policy-authors.md` shows.
+//! From an empty folder to a policy decision with one binary, as `host/docs/policy-authors.md` shows.
 
-use super::{Said, bundle, command, value};
+use super::{CommandOutput, bundle, command, value};
 use crate::harness::process::{Process, request};
 use serde_json::json;
 use std::fs;
 
 #[test]
-fn a_new_policy_goes_all_the_way_to_a_preview() {
+fn new_policy_is_built_signed_activated_and_previewed() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     bundle(here, &["new", "acme-limits"]).ok();
@@ -52,7 +52,7 @@ fn a_new_policy_goes_all_the_way_to_a_preview() {
 }
 
 #[test]
-fn the_same_sources_give_the_same_bytes_in_another_folder() {
+fn build_gives_the_same_bytes_in_another_folder() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let deep = other.path().join("a folder/that is deeper and has spaces");
     fs::create_dir_all(&deep).unwrap();
@@ -60,11 +60,11 @@ fn the_same_sources_give_the_same_bytes_in_another_folder() {
         bundle(folder, &["new", "acme"]).ok();
         let mut build = command(folder);
         build.args(["build", "acme", "--locked"]).envs(settings.iter().copied());
-        Said::from(build.output().unwrap()).ok();
+        CommandOutput::from(build.output().unwrap()).ok();
         let read = |name: &str| fs::read(folder.join("acme/bundle").join(name)).unwrap();
         (read("policy.wasm"), read("manifest.json"))
     };
-    // What a machine's own settings say of building changes nothing.
+    // The machine's own build settings change nothing.
     let of_another_machine = [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"), ("RUSTFLAGS", "-Copt-level=1")];
     let (first, second) = (build(one.path(), &[]), build(&deep, &of_another_machine));
     assert!(first == second, "{} and {} bytes", first.0.len(), second.0.len());

@@ -1,10 +1,10 @@
-//! What the commands print, but for what changes with every build of the default policy.
+//! The output of the commands, without the parts that change with every build of the default policy.
 
 use super::{bundle, committed, copy, payment_guard};
 use insta::assert_snapshot;
 use std::fs;
 
-/// Hashes as `[hash]`, numbers of four digits and more as `[n]`.
+/// Replaces hashes by `[hash]`, and numbers of four digits or more by `[n]`.
 fn steady(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -27,55 +27,59 @@ fn guard() -> String {
 }
 
 #[test]
-fn help() {
+fn help_lists_all_subcommands() {
     assert_snapshot!(bundle(&payment_guard(), &["--help"]).ok());
 }
 
 #[test]
-fn inspect() {
+fn inspect_prints_manifest_and_signers() {
     assert_snapshot!(steady(&bundle(&payment_guard(), &["inspect", "."]).ok()));
 }
 
 #[test]
-fn inspect_says_what_does_not_belong_together() {
+fn inspect_reports_files_that_do_not_match() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
     let at = |name: &str| folder.path().join(name);
     fs::write(at("tests/extra.json"), "[]").unwrap();
     fs::write(at("tests/quorum.json"), "[]").unwrap();
     fs::remove_file(at("tests/custody.json")).unwrap();
-    let said = bundle(folder.path(), &["inspect", "."]).ok();
-    let faults: Vec<_> = said.lines().filter(|line| line.starts_with("FAULT")).collect();
+    let output = bundle(folder.path(), &["inspect", "."]).ok();
+    let faults: Vec<_> = output.lines().filter(|line| line.starts_with("FAULT")).collect();
     let expected = [
         "FAULT       `tests/custody.json` is missing",
         "FAULT       `tests/quorum.json` was changed",
         "FAULT       `tests/extra.json` is not in the manifest",
     ];
     assert_eq!(faults, expected);
-    assert!(said.contains("over this manifest, not checked"), "{said}");
+    assert!(output.contains("over this manifest, not checked"), "{output}");
     let manifest = fs::read_to_string(at("manifest.json")).unwrap();
     fs::write(at("manifest.json"), manifest.replacen("\"version\": \"", "\"version\": \"9", 1)).unwrap();
-    let said = bundle(folder.path(), &["inspect", "."]).ok();
-    assert!(said.contains("over ANOTHER MANIFEST, not checked"), "{said}");
+    let output = bundle(folder.path(), &["inspect", "."]).ok();
+    assert!(output.contains("over ANOTHER MANIFEST, not checked"), "{output}");
 }
 
 #[test]
-fn lint() {
+fn lint_prints_findings() {
     assert_snapshot!(steady(&bundle(&payment_guard(), &["lint", "."]).ok()));
     let json = bundle(&payment_guard(), &["lint", ".", "--json"]).ok();
-    assert_eq!(json, bundle(&payment_guard(), &["lint", &guard(), "--json"]).ok(), "two reviewers agree");
+    assert_eq!(
+        json,
+        bundle(&payment_guard(), &["lint", &guard(), "--json"]).ok(),
+        "the report does not depend on the path"
+    );
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["bundle_id"], "payment-guard");
 }
 
 #[test]
-fn verify() {
+fn verify_prints_signers_and_vectors() {
     let trust = committed("trust-development.json");
     assert_snapshot!(steady(&bundle(&payment_guard(), &["verify", ".", "--trust", &trust]).ok()));
 }
 
 #[test]
-fn test_of_a_draft_that_breaks_a_promise() {
+fn failing_vector_is_reported_by_test_and_lint() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
     fs::remove_dir_all(folder.path().join("signatures")).unwrap();
@@ -87,12 +91,12 @@ fn test_of_a_draft_that_breaks_a_promise() {
     let broken = vectors.replacen("\"required\": 2", "\"required\": 3", 1);
     assert_ne!(vectors, broken);
     fs::write(folder.path().join("tests/custody.json"), broken).unwrap();
-    assert_snapshot!("broken_promise_test", steady(&bundle(folder.path(), &["test", "."]).found()));
-    assert_snapshot!("broken_promise_lint", steady(&bundle(folder.path(), &["lint", "."]).found()));
+    assert_snapshot!("failing_vector_test", steady(&bundle(folder.path(), &["test", "."]).found()));
+    assert_snapshot!("failing_vector_lint", steady(&bundle(folder.path(), &["lint", "."]).found()));
 }
 
 #[test]
-fn a_bundle_of_another_tool_is_completed_and_can_be_signed() {
+fn bundle_of_another_tool_is_completed_and_can_be_signed() {
     let folder = tempfile::tempdir().unwrap();
     copy(&payment_guard(), folder.path());
     let complete = || bundle(folder.path(), &["complete", "."]).ok();
@@ -102,8 +106,8 @@ fn a_bundle_of_another_tool_is_completed_and_can_be_signed() {
     let committed_files = manifest["files"].take();
     (manifest["files"], manifest["capabilities"]) = (serde_json::json!({}), serde_json::json!([]));
     fs::write(&path, manifest.to_string()).unwrap();
-    let said = complete();
-    assert!(said.contains("signatures  1 of the bundle before this dropped"), "{said}");
+    let output = complete();
+    assert!(output.contains("signatures  1 of the bundle before this dropped"), "{output}");
     let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(manifest["files"], committed_files);
     let key = committed("development-signing-key.json");
@@ -113,19 +117,19 @@ fn a_bundle_of_another_tool_is_completed_and_can_be_signed() {
 }
 
 #[test]
-fn codes_that_no_vector_shows_fail_only_when_asked() {
+fn reason_codes_without_a_vector_fail_only_when_requested() {
     let folder = tempfile::tempdir().unwrap();
     copy(committed("payment-guard-strict").as_ref(), folder.path());
     bundle(folder.path(), &["test", ".", "--strict"]).ok();
     fs::remove_dir_all(folder.path().join("signatures")).unwrap();
     fs::remove_file(folder.path().join("tests/custody.json")).unwrap();
-    let said = bundle(folder.path(), &["test", "."]).ok();
-    assert!(said.contains("not shown: `custody_intent_permitted`"), "{said}");
+    let output = bundle(folder.path(), &["test", "."]).ok();
+    assert!(output.contains("not shown: `custody_intent_permitted`"), "{output}");
     bundle(folder.path(), &["test", ".", "--strict"]).found();
 }
 
 #[test]
-fn diff() {
+fn diff_prints_changed_files_and_decisions() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
     copy(&payment_guard(), &old);
@@ -136,13 +140,13 @@ fn diff() {
     fs::remove_dir_all(new.join("signatures")).unwrap();
     fs::remove_file(new.join("tests/custody.json")).unwrap();
     let manifest = fs::read_to_string(new.join("manifest.json")).unwrap();
-    // Less fuel than the heaviest vector needs: the same code answers otherwise.
+    // With less fuel than the heaviest vector needs, the same code gives another answer.
     let start = manifest.find("\"fuel\": ").unwrap() + "\"fuel\": ".len();
     let end = start + manifest[start..].find(',').unwrap();
     let manifest = format!("{}{}{}", &manifest[..start], 6_000, &manifest[end..]);
     let manifest = manifest.replacen("\"amount_positive\"", "\"amount_plus\"", 1);
     fs::write(new.join("manifest.json"), manifest).unwrap();
-    let said = bundle(folder.path(), &["diff", "old", "new"]).ok();
+    let output = bundle(folder.path(), &["diff", "old", "new"]).ok();
     for part in [
         "~ limits/fuel: ",
         "- file tests/custody.json: ",
@@ -150,21 +154,21 @@ fn diff() {
         "+ reason amount_plus: (info) ",
         "policy_fault:",
     ] {
-        assert!(said.contains(part), "no `{part}` in {said}");
+        assert!(output.contains(part), "no `{part}` in {output}");
     }
     let json: serde_json::Value =
         serde_json::from_str(&bundle(folder.path(), &["diff", "old", "new", "--json"]).ok()).unwrap();
     assert!(!json["verdicts"]["differences"].as_array().unwrap().is_empty());
-    // The vectors of both are asked, whichever is the old one.
+    // The vectors of both bundles are evaluated, whichever is the old one.
     let back: serde_json::Value =
         serde_json::from_str(&bundle(folder.path(), &["diff", "new", "old", "--json"]).ok()).unwrap();
     assert_eq!(back["verdicts"]["n_asked"], json["verdicts"]["n_asked"]);
 }
 
 #[test]
-fn bench() {
-    let said = bundle(&payment_guard(), &["bench", ".", "--rounds", "3"]).ok();
-    assert!(said.contains("p99 us") && said.contains("fuel        "), "{said}");
+fn bench_prints_times_and_fuel() {
+    let output = bundle(&payment_guard(), &["bench", ".", "--rounds", "3"]).ok();
+    assert!(output.contains("p99 us") && output.contains("fuel        "), "{output}");
     let json = bundle(&payment_guard(), &["bench", ".", "--rounds", "3", "--json"]).ok();
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     for cost in report["vectors"].as_array().unwrap() {
@@ -176,7 +180,7 @@ fn bench() {
 }
 
 #[test]
-fn the_contract_is_printed_as_it_is() {
+fn contract_is_printed_unchanged() {
     let there = fs::read_to_string(super::repository().join("wit/policy.wit")).unwrap();
     assert_eq!(bundle(&payment_guard(), &["wit"]).ok(), there);
 }

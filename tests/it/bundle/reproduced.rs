@@ -1,16 +1,16 @@
-//! The committed bundles are what their committed sources give, byte for byte.
+//! Building the committed sources gives the committed bundles, byte for byte.
 
 use super::{bundle, repository};
 
-/// Bundles that have the component of another one, with other data.
+/// Bundles that reuse the component of another bundle with other data.
 const SAME_COMPONENT: [(&str, &str); 1] = [("payment-guard-strict", "payment-guard")];
 
-/// Bundles whose engine takes minutes to build. `policy-guest/cedar/build.sh` builds this one; here its vectors and its
-/// signature are held to (`host/policy/src/tests/cedar.rs`).
+/// Bundles whose engine takes minutes to build. `policy-guest/cedar/build.sh` builds this one; its vectors and signature
+/// are tested in `host/policy/src/tests/cedar.rs`.
 const NOT_REBUILT: [&str; 1] = ["cedar-example"];
 
 #[test]
-fn the_committed_bundles_are_what_their_sources_give() {
+fn committed_bundles_are_reproducible_from_their_sources() {
     let root = repository();
     let mut built = 0;
     for entry in std::fs::read_dir(root.join("bundles")).unwrap() {

@@ -1,27 +1,15 @@
-//! `operation-gateway evidence`: the real binary, beside a gateway that serves and after it is gone.
+//! `operation-gateway evidence`, run as the real binary while a gateway serves and after it has stopped.
 
-use crate::harness::process::{Process, request, tool};
-use crate::harness::samples::{approval, payment, publication};
+use crate::harness::process::{EXECUTE, Process, SIGN, drive, publish, tool};
+use crate::harness::samples::{path, payment};
 use serde_json::{Value, json};
 use std::path::Path;
 
 fn published(address: &str) -> String {
-    let call = |method: &str, path: &str, body: &Value| {
-        let (status, answer) = request(address, method, path, Some(body)).unwrap();
-        assert_eq!(status, 200, "{answer}");
-        answer
-    };
-    let submitted = call("POST", "/v1/operations/sign", &payment("command"));
-    let path = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
-    for subject in ["alice", "bob"] {
-        call("POST", &format!("{path}/approve"), &approval(subject));
-    }
-    call("POST", &format!("{path}/execute"), &json!({}));
-    call("POST", &format!("{path}/publish"), &publication());
-    path
+    path(&drive(address, SIGN, &payment("command"), &[EXECUTE, publish()]).unwrap(), "")
 }
 
-/// A reader's folder: nothing of the gateway is in it.
+/// A reader's folder, which has no files of the gateway.
 fn verify(reader: &Path, arguments: &[&str]) -> (i32, String, String) {
     let path = |name: &str| reader.join(name).display().to_string();
     let (file, roots) = (path("evidence.json"), path("roots.json"));
@@ -30,11 +18,11 @@ fn verify(reader: &Path, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_reader_without_the_gateway_checks_everything() {
+fn evidence_verifies_offline_after_the_gateway_stopped() {
     let (folder, reader) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let process = Process::start(folder.path(), None, &[]);
     let path = published(&process.address);
-    let (_, evidence) = request(&process.address, "GET", &format!("{path}/evidence"), None).unwrap();
+    let evidence = process.get(&format!("{path}/evidence"));
     let (code, roots, err) = tool(folder.path(), &[], &["evidence", "roots"]);
     assert_eq!(code, 0, "{err}");
     drop(process);
@@ -65,8 +53,8 @@ fn a_reader_without_the_gateway_checks_everything() {
 
     let (code, out, _) = verify(reader.path(), &["--json"]);
     let report: Value = serde_json::from_str(&out).unwrap();
-    let said = (code, &report["verdict"], &report["checks"][0]["name"]);
-    assert_eq!(said, (3, &json!("not_checked"), &json!("form")));
+    let reported = (code, &report["verdict"], &report["checks"][0]["name"]);
+    assert_eq!(reported, (3, &json!("not_checked"), &json!("form")));
 
     let id = evidence["operation_id"].as_str().unwrap();
     let (code, out, _) = verify(reader.path(), &["--operation", id]);
@@ -74,7 +62,7 @@ fn a_reader_without_the_gateway_checks_everything() {
     let (code, out, _) = verify(reader.path(), &["--operation", &"11".repeat(32)]);
     assert!(code == 1 && out.contains("FAIL  operation: /operation_id: the operation asked for is"), "{out}");
 
-    // Whoever knows what else there is to know is told that everything holds.
+    // With the facts and the bundle, everything can be checked and holds.
     let mut known: Value = serde_json::from_str(&roots).unwrap();
     known["facts"] = json!({
         "deployment.permitted_recipients": ["*"],
@@ -100,7 +88,7 @@ fn a_reader_without_the_gateway_checks_everything() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line() {
+fn unreadable_input_is_a_one_line_error() {
     let reader = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(reader.path().join(name), text).unwrap();
     let roots = json!({ "format": "svc/evidence-roots/v1", "authorities": [], "nodes": {}, "logs": [] });
@@ -122,7 +110,7 @@ fn what_cannot_be_read_is_one_line() {
         assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{part}: {err}");
         assert!(err.contains(part), "{part}: {err}");
     }
-    // A gateway that was never started has no roots, and asking for them makes none.
+    // A gateway that was never started has no roots, and asking for them creates none.
     let (code, _, err) = tool(reader.path(), &[], &["evidence", "roots"]);
     assert!(code == 2 && err.lines().count() == 1, "{err}");
     assert!(!reader.path().join("authority.key").exists());

@@ -1,5 +1,5 @@
-//! What somebody can write who has the gateway's keys, the log's and the authority's, is found where it is not the truth.
-//! Hashes and proofs hold here: each check is on its own.
+//! Forgeries by an attacker with the keys of the gateway, the log and the authority are found.
+//! All hashes and proofs hold here, so each check is tested on its own.
 
 mod admission;
 mod key;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 type Alter = fn(&mut Value);
 
-/// An operation, and who writes its evidence anew.
+/// An operation, and the forger that rewrites its evidence.
 pub(super) struct Forgery {
     pub(super) forger: Forger,
     pub(super) evidence: Value,
@@ -31,7 +31,7 @@ impl Forgery {
         Self { forger: Forger::of(world, &evidence).await, evidence, roots: world.roots().await }
     }
 
-    /// A payment, with this in its body.
+    /// A payment whose body has these members replaced.
     pub(super) async fn of_payment(pointer: &str, value: Value) -> Self {
         let world = World::start().await;
         let operation = published(&world, &with(payment("forged"), pointer, value)).await;
@@ -64,37 +64,37 @@ impl Forgery {
         verify(document, &Roots::new(self.roots.clone()).unwrap())
     }
 
-    /// Each finding, and its place.
+    /// Each finding with its place.
     fn found(&self, document: &Value) -> Vec<String> {
         self.verified(document).findings().map(ToString::to_string).collect()
     }
 
-    /// This is found, and nothing else.
+    /// Exactly this finding.
     #[track_caller]
     pub(super) fn assert_finds_only(&self, document: &Value, finding: &str) {
         let found = self.found(document);
         assert!(found.len() == 1 && found[0].starts_with(finding), "{finding}: {found:#?}");
     }
 
-    /// This is found; what else follows from it may be too.
+    /// This finding; other findings may follow from it.
     #[track_caller]
     pub(super) fn assert_finds(&self, document: &Value, finding: &str) {
         let found = self.found(document);
         assert!(found.iter().any(|found| found.starts_with(finding)), "{finding}: {found:#?}");
     }
 
-    /// In the first event of this kind.
+    /// The first event of this kind.
     pub(super) fn at(&self, kind: &str, rest: &str) -> String {
         format!("/events/{}/event/change{rest}", self.forger.place(kind))
     }
 }
 
-/// Otherwise nothing were shown by what is found in what is altered.
+/// Without this, the findings in altered evidence would show nothing.
 #[tokio::test]
-async fn the_truth_holds_whoever_writes_it() {
+async fn unaltered_evidence_from_the_forger_holds() {
     for forgery in [Forgery::of_child_key().await, Forgery::of_creation().await] {
         let written = forgery.forger.events(|_| ()).await;
-        assert_ne!(written["record_root"], forgery.evidence["record_root"], "it is another chain");
+        assert_ne!(written["record_root"], forgery.evidence["record_root"], "the chain must differ");
         assert_holds(&forgery.verified(&written), &["chain", "admission", "receipts", "key", "log"]);
     }
 }

@@ -19,7 +19,7 @@ async fn pages(world: &World, export: &str, cap: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn pages_are_one_document() {
+async fn pages_verify_as_one_document() {
     let cap = 24 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
     let operation = published(&world, &payment("pages")).await;
@@ -44,9 +44,9 @@ async fn pages_are_one_document() {
     }
 }
 
-/// A reader may have asked for some events twice.
+/// A reader may have requested some events twice.
 #[tokio::test]
-async fn pages_may_overlap() {
+async fn overlapping_pages_are_accepted() {
     let cap = 24 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
     let operation = published(&world, &payment("overlap")).await;
@@ -55,7 +55,7 @@ async fn pages_may_overlap() {
     let roots = roots(&world).await;
     let report = gateway_evidence::verify(pages.clone(), &Reader::new(&roots));
     assert_holds(&report, &["chain", "operation", "log"]);
-    // In whatever order, and not if one event is two.
+    // In any order; but two different events with one number are rejected.
     pages.reverse();
     let report = gateway_evidence::verify(pages.clone(), &Reader::new(&roots));
     assert_holds(&report, &["chain", "operation", "log"]);
@@ -64,7 +64,7 @@ async fn pages_may_overlap() {
     assert!(report.findings().any(|finding| finding.what.contains("differs between pages")), "{report:?}");
 }
 
-/// The page of a whole document with its events from the first number to the last.
+/// The page of a document with the events from the first number to the last.
 fn page(document: &Value, first: usize, last: usize) -> Value {
     let events = document["events"].as_array().unwrap();
     let mut page = document.clone();
@@ -102,7 +102,7 @@ async fn document_with_missing_pages_is_not_verified() {
         let named = |(name, why): &(&str, &str)| *name == "pages" && why.contains(part);
         assert!(given.is_empty() || why.iter().any(named), "{part}: {why:?}");
     }
-    // Pages with the same first event state the same hash before it.
+    // Pages with the same first event state the same hash of the event before it.
     let (one, mut other) = (page(&whole, 5, 8), page(&whole, 5, 9));
     other["previous_hash"] = json!("11".repeat(32));
     for pages in [vec![one.clone(), other.clone()], vec![other.clone(), one]] {
@@ -118,7 +118,7 @@ async fn document_with_missing_pages_is_not_verified() {
 }
 
 #[tokio::test]
-async fn pages_that_disagree_are_refused() {
+async fn contradictory_pages_are_refused() {
     let world = World::start().await;
     let operation = published(&world, &payment("disagree")).await;
     let roots = roots(&world).await;
@@ -135,15 +135,15 @@ async fn pages_that_disagree_are_refused() {
     let mut swapped = page(&whole, 1, n_events);
     swapped["events"].as_array_mut().unwrap().swap(0, 1);
     found(vec![swapped], "/events/1/seq");
-    // The last event is the last, whatever number the page states.
+    // The last event is the last one, whatever number the page states.
     let mut longer = page(&whole, 5, n_events);
     (longer["total_events"], longer["next_after_seq"]) = (json!(n_events + 1), json!(n_events));
     found(vec![longer], "/total_events");
 }
 
-/// Others are signed for while a reader asks for pages: each has a checkpoint and a statement on the key of its own.
+/// The log grows while a reader requests pages, so each page has its own checkpoint and key statement.
 #[tokio::test]
-async fn pages_got_while_the_log_grows_are_one_document() {
+async fn pages_fetched_while_the_log_grows_verify_as_one_document() {
     let world = World::start().await;
     let operation = published(&world, &payment("grows")).await;
     let earlier = world.get(&path(&operation, "/evidence")).await.ok();
@@ -155,7 +155,7 @@ async fn pages_got_while_the_log_grows_are_one_document() {
     let (first, second) = (page(&earlier, 1, 6), page(&later, 7, n_events));
     let report = gateway_evidence::verify(vec![first.clone(), second.clone()], &Reader::new(&roots));
     assert_holds(&report, &["chain", "operation", "key", "log"]);
-    // Each is checked.
+    // Each page's checkpoint and statement is checked.
     for (name, value) in [("key_note", json!("none")), ("key_stated_at_ms", json!(1)), ("log", json!({}))] {
         for pages in [
             vec![with(first.clone(), &format!("/{name}"), value.clone()), second.clone()],
@@ -168,7 +168,7 @@ async fn pages_got_while_the_log_grows_are_one_document() {
 }
 
 #[tokio::test]
-async fn pages_of_two_operations_are_no_document() {
+async fn pages_of_two_operations_are_refused() {
     let world = World::start().await;
     let (one, other) = (published(&world, &payment("one")).await, published(&world, &payment("other")).await);
     let one = world.get(&path(&one, "/evidence")).await.ok();
@@ -178,8 +178,8 @@ async fn pages_of_two_operations_are_no_document() {
 }
 
 #[tokio::test]
-async fn the_cap_holds_for_the_largest_operation() {
-    // Every approval is evaluated over all before it, and its event names them all.
+async fn largest_operation_stays_below_the_page_cap() {
+    // Every approval is evaluated with all earlier ones, and its event names them all.
     let world = World::with(&[("required_approvals", "100")]).await;
     let operation = submitted(&world, &payment("large")).await;
     for number in 0..50 {
@@ -195,7 +195,7 @@ async fn the_cap_holds_for_the_largest_operation() {
 }
 
 #[tokio::test]
-async fn a_wrong_page_is_refused() {
+async fn invalid_page_query_is_refused() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("query")).await;
     for query in [

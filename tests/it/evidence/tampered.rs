@@ -1,4 +1,4 @@
-//! Any single value, and any single byte, that is altered is found; and named, as far as it has a place.
+//! Every altered value and every altered byte is found, and located where it has a place.
 
 use super::{roots, verify};
 use crate::harness::samples::{path, payment, published, with};
@@ -14,7 +14,7 @@ async fn evidence() -> (Value, Roots) {
     (world.get(&path(&operation, "/evidence")).await.ok(), roots(&world).await)
 }
 
-/// The pointers of all values that have no values in them.
+/// The pointers of all leaf values.
 fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) if !members.is_empty() => {
@@ -37,7 +37,7 @@ fn altered(value: &Value) -> Value {
         Value::Bool(is) => json!(!is),
         Value::Number(number) => json!(number.as_i64().unwrap() + 1),
         Value::String(text) => {
-            // Another character of the same kind, in the middle: what is a hash stays one.
+            // Another character of the same kind, in the middle: a hash stays a hash.
             let mut characters: Vec<char> = text.chars().collect();
             let middle = characters.len() / 2;
             match characters.get_mut(middle) {
@@ -55,7 +55,7 @@ fn is_found(report: &Report) -> bool {
     report.verdict() == Verdict::Fails
 }
 
-/// The finding names the place, or the event that it is in, or a member that it is part of.
+/// The finding names the place, the event that contains it, or an enclosing member.
 fn names(report: &Report, pointer: &str) -> bool {
     let event = pointer
         .strip_prefix("/events/")
@@ -69,7 +69,7 @@ fn names(report: &Report, pointer: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_value_that_is_altered_is_named() {
+async fn every_altered_value_is_found_and_located() {
     let (evidence, roots) = evidence().await;
     let mut pointers = Vec::new();
     leaves(&evidence, "", &mut pointers);
@@ -85,7 +85,7 @@ async fn every_value_that_is_altered_is_named() {
 }
 
 #[tokio::test]
-async fn every_member_that_is_missing_or_more_is_found() {
+async fn every_missing_or_additional_member_is_found() {
     let (evidence, roots) = evidence().await;
     for name in evidence.as_object().unwrap().keys() {
         let mut tampered = evidence.clone();
@@ -107,9 +107,9 @@ async fn every_member_that_is_missing_or_more_is_found() {
     }
 }
 
-/// One bit of one byte, all over the file. What still reads the same was no alteration.
+/// Flips one bit of bytes all over the file. A flip that does not change the parsed value is not an alteration.
 #[tokio::test]
-async fn a_flipped_byte_is_found() {
+async fn flipped_bits_are_found() {
     let (evidence, roots) = evidence().await;
     let text = evidence.to_string().into_bytes();
     let (mut n_unread, mut n_found) = (0_u32, 0_u32);
@@ -128,13 +128,13 @@ async fn a_flipped_byte_is_found() {
     assert!(n_found > 500 && n_unread > 10, "{n_found} found, {n_unread} no JSON");
 }
 
-/// Whoever has the log's key can write a chain that holds. What it tells must still be a life that an operation can have:
-/// otherwise a second decision could stand under the first one's approvals.
+/// An attacker with the log's key can write a valid chain. Its events must still be a possible history of an operation:
+/// otherwise a second decision could use the first one's approvals.
 #[tokio::test]
-async fn a_history_that_no_gateway_writes_is_named() {
+async fn repeated_event_in_a_valid_chain_is_found() {
     let (evidence, roots) = evidence().await;
     let events = evidence["events"].as_array().unwrap().clone();
-    let mut n_told = 0;
+    let mut n_found = 0;
     for (index, entry) in events.iter().enumerate() {
         let mut written = evidence.clone();
         let seq = events.len() + 1;
@@ -147,17 +147,17 @@ async fn a_history_that_no_gateway_writes_is_named() {
         let report = verify(&written, &roots);
         let at = format!("/events/{}/event/change/type", events.len());
         let kind = entry["event"]["change"]["type"].as_str().unwrap();
-        let told = report.findings().find(|finding| finding.at == at);
-        let told = told.unwrap_or_else(|| panic!("event {index}, `{kind}`, may happen again"));
-        assert!(told.what.contains("cannot happen to an operation in state `published`"), "{told}");
-        n_told += 1;
+        let finding = report.findings().find(|finding| finding.at == at);
+        let finding = finding.unwrap_or_else(|| panic!("event {index}, `{kind}`, a repeat was accepted"));
+        assert!(finding.what.contains("cannot happen to an operation in state `published`"), "{finding}");
+        n_found += 1;
     }
-    assert!(n_told >= 12, "{n_told} events");
+    assert!(n_found >= 12, "{n_found} events");
 }
 
-/// Hashed with it, and still nobody's: a reader of another version might take it for something.
+/// The member is hashed, but no version writes it: a reader of another version might interpret it.
 #[tokio::test]
-async fn an_event_with_a_member_more_is_none() {
+async fn event_with_an_unknown_member_is_found() {
     let (evidence, roots) = evidence().await;
     let last = evidence["events"].as_array().unwrap().len() - 1;
     let mut written = evidence.clone();
@@ -169,9 +169,9 @@ async fn an_event_with_a_member_more_is_none() {
     assert!(verify(&written, &roots).findings().any(|finding| finding.at == at));
 }
 
-/// An audit log opens too little to make its operation anew.
+/// An audit log discloses too little to rebuild its operation.
 #[tokio::test]
-async fn what_an_audit_log_says_of_its_operation_is_held_to_its_events() {
+async fn audit_log_header_must_match_its_events() {
     let world = World::start().await;
     let operation = published(&world, &payment("audit")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();

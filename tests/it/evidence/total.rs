@@ -79,11 +79,11 @@ async fn audit_log_of_another_operation_is_refused() {
     let (one, other) = (published(&world, &payment("one")).await, published(&world, &payment("other")).await);
     let audit = world.get(&path(&one, "/audit-replay")).await.ok();
     let roots = roots(&world).await;
-    let asked = |document: &Value, operation: &Value| {
+    let verified_as = |document: &Value, operation: &Value| {
         let operation_id = Some(operation["operation_id"].as_str().unwrap().parse().unwrap());
         gateway_evidence::verify(vec![document.clone()], &Reader { operation_id, ..Reader::new(&roots) })
     };
-    let report = asked(&audit, &one);
+    let report = verified_as(&audit, &one);
     assert_holds(&report, &["form", "chain", "times", "opened fields", "operation", "log"]);
     let names: Vec<_> = not_checked(&report).into_iter().map(|(name, _)| name).collect();
     assert_eq!((report.verdict(), names), (Verdict::NotChecked, vec!["what others signed"]));
@@ -91,13 +91,13 @@ async fn audit_log_of_another_operation_is_refused() {
     let mut relabelled = audit.clone();
     relabelled["operation_id"] = other["operation_id"].clone();
     for (document, operation) in [(&audit, &other), (&relabelled, &other), (&relabelled, &one)] {
-        let report = asked(document, operation);
+        let report = verified_as(document, operation);
         assert!(report.findings().any(|finding| finding.at == "/operation_id"), "{report:#?}");
     }
-    // Without the first event, the id it states can only be compared with the one asked for.
+    // Without the first event, the id it states can only be compared with the requested one.
     let relabelled = with(without_first(&audit, 1), "/operation_id", other["operation_id"].clone());
-    assert_not_verified(&asked(&relabelled, &other));
-    assert_eq!(asked(&relabelled, &one).verdict(), Verdict::Fails);
+    assert_not_verified(&verified_as(&relabelled, &other));
+    assert_eq!(verified_as(&relabelled, &one).verdict(), Verdict::Fails);
 }
 
 /// The evidence of one operation, got before its key was rotated and after.
@@ -142,7 +142,7 @@ async fn key_note_of_other_evidence_is_refused() {
         found.contains("it has another `operation_id`") && found.contains("it has another `record_root`"),
         "{found}"
     );
-    // The note has the time.
+    // The time is in the note.
     let found = pasted(&after, &before, &["key_stated_at_ms"]);
     assert!(found.contains("/key_stated_at_ms: differs from the statement in `key_note`"), "{found}");
 }
@@ -213,7 +213,7 @@ async fn facts_outside_the_roots_are_reported_as_not_checked() {
     let operation = published(&world, &payment("facts")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let file = world.roots().await;
-    let told = |facts: Value| {
+    let facts_statuses = |facts: Value| {
         let roots = RootsFile { facts: serde_json::from_value(facts).unwrap(), ..file.clone() };
         let report = verify(&evidence, &Roots::new(roots).unwrap());
         report
@@ -223,7 +223,7 @@ async fn facts_outside_the_roots_are_reported_as_not_checked() {
             .map(|check| check.status)
             .collect()
     };
-    let statuses: Vec<Status> = told(json!({}));
+    let statuses: Vec<Status> = facts_statuses(json!({}));
     let [Status::NotChecked(why)] = statuses.as_slice() else { panic!("{statuses:?}") };
     assert!(why.contains("`deployment.permitted_recipients`"), "{why}");
     let known = json!({
@@ -231,9 +231,10 @@ async fn facts_outside_the_roots_are_reported_as_not_checked() {
         "deployment.required_approvals": ["2"],
         "deployment.separation_of_duties": ["false"],
     });
-    let statuses: Vec<Status> = told(known.clone());
+    let statuses: Vec<Status> = facts_statuses(known.clone());
     assert!(matches!(statuses.as_slice(), [Status::Holds(_)]), "{statuses:?}");
-    let statuses: Vec<Status> = told(with(known, "/deployment.permitted_recipients", json!(["nobody"])));
+    let statuses: Vec<Status> =
+        facts_statuses(with(known, "/deployment.permitted_recipients", json!(["nobody"])));
     let [Status::Fails(findings)] = statuses.as_slice() else { panic!("{statuses:?}") };
     assert!(
         findings[0]

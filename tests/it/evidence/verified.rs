@@ -22,10 +22,10 @@ const ALL: [&str; 10] = [
 ];
 
 #[tokio::test]
-async fn a_published_payment_holds() {
+async fn evidence_of_a_published_payment_holds() {
     let world = World::start().await;
     let operation = published(&world, &payment("holds")).await;
-    // Others come after it: its event is not the log's last.
+    // Other operations follow, so this operation's event is not the log's last.
     published(&world, &payment("another")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     assert_eq!(evidence["intent"]["to_account"], "acct-supplier-0042");
@@ -33,7 +33,7 @@ async fn a_published_payment_holds() {
 }
 
 #[tokio::test]
-async fn a_child_key_and_a_bip32_path_hold() {
+async fn evidence_of_a_child_key_payment_holds() {
     let world = World::start().await;
     let body = with(payment("child"), "/bip32", json!({ "network": "bitcoin", "path": "0/7" }));
     let operation = published(&world, &body).await;
@@ -41,9 +41,9 @@ async fn a_child_key_and_a_bip32_path_hold() {
     assert_holds(&verify(&evidence, &roots(&world).await), &ALL);
 }
 
-/// At each state on its way, with what there is to check by then.
+/// At each state of an operation, with the checks that apply by then.
 #[tokio::test]
-async fn what_is_not_finished_holds_as_far_as_it_is() {
+async fn evidence_of_an_unfinished_payment_holds_at_every_state() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("way")).await;
     let roots = roots(&world).await;
@@ -61,7 +61,7 @@ async fn what_is_not_finished_holds_as_far_as_it_is() {
 }
 
 #[tokio::test]
-async fn every_change_of_a_key_holds() {
+async fn evidence_of_every_key_change_holds() {
     let world = World::ticking().await;
     let on_key = |action| custody::on_key("cold", action);
     let mut operations = vec![custody::made(&world, "cold").await];
@@ -88,7 +88,7 @@ async fn every_change_of_a_key_holds() {
 }
 
 #[tokio::test]
-async fn an_audit_log_holds_and_opens_nothing_but_the_signature() {
+async fn audit_log_holds_and_discloses_only_the_signature() {
     let world = World::start().await;
     let operation = published(&world, &payment("audit")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
@@ -107,7 +107,7 @@ async fn an_audit_log_holds_and_opens_nothing_but_the_signature() {
 }
 
 #[tokio::test]
-async fn another_deployments_roots_do_not_vouch_for_it() {
+async fn evidence_fails_under_the_roots_of_another_deployment() {
     let (world, other) = (World::start().await, World::start().await);
     let operation = published(&world, &payment("roots")).await;
     published(&other, &payment("roots")).await;
@@ -122,10 +122,10 @@ async fn another_deployments_roots_do_not_vouch_for_it() {
     assert_eq!(failed, ["admission", "receipts", "key", "log"]);
 }
 
-/// A bundle that says otherwise of the second question, and cannot be asked the third.
-struct Otherwise;
+/// A bundle that answers the second evaluation otherwise, and cannot answer the third.
+struct DifferentPolicy;
 
-impl Rerun for Otherwise {
+impl Rerun for DifferentPolicy {
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String> {
         match evaluation.seq {
             1 => Ok(Vec::new()),
@@ -136,13 +136,13 @@ impl Rerun for Otherwise {
 }
 
 #[tokio::test]
-async fn what_a_bundle_says_otherwise_is_named_and_what_was_not_asked_is_said() {
+async fn bundle_that_decides_otherwise_is_found_and_skipped_evaluations_are_reported() {
     let world = World::start().await;
     let operation = published(&world, &payment("otherwise")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
     let report = gateway_evidence::verify(
         vec![evidence],
-        &Reader { rerun: Some(&Otherwise), ..Reader::new(&roots(&world).await) },
+        &Reader { rerun: Some(&DifferentPolicy), ..Reader::new(&roots(&world).await) },
     );
     let found: Vec<_> = report.findings().map(ToString::to_string).collect();
     assert_eq!(found, ["/events/2/event/change/policy: `DENY`"]);
@@ -153,9 +153,9 @@ async fn what_a_bundle_says_otherwise_is_named_and_what_was_not_asked_is_said() 
     );
 }
 
-/// Two approvals that were not waited for are not two that were given.
+/// Two approvals that were waived are not two approvals that were given.
 #[tokio::test]
-async fn a_key_made_without_its_approvals_holds_and_says_so() {
+async fn key_made_with_waived_approvals_holds_and_is_reported() {
     let world = World::ticking().await;
     let creation = custody::submitted(&world, "/v1/custody/keys", &custody::key("cold")).await;
     let early = custody::admitted(&world, &custody::on_key("cold", "/sign"), &custody::sign("early")).await;

@@ -1,12 +1,12 @@
-//! Threads of one test that end together.
+//! Stops the threads of one test together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Raises its flag when the thread that holds it panics.
 ///
-/// Whoever runs until the flag is up ends then too, and so does the test, with the message of the assertion that failed; a
-/// scope would wait for them for ever.
+/// The other threads run until the flag is up, so the test ends with the message of the failed assertion; otherwise the scope
+/// would wait for them without end.
 pub(crate) struct Alarm<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Alarm<'_> {

@@ -1,4 +1,4 @@
-//! Approvers who sign: a registry on disk, and bodies made from what a view says.
+//! Approvers who sign: a registry on disk, and approval bodies made from views.
 
 use gateway_domain::approval::testing::{Authenticator, approval, key, key_entry, registry, signed};
 use gateway_domain::approval::{Approval, ApprovalSubject};
@@ -8,7 +8,7 @@ use operation_gateway::SystemClock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Alice with a key; Bob with a key and an authenticator; Tina, who is a treasurer too; Carol, who submits.
+/// Alice has a key; Bob a key and an authenticator; Tina is also a treasurer; Carol submits.
 pub(crate) struct Signers {
     folder: TempDir,
     path: String,
@@ -38,17 +38,17 @@ impl Signers {
         self.folder.path()
     }
 
-    /// The registry's path.
+    /// The path of the registry.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Settings by which approvals are verified.
+    /// Settings under which approvals are verified.
     pub(crate) fn given<'a>(&'a self, rule: &'a str) -> [(&'a str, &'a str); 2] {
         [("signed_approvals", rule), ("approvers_file", &self.path)]
     }
 
-    /// As each of them signs: Bob with his authenticator, the others with their keys.
+    /// A signed approval: Bob signs with his authenticator, the others with their keys.
     pub(crate) fn body(&self, view: &Value, subject: &str) -> Value {
         self.body_as(view, subject, &["approver"])
     }
@@ -67,12 +67,12 @@ impl Signers {
     }
 }
 
-/// An approval of now.
+/// An approval dated now.
 pub(crate) fn fresh(subject: &str) -> Approval {
     approval(subject, i64::try_from(SystemClock.now().0).unwrap())
 }
 
-/// What a view asks to be signed.
+/// Signs the approval statement of a view.
 pub(crate) fn signed_over(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_>) -> Approval) -> Approval {
     let stated = &view["approval_statement"];
     let text = |name: &str| stated[name].as_str().unwrap_or_else(|| panic!("no {name} in {view}")).to_owned();
@@ -85,7 +85,7 @@ pub(crate) fn signed_over(view: &Value, sign: impl FnOnce(&ApprovalSubject<'_>) 
     })
 }
 
-/// The body that says it.
+/// The request body of an approval.
 pub(crate) fn body(approval: &Approval) -> Value {
     let mut body = json!({
         "subject_id": approval.subject_id, "roles": approval.roles, "approved_at_ms": approval.claimed_at_ms,

@@ -1,4 +1,4 @@
-//! Releases of the default policy, signed by keys of the tests' own.
+//! Releases of the default policy, signed by test keys.
 
 use super::process::{Process, request, tool};
 use ed25519_dalek::SigningKey;
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Enough for the default policy to say what it is, and for nothing more.
+/// Enough fuel for the default policy to describe itself, and too little to evaluate.
 const FUEL_STARVED: u64 = 2_000;
 
 pub(crate) fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32])
 }
 
-/// The default policy under another sequence, and so under another hash, signed by this key.
+/// The default policy with another sequence, and so another hash, signed by this key.
 pub(crate) fn release(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("bundles/payment-guard");
     released(BundleFiles::read(&root).unwrap(), sequence, signer, |_| ())
 }
 
-/// As [`release`], with too little fuel for any evaluation. It promises nothing by vectors, for it would break it.
+/// As [`release`], with too little fuel for any evaluation. It has no vectors, since it would fail them.
 pub(crate) fn starved(sequence: u64, signer: &SigningKey) -> BundleFiles {
     let is_promise = |name: &str| name.starts_with("tests/");
     released(release(sequence, signer).only(|name| !is_promise(name)), sequence, signer, |manifest| {
@@ -52,7 +52,7 @@ pub(crate) fn hash(files: &BundleFiles) -> String {
     files.bundle_hash().unwrap().to_string()
 }
 
-/// A gateway's folder with a bundle folder, trust roots and an activation record of its own.
+/// A gateway's folder with its own bundle folder, trust roots and activation record.
 pub(crate) struct Site(TempDir);
 
 impl Site {
@@ -84,7 +84,7 @@ impl Site {
         write_folder(&self.path("candidate"), files);
     }
 
-    /// Names this bundle in a record with this sequence.
+    /// Writes an activation record with this sequence for this bundle.
     pub(crate) fn record(&self, sequence: u64, bundle: &BundleFiles) {
         let record = ActivationRecord {
             sequence,
@@ -96,23 +96,23 @@ impl Site {
         replace(&self.path("activation.json"), &serde_json::to_vec(&envelope).unwrap());
     }
 
-    /// The real process, looking every so many milliseconds; 0: only on SIGHUP.
+    /// Starts the real process, which looks for bundles every `watch_ms` milliseconds; 0: only on SIGHUP.
     pub(crate) fn start(&self, watch_ms: u32, failpoint: Option<&str>) -> Process {
         self.start_with(&[("policy_watch_ms", &watch_ms.to_string())], failpoint)
     }
 
-    /// The real process with settings besides the site's own.
+    /// Starts the real process with settings besides the site's own.
     pub(crate) fn start_with(&self, given: &[(&str, &str)], failpoint: Option<&str>) -> Process {
         self.with_settings(given, |folder, given| Process::start(folder, failpoint, given))
     }
 
-    /// The one line of a start that must be refused.
+    /// The one-line error of a start that must fail.
     #[track_caller]
     pub(crate) fn refused(&self) -> String {
         self.with_settings(&[], Process::refused)
     }
 
-    /// Another command of the same binary, on the same data.
+    /// Runs another command of the same binary on the same data.
     pub(crate) fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
         self.with_settings(&[], |folder, given| tool(folder, given, arguments))
     }
@@ -130,7 +130,7 @@ impl Site {
     }
 }
 
-/// In one step, as an operator should: nobody reads half of it.
+/// Replaces the file atomically, as an operator should.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
@@ -148,14 +148,14 @@ pub(crate) fn write_folder(folder: &Path, files: &BundleFiles) {
     }
 }
 
-/// What `GET /v1/policy/bundles` says.
+/// The answer of `GET /v1/policy/bundles`.
 pub(crate) fn status(address: &str) -> Value {
     let (code, status) = request(address, "GET", "/v1/policy/bundles", None).unwrap();
     assert_eq!(code, 200, "{status}");
     status
 }
 
-/// What `GET /v1/policy/bundles` says once this holds of it.
+/// Polls `GET /v1/policy/bundles` until `holds`.
 #[track_caller]
 pub(crate) fn until(address: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
@@ -169,7 +169,7 @@ pub(crate) fn until(address: &str, holds: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Waits until this bundle judges.
+/// Waits until this bundle is active.
 #[track_caller]
 pub(crate) fn until_active(address: &str, bundle: &BundleFiles) -> Value {
     let hash = hash(bundle);

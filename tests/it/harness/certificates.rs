@@ -1,4 +1,4 @@
-//! Certificates of authorities that live as long as a test.
+//! Certificate authorities that live as long as a test.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Who signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate with its key.
@@ -44,14 +44,14 @@ impl Authority {
         self.0.der().clone()
     }
 
-    /// For a server on 127.0.0.1.
+    /// A certificate for a server on 127.0.0.1.
     pub(crate) fn server(&self) -> Certified {
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         self.certify(params)
     }
 
-    /// For a client: `CN=common,O=organisation`.
+    /// A certificate for a client: `CN=common,O=organisation`.
     pub(crate) fn client(&self, common: &str, organisation: &str) -> Certified {
         self.client_until(4096, common, organisation)
     }
@@ -73,7 +73,7 @@ impl Authority {
 }
 
 impl Certified {
-    /// As `NAME.pem` and `NAME.key`.
+    /// Writes `NAME.pem` and `NAME.key`.
     pub(crate) fn write(&self, folder: &Path, name: &str) {
         fs::write(folder.join(format!("{name}.pem")), &self.pem).unwrap();
         let key = folder.join(format!("{name}.key"));
@@ -89,7 +89,7 @@ impl Certified {
         self.key.serialize_pem()
     }
 
-    /// Of its DER, in hexadecimal.
+    /// SHA-256 of its DER, in hexadecimal.
     pub(crate) fn sha256(&self) -> String {
         hex::encode(Sha256::digest(&self.certificate))
     }

@@ -1,22 +1,19 @@
-//! Programs that are not ours, started for a test: killed at its end, and quoted when they fail.
+//! Programs started for a test: killed at its end, their output shown when they fail.
 
+use super::wire::TIMEOUT;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Longer than any of them takes to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
-    seen: Vec<String>,
+    log: Vec<String>,
 }
 
 impl Program {
-    /// `missing`: what to do when it is not installed.
+    /// `missing`: the hint to print when the program is not installed.
     pub(crate) fn start(command: &mut Command, missing: &str) -> Self {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}; {missing}"));
@@ -33,17 +30,15 @@ impl Program {
                 }
             });
         }
-        Self { child, lines, seen: Vec::new() }
+        Self { child, lines, log: Vec::new() }
     }
 
-    /// The first line with this in it.
+    /// Waits for the first line that contains `part`.
     pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left);
-            let line = line.unwrap_or_else(|_| panic!("no `{part}` in {:#?}", self.seen));
-            self.seen.push(line.clone());
+            let line = self.lines.recv_timeout(TIMEOUT);
+            let line = line.unwrap_or_else(|_| panic!("no `{part}` in {:#?}", self.log));
+            self.log.push(line.clone());
             if line.contains(part) {
                 return line;
             }
@@ -54,6 +49,20 @@ impl Program {
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Sends a signal, as `-HUP`.
+    pub(crate) fn signal(&self, signal: &str) {
+        let signalled = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(signalled.success());
+    }
+
+    /// SIGTERM; returns the exit status and all output.
+    pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
+        self.signal("-TERM");
+        let status = self.child.wait().unwrap();
+        self.log.extend(self.lines.iter());
+        (status, std::mem::take(&mut self.log))
     }
 }
 

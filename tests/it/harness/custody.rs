@@ -1,4 +1,4 @@
-//! Custody bodies, and the flow they make.
+//! Request bodies of custody operations, and the steps of their flow.
 
 use super::samples::approval;
 use super::world::World;
@@ -63,14 +63,14 @@ pub(crate) fn rotate(new_key_ref: &str) -> Value {
 }
 
 pub(crate) fn recover(target_epoch: &str) -> Value {
-    let who = json!({
+    let recovery = json!({
         "recovery_case_ref": "case-9",
         "recovering_participant": 2,
         "helper_participants": [0, 1],
         "helper_share_cids": ["cid-0", "cid-1"],
         "expected_helper_admission_root": null
     });
-    more(refresh(target_epoch), who)
+    more(refresh(target_epoch), recovery)
 }
 
 pub(crate) fn export(receipt: &Value, state: &str) -> Value {
@@ -96,7 +96,7 @@ pub(crate) async fn submitted(world: &World, path: &str, body: &Value) -> Value 
     world.post(path, body).await.ok()["operation"].clone()
 }
 
-/// With two approvals.
+/// Submits and approves twice.
 pub(crate) async fn admitted(world: &World, path: &str, body: &Value) -> Value {
     let operation = submitted(world, path, body).await;
     for subject in ["alice", "bob"] {
@@ -116,7 +116,7 @@ pub(crate) async fn published(world: &World, path: &str, body: &Value) -> Value 
     world.post(&self::path(&operation, "/publish"), &publication).await.ok()
 }
 
-/// An active key.
+/// Creates an active key.
 pub(crate) async fn made(world: &World, key_ref: &str) -> Value {
     executed(world, "/v1/custody/keys", &key(key_ref)).await;
     world.get(&on_key(key_ref, "")).await.ok()

@@ -1,4 +1,4 @@
-//! Every answer that a test gets is one that the OpenAPI document lists for its route.
+//! Checks every answer that a test gets against the OpenAPI document.
 
 use gateway_api::{ROUTES, openapi};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
 
-/// Checks an answer against the document; one of no route is checked by others.
+/// Checks an answer against the document; answers to unknown paths are checked elsewhere.
 #[track_caller]
 pub(crate) fn check(method: &str, path: &str, status: u16, body: &Value) {
     let methods = route(path).map(|route| &DOCUMENT["paths"][route]);
@@ -24,7 +24,7 @@ pub(crate) fn check(method: &str, path: &str, status: u16, body: &Value) {
     }
 }
 
-/// The route of a path, as the router finds it: literal segments first.
+/// The route of a path, as the router matches it: literal segments first.
 fn route(path: &str) -> Option<&'static str> {
     let path = path.split('?').next().unwrap_or_default();
     let matches = |route: &str| {

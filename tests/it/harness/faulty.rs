@@ -1,4 +1,4 @@
-//! The real nodes, behind a switch: away, or refusing.
+//! The real nodes behind a switch: unreachable, or refusing.
 
 use async_trait::async_trait;
 use gateway_domain::admission::Derivation;
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// No ceremony ends, as when nodes are away: the operation stays in execution.
+    /// No ceremony ends, as when nodes are unreachable: the operation stays in execution.
     pub(crate) stalled: AtomicBool,
-    /// Every ceremony is refused for good.
+    /// Every ceremony is refused permanently.
     pub(crate) refusing: AtomicBool,
-    /// Nodes that do not say that they are there.
+    /// Nodes that do not report that they are reachable.
     pub(crate) silent: Mutex<BTreeSet<ParticipantIndex>>,
 }
 

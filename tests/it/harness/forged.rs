@@ -1,5 +1,5 @@
-//! Evidence as somebody writes it who has the gateway's keys, the log's and the authority's: it hashes, is in a log, and what
-//! it decides is signed. The keys of nodes and approvers are not there.
+//! Evidence as an attacker with the keys of the gateway, the log and the authority would write it: hashes and proofs hold, and
+//! the decision is signed. The attacker lacks the keys of nodes and approvers.
 
 use super::world::World;
 use ed25519_dalek::{Signer, SigningKey};
@@ -27,7 +27,7 @@ pub(crate) struct Forger {
 }
 
 impl Forger {
-    /// Of the operation that this evidence is of.
+    /// The operation of this evidence.
     pub(crate) async fn of(world: &World, evidence: &Value) -> Self {
         let seed = |path| key_file::load(path).unwrap();
         let read = |name: &str| evidence[name].clone();
@@ -45,20 +45,20 @@ impl Forger {
         }
     }
 
-    /// The events, altered.
+    /// Alters the events.
     pub(crate) async fn events(&self, alter: impl FnOnce(&mut Vec<Value>)) -> Value {
         let mut events = self.events.clone();
         alter(&mut events);
         self.document(events, &self.key).await
     }
 
-    /// The first event of this kind, altered.
+    /// Alters the first event of this kind.
     pub(crate) async fn event(&self, kind: &str, alter: impl FnOnce(&mut Value)) -> Value {
         let place = self.place(kind);
         self.events(|events| alter(&mut events[place])).await
     }
 
-    /// The decision, altered and signed.
+    /// Alters the decision and signs it.
     pub(crate) async fn decision(&self, alter: impl FnOnce(&mut Value)) -> Value {
         self.event("decision_signed", |event| {
             let admission = &mut event["change"]["admission"];
@@ -68,7 +68,7 @@ impl Forger {
         .await
     }
 
-    /// The key, altered and stated.
+    /// Alters the key and its statement.
     pub(crate) async fn key(&self, alter: impl FnOnce(&mut Value)) -> Value {
         let mut key = self.key.clone();
         alter(&mut key);
@@ -80,7 +80,7 @@ impl Forger {
         self.events[self.place(kind)].clone()
     }
 
-    /// Where the first event of this kind is.
+    /// The index of the first event of this kind.
     pub(crate) fn place(&self, kind: &str) -> usize {
         place(&self.events, kind)
     }

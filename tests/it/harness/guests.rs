@@ -1,4 +1,4 @@
-//! Bundles around guests that are written as text.
+//! Bundles around guests written as WebAssembly text.
 
 use super::bundles::key;
 use gateway_domain::ids::Hex32;
@@ -7,8 +7,8 @@ use gateway_policy::bundle::pack;
 use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, TrustPolicy};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
-/// A loaded bundle, without data or vectors, around a guest with so many pages of memory whose `evaluate` has this body.
-/// It may use all the fuel that there is.
+/// A loaded bundle, without data or vectors, around a guest with `pages` pages of memory whose `evaluate` has this body.
+/// Its fuel is the maximum.
 pub(crate) fn guest(pages: u32, evaluate: &str) -> Evaluator {
     let engine = PolicyEngine::new().unwrap();
     let manifest = r#"{"bundle_id":"hostile","version":"1","sequence":1,"world":"svc:policy@1.x",

@@ -1,44 +1,45 @@
 //! HTTP by hand: with any header, from any loopback address, over TLS with or without a certificate.
 
 use super::tls::{Trust, connect};
-use super::wire::PATIENCE;
+use super::wire::TIMEOUT;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// A request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
-    method: &'static str,
+    method: String,
     path: String,
     headers: Vec<(String, String)>,
     body: String,
 }
 
-/// Its answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Names in lower case; the last of equal ones.
+    /// Names in lower case; of duplicates the last.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) text: String,
 }
 
 impl Call {
+    pub(crate) fn new(method: &str, path: &str, body: String) -> Self {
+        Self { method: method.to_owned(), path: path.to_owned(), headers: Vec::new(), body }
+    }
+
     pub(crate) fn get(path: &str) -> Self {
-        Self { method: "GET", path: path.to_owned(), ..Self::default() }
+        Self::new("GET", path, String::new())
     }
 
     pub(crate) fn post(path: &str, body: &Value) -> Self {
-        Self { method: "POST", path: path.to_owned(), body: body.to_string(), ..Self::default() }
+        Self::new("POST", path, body.to_string())
     }
 
     pub(crate) fn form(path: &str, fields: &[(&str, &str)]) -> Self {
         let fields = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
         let body = fields.collect::<Vec<_>>().join("&");
-        let call = Self { method: "POST", path: path.to_owned(), body, ..Self::default() };
-        call.header("content-type", "application/x-www-form-urlencoded")
+        Self::new("POST", path, body).header("content-type", "application/x-www-form-urlencoded")
     }
 
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
@@ -50,14 +51,14 @@ impl Call {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// On a connection of its own.
+    /// Sends on a new connection.
     pub(crate) fn send(&self, address: &str) -> Result<Answer> {
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         self.exchange(stream)
     }
 
-    /// As [`Self::send`], from another address of this machine.
+    /// As [`Self::send`], from another loopback address.
     pub(crate) fn send_from(&self, source: &str, address: &str) -> Result<Answer> {
         let socket = tokio::net::TcpSocket::new_v4()?;
         socket.bind(SocketAddr::new(source.parse().unwrap(), 0))?;
@@ -65,7 +66,7 @@ impl Call {
         let stream =
             runtime.block_on(async { socket.connect(address.parse().unwrap()).await?.into_std() })?;
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         self.exchange(stream)
     }
 
@@ -82,7 +83,7 @@ impl Call {
         }
         write!(stream, "{head}content-length: {}\r\n\r\n{}", self.body.len(), self.body)?;
         let mut bytes = Vec::new();
-        // A peer that closes TLS without saying so has still answered.
+        // A peer that closes TLS without a close_notify has still answered.
         let read = stream.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
         let Some((head, text)) = text.split_once("\r\n\r\n") else {
@@ -91,7 +92,12 @@ impl Call {
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or(std::io::ErrorKind::InvalidData)?;
         let headers = head.lines().filter_map(|line| line.split_once(": "));
-        let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+        let headers: BTreeMap<_, _> =
+            headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+        let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+        if text.len() < length {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
         let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
         Ok(Answer { status, headers, text: if chunked { unchunked(text) } else { text.to_owned() } })
     }
@@ -114,7 +120,7 @@ impl Answer {
     }
 }
 
-/// The chunks of a body, joined.
+/// Decodes a chunked body.
 fn unchunked(mut text: &str) -> String {
     let mut joined = String::new();
     while let Some((length, rest)) = text.split_once("\r\n") {

@@ -1,4 +1,4 @@
-//! A gateway in each of the four modes, and callers that each of them takes for who they are.
+//! A gateway in each of the four authentication modes, with credentials for each mode.
 
 use super::world::{Answer, World};
 use axum::body::Body;
@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where the trusted proxy is.
+/// Address of the trusted proxy.
 pub(crate) const PROXY: &str = "10.0.0.1";
 
-/// Where anybody else is.
-pub(crate) const STRANGER: &str = "192.0.2.66";
+/// Any other address.
+pub(crate) const UNTRUSTED_ADDRESS: &str = "192.0.2.66";
 
 pub(crate) const ISSUER: &str = "https://issuer.example";
 
@@ -31,7 +31,7 @@ pub(crate) enum Mode {
 
 /// A caller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Who<'a> {
+pub(crate) struct TestCaller<'a> {
     pub(crate) client: &'a str,
     pub(crate) subject: &'a str,
     pub(crate) roles: &'a str,
@@ -39,7 +39,7 @@ pub(crate) struct Who<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// What a request carries, and where it comes from.
+/// The headers of a request and the address that it comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
     pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
@@ -54,8 +54,8 @@ pub(crate) struct Deployment {
     known: Mutex<BTreeMap<String, String>>,
 }
 
-pub(crate) fn who<'a>(subject: &'a str, scopes: &'a str) -> Who<'a> {
-    Who { client: "desk", subject, roles: "approver operator", scopes, tenant: None }
+pub(crate) fn test_caller<'a>(subject: &'a str, scopes: &'a str) -> TestCaller<'a> {
+    TestCaller { client: "desk", subject, roles: "approver operator", scopes, tenant: None }
 }
 
 /// The settings of a mode, with this identity provider.
@@ -113,17 +113,17 @@ impl Deployment {
         Self { world, mode, issuer, provider, known: Mutex::default() }
     }
 
-    /// What this caller sends.
-    pub(crate) fn credentials(&self, who: Who<'_>) -> Credentials {
+    /// The credentials of this caller.
+    pub(crate) fn credentials(&self, caller: TestCaller<'_>) -> Credentials {
         match self.mode {
             Mode::Bypass | Mode::TrustedHeaders => {
-                Credentials { headers: identity_headers(who), from: PROXY }
+                Credentials { headers: identity_headers(caller), from: PROXY }
             }
-            Mode::Jwks | Mode::Introspection => self.bearer(&self.token(&claims(who))),
+            Mode::Jwks | Mode::Introspection => self.bearer(&self.token(&claims(caller))),
         }
     }
 
-    /// A token with these claims that the provider vouches for.
+    /// A valid token with these claims.
     pub(crate) fn token(&self, claims: &Value) -> String {
         if self.mode == Mode::Jwks {
             return self.issuer.token(claims);
@@ -140,26 +140,29 @@ impl Deployment {
     pub(crate) fn bearer(&self, token: &str) -> Credentials {
         Credentials {
             headers: vec![("authorization", format!("Bearer {token}").into_bytes())],
-            from: STRANGER,
+            from: UNTRUSTED_ADDRESS,
         }
     }
 
-    /// Nothing at all, from everywhere.
+    /// No credentials, from either address.
     pub(crate) fn none(&self) -> Vec<Credentials> {
-        [PROXY, STRANGER].map(|from| Credentials { headers: Vec::new(), from }).into()
+        [PROXY, UNTRUSTED_ADDRESS].map(|from| Credentials { headers: Vec::new(), from }).into()
     }
 
-    /// Credentials that do not hold in this mode, each in another way.
+    /// Credentials that are invalid in this mode, each for another reason.
     pub(crate) fn bad(&self) -> Vec<Credentials> {
-        let all = Who { tenant: Some("acme"), ..who("mallory", "operations.* custody.* audit.read") };
+        let all = TestCaller {
+            tenant: Some("acme"),
+            ..test_caller("mallory", "operations.* custody.* audit.read")
+        };
         let mut bad = Vec::new();
         let headers = identity_headers(all);
         let nameless: Vec<_> = headers.iter().filter(|(name, _)| *name != "x-subject-id").cloned().collect();
         match self.mode {
-            Mode::Bypass => bad.push(Credentials { headers: nameless, from: STRANGER }),
+            Mode::Bypass => bad.push(Credentials { headers: nameless, from: UNTRUSTED_ADDRESS }),
             Mode::TrustedHeaders => {
                 bad.push(Credentials { headers: nameless, from: PROXY });
-                bad.push(Credentials { headers, from: STRANGER });
+                bad.push(Credentials { headers, from: UNTRUSTED_ADDRESS });
                 bad.push(Credentials { from: PROXY, ..self.bearer(&self.issuer.token(&claims(all))) });
             }
             Mode::Jwks | Mode::Introspection => {
@@ -170,7 +173,7 @@ impl Deployment {
                 expired["exp"] = json!(now_s() - 120);
                 bad.push(self.bearer(&self.token(&expired)));
                 let basic = ("authorization", b"Basic YTpi".to_vec());
-                bad.push(Credentials { headers: vec![basic], from: STRANGER });
+                bad.push(Credentials { headers: vec![basic], from: UNTRUSTED_ADDRESS });
             }
         }
         bad
@@ -182,8 +185,14 @@ impl Deployment {
     }
 
     /// A request of this caller.
-    pub(crate) async fn call_as(&self, who: Who<'_>, method: &str, path: &str, body: &Value) -> Answer {
-        self.call(&self.credentials(who), method, path, body).await
+    pub(crate) async fn call_as(
+        &self,
+        caller: TestCaller<'_>,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        self.call(&self.credentials(caller), method, path, body).await
     }
 }
 
@@ -199,30 +208,30 @@ pub(crate) fn request(with: &Credentials, method: &str, path: &str, body: &Value
     request
 }
 
-fn identity_headers(who: Who<'_>) -> Vec<(&'static str, Vec<u8>)> {
+fn identity_headers(caller: TestCaller<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let mut headers = vec![
-        ("x-client-id", who.client.into()),
-        ("x-subject-id", who.subject.into()),
-        ("x-roles", who.roles.into()),
-        ("x-scopes", who.scopes.into()),
+        ("x-client-id", caller.client.into()),
+        ("x-subject-id", caller.subject.into()),
+        ("x-roles", caller.roles.into()),
+        ("x-scopes", caller.scopes.into()),
     ];
-    headers.extend(who.tenant.map(|tenant| ("x-tenant", tenant.into())));
+    headers.extend(caller.tenant.map(|tenant| ("x-tenant", tenant.into())));
     headers
 }
 
-/// What the issuer says of a caller.
-pub(crate) fn claims(who: Who<'_>) -> Value {
+/// The claims that the issuer puts into the token of a caller.
+pub(crate) fn claims(caller: TestCaller<'_>) -> Value {
     let mut claims = json!({
         "iss": ISSUER,
         "aud": "gateway",
-        "client_id": who.client,
-        "sub": who.subject,
-        "roles": who.roles.split(' ').collect::<Vec<_>>(),
-        "scope": who.scopes,
+        "client_id": caller.client,
+        "sub": caller.subject,
+        "roles": caller.roles.split(' ').collect::<Vec<_>>(),
+        "scope": caller.scopes,
         "jti": "jti-5c1e",
         "exp": now_s() + 3600,
     });
-    if let Some(tenant) = who.tenant {
+    if let Some(tenant) = caller.tenant {
         claims["tenant"] = json!(tenant);
     }
     claims

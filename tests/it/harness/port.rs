@@ -1,13 +1,13 @@
-//! Ports for servers that must be told one, and for nobody.
+//! Reserved ports for servers that cannot choose a free one.
 
 use std::net::SocketAddr;
 use tokio::net::TcpSocket;
 
-/// A port of 127.0.0.1 that is nobody else's for as long as this lives.
+/// A port of 127.0.0.1, reserved as long as this lives.
 ///
-/// It is bound and never listened on. Linux gives it to nobody who asks for any port, nor to a connection's near end. A server
-/// that is told this very one may bind it beside us if it sets `SO_REUSEADDR`, as nginx and Node.js do, and bind it again when
-/// it is started anew. Meanwhile connections are refused.
+/// It is bound and never listened on. Linux assigns it neither to a bind of port 0 nor to an outgoing connection. A server with
+/// this port in its configuration can bind it too if it sets `SO_REUSEADDR`, as nginx and Node.js do, and bind it again after a
+/// restart. Meanwhile connections are refused.
 pub(crate) struct Port {
     _bound: TcpSocket,
     pub(crate) address: SocketAddr,

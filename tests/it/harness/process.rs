@@ -1,25 +1,25 @@
-//! The real process, started, spoken to over TCP, and killed.
+//! The gateway's real process: started, called over TCP, and signalled.
 
+use super::child::Program;
+use super::http::Call;
+use super::samples::{approval, publication};
 use super::world::settings;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::Result;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
-use std::time::Duration;
 
-/// Longer than any step takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const SIGN: &str = "/v1/operations/sign";
+
+/// The step of [`drive`] that executes.
+pub(crate) const EXECUTE: (&str, Option<Value>) = ("/execute", None);
 
 pub(crate) struct Process {
-    child: Child,
+    program: Program,
     pub(crate) address: String,
-    /// Where probes are, when that is apart.
+    /// The address of probes, if it is a separate one.
     pub(crate) admin_address: Option<String>,
-    lines: Receiver<String>,
-    pub(crate) log: Vec<String>,
 }
 
 pub(crate) fn command(folder: &Path, given: &[(&str, &str)]) -> Command {
@@ -31,7 +31,7 @@ pub(crate) fn command(folder: &Path, given: &[(&str, &str)]) -> Command {
     command
 }
 
-/// Another command of the same binary, on the same data: its exit code, what it printed, and what it complained of.
+/// Runs another command of the same binary on the same data: exit code, standard output, standard error.
 pub(crate) fn tool(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command(folder, given).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -39,7 +39,7 @@ pub(crate) fn tool(folder: &Path, given: &[(&str, &str)], arguments: &[&str]) ->
 }
 
 impl Process {
-    /// Waits until it listens. `failpoint`: where it is to stop, as `name:n`.
+    /// Starts, and waits until it listens. `failpoint`: where it stops, as `name:n`.
     pub(crate) fn start(folder: &Path, failpoint: Option<&str>, given: &[(&str, &str)]) -> Self {
         let mut command = command(folder, given);
         if let Some(failpoint) = failpoint {
@@ -48,9 +48,8 @@ impl Process {
         Self::listening(command)
     }
 
-    /// As [`Self::start`], of a command of the caller's.
-    pub(crate) fn listening(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    /// As [`Self::start`], with a command of the caller's.
+    pub(crate) fn listening(command: Command) -> Self {
         let mut process = Self::spawn(command);
         let listens = process.wait_for_line("operation-gateway listens");
         let line: Value = serde_json::from_str(&listens).unwrap();
@@ -59,22 +58,13 @@ impl Process {
         process
     }
 
-    /// While it starts.
+    /// Starts without waiting.
     pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let stderr = child.stderr.take().unwrap();
-        let (sender, lines) = channel();
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { child, address: String::new(), admin_address: None, lines, log: Vec::new() }
+        let program = Program::start(&mut command, "it is built with the tests");
+        Self { program, address: String::new(), admin_address: None }
     }
 
-    /// The one line of a start that must be refused.
+    /// The one-line error of a start that must fail.
     #[track_caller]
     pub(crate) fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
         let output = command(folder, given).output().unwrap();
@@ -82,83 +72,109 @@ impl Process {
         assert!(!output.status.success(), "{text}");
         let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
         assert_eq!(lines.len(), 1, "{text}");
+        assert!(!text.contains("panicked"), "{text}");
         lines[0].to_owned()
     }
 
     pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("no `{part}` in {:#?}", self.log));
-            self.log.push(line.clone());
-            if line.contains(part) {
-                return line;
-            }
-        }
+        self.program.wait_for_line(part)
     }
 
     /// SIGKILL, by process id.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.program.kill();
     }
 
-    /// SIGHUP: look at the policy bundles again.
-    pub(crate) fn hang_up(&self) {
-        let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap();
-        assert!(told.success());
+    /// SIGHUP: reloads files.
+    pub(crate) fn sighup(&self) {
+        self.program.signal("-HUP");
     }
 
-    /// SIGTERM.
-    pub(crate) fn tell_to_stop(&self) {
-        let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(killed.success());
+    pub(crate) fn sigterm(&self) {
+        self.program.signal("-TERM");
     }
 
-    /// SIGTERM, and how it ended.
-    pub(crate) fn terminate(mut self) -> (ExitStatus, Vec<String>) {
-        self.tell_to_stop();
-        let status = self.child.wait().unwrap();
-        self.log.extend(self.lines.iter());
-        (status, std::mem::take(&mut self.log))
+    /// SIGTERM; returns the exit status and the log.
+    pub(crate) fn terminate(self) -> (ExitStatus, Vec<String>) {
+        self.program.terminate()
+    }
+
+    pub(crate) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        request(&self.address, method, path, body).unwrap()
+    }
+
+    /// The answer of a GET that must be 200.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let (status, answer) = self.call("GET", path, None);
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+
+    /// The answer of a POST that must be 200.
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str, body: Option<&Value>) -> Value {
+        post(&self.address, path, body).unwrap()
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _already_dead = self.child.kill();
-        let _already_waited = self.child.wait();
-    }
-}
-
-/// As [`request`], for an answer that is text.
+/// The body of `GET path`.
 pub(crate) fn text(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
+    Call::get(path).send(address).unwrap().text
 }
 
-/// One HTTP request on a connection of its own; an error when the process dies under it.
-pub(crate) fn request(
+/// One HTTP request on a new connection; an error when the process dies meanwhile.
+pub(crate) fn request(address: &str, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+    let answer = Call::new(method, path, body.map(ToString::to_string).unwrap_or_default()).send(address)?;
+    Ok((answer.status, answer.json()))
+}
+
+/// The answer of a POST that must be 200; an error when the process dies meanwhile.
+#[track_caller]
+pub(crate) fn post(address: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+    let (status, answer) = request(address, "POST", path, body)?;
+    assert_eq!(status, 200, "{path}: {answer}");
+    Ok(answer)
+}
+
+/// The step of [`drive`] that publishes.
+pub(crate) fn publish() -> (&'static str, Option<Value>) {
+    ("/publish", Some(publication()))
+}
+
+/// Submits to a path, approves as Alice and as Bob, and takes further steps; the last view. An error when the process dies
+/// meanwhile.
+#[track_caller]
+pub(crate) fn drive(
     address: &str,
-    method: &str,
-    path: &str,
-    body: Option<&Value>,
-) -> std::io::Result<(u16, Value)> {
-    let body = body.map(ToString::to_string).unwrap_or_default();
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    let (head, body) = text.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.ok_or(std::io::ErrorKind::InvalidData)?;
-    Ok((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+    submit: &str,
+    body: &Value,
+    steps: &[(&str, Option<Value>)],
+) -> Result<Value> {
+    let submitted = post(address, submit, Some(body))?;
+    let family = if submit.starts_with("/v1/custody/") { "/v1/custody/operations" } else { "/v1/operations" };
+    let path = format!("{family}/{}", submitted["operation"]["operation_id"].as_str().unwrap());
+    let mut view = Value::Null;
+    for subject in ["alice", "bob"] {
+        view = post(address, &format!("{path}/approve"), Some(&approval(subject)))?;
+    }
+    for (action, body) in steps {
+        view = post(address, &format!("{path}{action}"), body.as_ref())?;
+    }
+    Ok(view)
+}
+
+/// Starts with a failpoint, runs `client`, and kills the process when it stops at the point.
+pub(crate) fn kill_at<T: Send + 'static>(
+    folder: &Path,
+    point: &str,
+    given: &[(&str, &str)],
+    client: impl FnOnce(&str) -> Result<T> + Send + 'static,
+) {
+    let mut process = Process::start(folder, Some(point), given);
+    let address = process.address.clone();
+    let client = thread::spawn(move || client(&address));
+    process.wait_for_line("failpoint ");
+    process.kill();
+    assert!(client.join().unwrap().is_err(), "{point}: the process must die under its client");
 }

@@ -1,4 +1,4 @@
-//! A real identity provider: `oidc-provider` on Node.js, as `tests/providers/oidc` configures it.
+//! A real identity provider: `oidc-provider` on Node.js, configured in `tests/providers/oidc`.
 
 use super::certificates::{Authority, Certified};
 use super::child::Program;
@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What it takes when there is no Node.js, or not this package.
+/// The hint when Node.js or the package is missing.
 const MISSING: &str = "Node.js 20 and its packages are needed: run ./scripts/test";
 
-/// What the gateway introspects as.
+/// The client id that the gateway introspects with.
 pub(crate) const GATEWAY_SECRET: &str = "gateway-secret";
 
-/// The resource that tokens are asked for; `server.mjs` says what may follow.
+/// The resource that tokens are requested for; `server.mjs` lists the permitted suffixes.
 const RESOURCE: &str = "https://gateway.test/?";
 
 pub(crate) struct Provider {
@@ -27,7 +27,7 @@ pub(crate) struct Provider {
     folder: TempDir,
 }
 
-/// A client of the provider's, as registered there.
+/// A client registered at the provider.
 fn client(id: &str, tenant: &str, roles: &[&str]) -> Value {
     let secret = format!("{id}-secret");
     json!({
@@ -60,7 +60,7 @@ impl Provider {
         Self::on(tempfile::tempdir().unwrap(), Port::held(), json!(null))
     }
 
-    /// With a second listener, over TLS, that asks for certificates of `authority`.
+    /// Starts with a second listener, over TLS, that requires client certificates of `authority`.
     pub(crate) fn start_with_tls(authority: &Authority, server: &Certified) -> Self {
         let folder = tempfile::tempdir().unwrap();
         server.write(folder.path(), "server");
@@ -71,7 +71,7 @@ impl Provider {
         Self::on(folder, Port::held(), tls)
     }
 
-    /// Killed and started again at the same address, with other keys.
+    /// Kills it and starts it again at the same address, with new keys.
     pub(crate) fn restarted(mut self) -> Self {
         self.kill();
         Self::on(self.folder, self.port, json!(null))
@@ -103,35 +103,39 @@ impl Provider {
         format!("127.0.0.1:{}", self.tls_port.unwrap())
     }
 
-    /// A client's own token. `bent`: what `server.mjs` is to make of it, as `alg=ES256&ttl=5`.
-    pub(crate) fn token(&self, client: &str, scope: &str, bent: &str) -> String {
+    /// A client's own token. `altered`: how `server.mjs` alters the token, as `alg=ES256&ttl=5`.
+    pub(crate) fn token(&self, client: &str, scope: &str, altered: &str) -> String {
         let fields = [("grant_type", "client_credentials"), ("scope", scope)];
-        self.ask(client, &fields, bent)
+        self.ask(client, &fields, altered)
     }
 
-    /// A token for a person, by way of the portal.
-    pub(crate) fn person(&self, person: &str, scope: &str, bent: &str) -> String {
+    /// A token for a person, issued through the portal.
+    pub(crate) fn person(&self, person: &str, scope: &str, altered: &str) -> String {
         let grant = "urn:operation-gateway:test:person";
-        self.ask("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], bent)
+        self.ask("portal", &[("grant_type", grant), ("person", person), ("scope", scope)], altered)
     }
 
-    fn ask(&self, client: &str, fields: &[(&str, &str)], bent: &str) -> String {
+    fn ask(&self, client: &str, fields: &[(&str, &str)], altered: &str) -> String {
         let secret = format!("{client}-secret");
-        let call = token_call(client, fields, bent, &[("client_secret", &secret)]);
+        let call = token_call(client, fields, altered, &[("client_secret", &secret)]);
         access_token(&call.send(&self.address()).unwrap())
     }
 }
 
-/// A request for a token.
-pub(crate) fn token_call(client: &str, fields: &[(&str, &str)], bent: &str, more: &[(&str, &str)]) -> Call {
-    let resource = format!("{RESOURCE}{bent}");
+pub(crate) fn token_call(
+    client: &str,
+    fields: &[(&str, &str)],
+    altered: &str,
+    more: &[(&str, &str)],
+) -> Call {
+    let resource = format!("{RESOURCE}{altered}");
     let mut all = vec![("client_id", client), ("resource", resource.as_str())];
     all.extend(fields);
     all.extend(more);
     Call::form("/token", &all)
 }
 
-/// The token of an answer.
+/// The access token of an answer.
 #[track_caller]
 pub(crate) fn access_token(answer: &Answer) -> String {
     answer.ok()["access_token"].as_str().unwrap().to_owned()

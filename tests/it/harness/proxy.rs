@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const MISSING: &str = "nginx with njs is needed (Debian: apt-get install nginx libnginx-mod-http-js)";
 
-/// Where distributions keep nginx's modules.
+/// Where distributions install nginx's modules.
 const MODULES: [&str; 3] = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/share/nginx/modules"];
 
 pub(crate) struct Proxy {
@@ -21,7 +21,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of `gateway`; lets in whom `clients` certified.
+    /// A proxy in front of `gateway` that accepts client certificates of `clients`.
     pub(crate) fn start(gateway: &str, clients: &Authority, servers: &Authority) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
@@ -29,7 +29,7 @@ impl Proxy {
         fs::write(at.join("clients-ca.pem"), clients.pem()).unwrap();
         let documented = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/proxies");
         fs::copy(documented.join("certificate.js"), at.join("certificate.js")).unwrap();
-        // nginx takes no port 0.
+        // nginx does not support port 0.
         let port = Port::held();
         let address = port.address.to_string();
         let site = fs::read_to_string(documented.join("operation-gateway.conf")).unwrap();
@@ -46,7 +46,7 @@ impl Proxy {
     }
 }
 
-/// What the documented part stands in: nothing outside the folder, and no second process.
+/// The configuration around the documented part: no files outside the folder, one process.
 fn around(folder: &Path) -> String {
     let module = MODULES.map(|modules| PathBuf::from(modules).join("ngx_http_js_module.so"));
     let module = module.into_iter().find(|module| module.exists()).unwrap_or_else(|| panic!("{MISSING}"));
@@ -60,7 +60,7 @@ fn around(folder: &Path) -> String {
     )
 }
 
-/// Replaces what must be there.
+/// Replaces text that must be present.
 fn put(text: &str, old: &str, new: &str) -> String {
     assert!(text.contains(old), "the documented configuration lacks `{old}`");
     text.replace(old, new)

@@ -1,4 +1,4 @@
-//! The real policy, and what it was asked.
+//! The real policy, and a record of its evaluations.
 
 use async_trait::async_trait;
 use gateway_domain::intent::Intent;
@@ -6,9 +6,9 @@ use gateway_domain::policy::{Facts, Moment, Outcome, Request};
 use gateway_engine::ports::EvaluatePolicy;
 use std::sync::{Arc, Mutex};
 
-/// One question, as it reached the policy.
+/// One evaluation, as it reached the policy.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Evaluation {
     pub(crate) moment: Moment,
     pub(crate) tenant: String,
     pub(crate) key_ref: String,
@@ -16,19 +16,19 @@ pub(crate) struct Asked {
     pub(crate) intent: Intent,
     pub(crate) intent_hash_holds: bool,
     pub(crate) approvers: Vec<String>,
-    /// Whether what was spent was read for it.
+    /// Whether past spending was read for it.
     pub(crate) has_velocity: bool,
 }
 
 pub(crate) struct Recording {
     pub(crate) host: Arc<dyn EvaluatePolicy>,
-    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+    pub(crate) evaluations: Arc<Mutex<Vec<Evaluation>>>,
 }
 
 #[async_trait]
 impl EvaluatePolicy for Recording {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
-        let asked = Asked {
+        let evaluation = Evaluation {
             moment: request.moment,
             tenant: request.tenant.0.clone(),
             key_ref: request.key_ref.0.clone(),
@@ -38,7 +38,7 @@ impl EvaluatePolicy for Recording {
             approvers: request.approvals.iter().map(|approval| approval.subject_id.clone()).collect(),
             has_velocity: facts.get("velocity.account.day_minor").is_some(),
         };
-        self.asked.lock().unwrap().push(asked);
+        self.evaluations.lock().unwrap().push(evaluation);
         self.host.evaluate(request, facts).await
     }
 

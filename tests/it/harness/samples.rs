@@ -1,4 +1,4 @@
-//! Bodies, and the flow they make.
+//! Request bodies of payments, and the steps of their flow.
 
 use super::world::World;
 use serde_json::{Value, json};

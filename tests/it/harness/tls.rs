@@ -1,7 +1,7 @@
-//! The gateway's TLS: the files of its identity, and clients that believe it.
+//! The gateway's TLS: its identity files, and clients that trust it.
 
 use super::certificates::{Authority, Certified};
-use super::wire::PATIENCE;
+use super::wire::TIMEOUT;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 pub(crate) type Secure = StreamOwned<ClientConnection, TcpStream>;
 
-/// Whom a client believes, and what it shows of itself; and the sessions that it could resume.
+/// The authority that a client trusts, the certificate that it presents, and its resumable sessions.
 pub(crate) struct Trust(Arc<ClientConfig>);
 
 impl Trust {
-    /// Believes servers of this authority.
+    /// Trusts servers of this authority.
     pub(crate) fn new(servers: &Authority, shown: Option<&Certified>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(servers.certificate()).unwrap();
@@ -32,10 +32,10 @@ impl Trust {
     }
 }
 
-/// A connection to a server on 127.0.0.1. The handshake is not done yet.
+/// A connection to a server on 127.0.0.1, before the handshake.
 pub(crate) fn connect(address: &str, trust: &Trust) -> Result<Secure> {
     let stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let connection = ClientConnection::new(Arc::clone(&trust.0), name).map_err(Error::other)?;
     Ok(StreamOwned::new(connection, stream))
@@ -49,7 +49,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Those of `identity`; clients are to be of the authority `clients`.
+    /// Writes the files of `identity`; client certificates must be of the authority `clients`.
     pub(crate) fn write(folder: &Path, identity: &Certified, clients: &Authority) -> Self {
         let files = Self {
             certificate: folder.join("tls.pem"),
@@ -61,7 +61,7 @@ impl Files {
         files
     }
 
-    /// Settings of a gateway with this identity; `clients` as the setting has it.
+    /// Settings of a gateway with this identity; `clients` is the value of `tls_client_auth`.
     pub(crate) fn settings<'a>(&'a self, clients: &'a str) -> Vec<(&'static str, &'a str)> {
         let mut settings = vec![
             ("tls_certificate", self.certificate.to_str().unwrap()),

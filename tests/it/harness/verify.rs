@@ -4,7 +4,7 @@ use k256::schnorr::signature::hazmat::PrehashVerifier;
 use k256::schnorr::{Signature, VerifyingKey};
 use serde_json::Value;
 
-/// The signature in a published view, whichever suite made it.
+/// Verifies the signature in a published view, of whichever suite.
 #[track_caller]
 pub(crate) fn signature(view: &Value) {
     match view["result"]["signature_profile"].as_str() {
@@ -13,7 +13,7 @@ pub(crate) fn signature(view: &Value) {
     }
 }
 
-/// RFC 8032: the signature in a published view, over its digest, under its key.
+/// RFC 8032: verifies the signature in a published view, over its digest, under its key.
 #[track_caller]
 fn ed25519(view: &Value) {
     let bytes = |name: &str| hex::decode(view["result"][name].as_str().unwrap()).unwrap();
@@ -24,7 +24,7 @@ fn ed25519(view: &Value) {
     assert!(key.verify_strict(&[7; 32], &signature).is_err(), "it must not verify anything");
 }
 
-/// BIP-340: the signature in a published view, over its digest, under its key.
+/// BIP-340: verifies the signature in a published view, over its digest, under its key.
 #[track_caller]
 pub(crate) fn bip340(view: &Value) {
     let result = &view["result"];

@@ -1,4 +1,4 @@
-//! Connections that a test writes to and reads from by itself.
+//! Raw connections that a test writes to and reads from.
 
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
@@ -7,62 +7,63 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 
 /// Longer than any step takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a read went.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Came {
-    /// These bytes.
+pub(crate) enum Received {
     Bytes(Vec<u8>),
-    /// Nothing, and the connection is open.
+    /// No data, and the connection is open.
     Nothing,
-    /// The other end has ended the connection.
+    /// The peer has closed the connection.
     End,
 }
 
-/// One read of at most `within`: also how a test lets time pass.
-pub(crate) fn came(stream: &mut TcpStream, within: Duration) -> Came {
+/// One read with a timeout of `within`; also how a test lets time pass.
+pub(crate) fn receive(stream: &mut TcpStream, within: Duration) -> Received {
     stream.set_read_timeout(Some(within)).unwrap();
     let mut bytes = [0; 4096];
     match stream.read(&mut bytes) {
-        Ok(0) => Came::End,
-        Ok(n_bytes) => Came::Bytes(bytes[..n_bytes].to_vec()),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Came::Nothing,
-        Err(_) => Came::End,
+        Ok(0) => Received::End,
+        Ok(n_bytes) => Received::Bytes(bytes[..n_bytes].to_vec()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Received::Nothing
+        }
+        Err(_) => Received::End,
     }
 }
 
-/// Writes a byte now and then until the other end says something or ends; what it said.
+/// Writes single bytes slowly until the peer answers or closes; returns the answer.
 pub(crate) fn trickle(stream: &mut TcpStream, text: &[u8], every: Duration) -> Vec<u8> {
     let began = Instant::now();
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     for byte in text.iter().cycle() {
-        assert!(began.elapsed() < PATIENCE, "nobody cuts a client that is slow");
+        assert!(began.elapsed() < TIMEOUT, "a slow client is not cut off");
         let written = stream.write_all(&[*byte]);
-        match came(stream, every) {
-            Came::Nothing if written.is_ok() => {}
-            Came::Bytes(bytes) => said.extend(bytes),
-            Came::Nothing | Came::End => break,
+        match receive(stream, every) {
+            Received::Nothing if written.is_ok() => {}
+            Received::Bytes(bytes) => received.extend(bytes),
+            Received::Nothing | Received::End => break,
         }
     }
-    said
+    received
 }
 
-/// Everything until the other end ends the connection.
+/// Reads until the peer closes the connection.
 pub(crate) fn rest(stream: &mut TcpStream) -> String {
     let began = Instant::now();
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     loop {
-        assert!(began.elapsed() < PATIENCE, "the connection does not end");
-        match came(stream, Duration::from_secs(1)) {
-            Came::Bytes(bytes) => said.extend(bytes),
-            Came::Nothing => {}
-            Came::End => return String::from_utf8_lossy(&said).into_owned(),
+        assert!(began.elapsed() < TIMEOUT, "the connection does not end");
+        match receive(stream, Duration::from_secs(1)) {
+            Received::Bytes(bytes) => received.extend(bytes),
+            Received::Nothing => {}
+            Received::End => return String::from_utf8_lossy(&received).into_owned(),
         }
     }
 }
 
-/// One answer on a connection that stays open; its status and its body.
+/// Reads one answer from a connection that stays open: status and body.
 pub(crate) fn answer(stream: &mut (impl Read + ?Sized)) -> std::io::Result<(u16, Value)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -82,13 +83,13 @@ pub(crate) fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n\r\n")
 }
 
-/// One request on a connection that stays open.
+/// Sends one request on a connection that stays open.
 pub(crate) fn ask(stream: &mut (impl Read + Write), path: &str) -> std::io::Result<(u16, Value)> {
     stream.write_all(get(path).as_bytes())?;
     answer(stream)
 }
 
-/// A connection from another address of this machine: 127.0.0.`last`.
+/// Connects from the loopback address 127.0.0.`last`.
 pub(crate) fn connect_from(last: u8, address: &str) -> std::io::Result<TcpStream> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stream = runtime.block_on(async {
@@ -97,15 +98,15 @@ pub(crate) fn connect_from(last: u8, address: &str) -> std::io::Result<TcpStream
         socket.connect(address.parse().unwrap()).await?.into_std()
     })?;
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     Ok(stream)
 }
 
-/// Tries until it holds.
+/// Polls until it holds.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
+        assert!(began.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,9 +1,9 @@
-//! The whole gateway in process, every part the real one, on a folder of its own.
+//! The whole gateway in process, every part real, on its own folder.
 
 use super::documented;
 use super::faulty::{Faults, FaultyNodes};
-use super::overtaken::{HeldUp, Superseded};
-use super::recording::{Asked, Recording};
+use super::pausing::{Pause, PausingStore};
+use super::recording::{Evaluation, Recording};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -14,6 +14,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports};
 use gateway_evidence::roots::RootsFile;
+use gateway_runtime::EmbeddedFleet;
 use gateway_seal::key_file;
 use gateway_store::Store;
 use operation_gateway::settings::{Settings, resolve};
@@ -27,22 +28,22 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// Who is held up, and what was asked.
-pub(super) type Watched = (Arc<Mutex<Option<HeldUp>>>, Arc<Mutex<Vec<Asked>>>);
+/// The paused reader, and the recorded evaluations.
+pub(super) type Watched = (Arc<Mutex<Option<Pause>>>, Arc<Mutex<Vec<Evaluation>>>);
 
 pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) store: Arc<Store>,
-    /// Who is held up after reading a key; only where there are faults.
-    pub(crate) held_up: Arc<Mutex<Option<HeldUp>>>,
-    /// What the policy was asked; only where there are faults.
-    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+    /// The reader to pause after it read a key; used only by [`World::with_faults`].
+    pub(crate) pause: Arc<Mutex<Option<Pause>>>,
+    /// The recorded policy evaluations; filled only by [`World::with_faults`].
+    pub(crate) evaluations: Arc<Mutex<Vec<Evaluation>>>,
     pub(crate) settings: Settings,
     folder: TempDir,
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -67,7 +68,7 @@ impl Answer {
             self.json
         );
         let members: Vec<_> = self.json.as_object().unwrap().keys().collect();
-        assert_eq!(members, ["error", "message"], "an error has exactly these");
+        assert_eq!(members, ["error", "message"], "members of an error body");
         self.json["message"].as_str().unwrap().to_owned()
     }
 
@@ -98,15 +99,41 @@ pub(crate) fn parsed(folder: &Path, given: &[(&str, &str)]) -> Settings {
     Settings::parse(&resolve(&settings(folder, given), [], None).unwrap()).unwrap()
 }
 
-/// The instant of every event differs.
+/// Every call returns a later instant.
 struct Clock;
 
 impl TellTime for Clock {
     fn now(&self) -> EpochMs {
-        // A minute behind the nodes, whose clock is the system's: it has no more events than that in milliseconds.
+        // Starts a minute behind the nodes' clock, which is the system's: a test reads the clock fewer than 60,000 times.
         static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(SystemClock.now().0 - 60_000));
         EpochMs(NEXT.fetch_add(1, Ordering::SeqCst))
     }
+}
+
+/// Everything real but the clock; the nodes may have settings of their own.
+pub(super) async fn real_ports(
+    settings: &Settings,
+    of_nodes: &Settings,
+    clock: Arc<dyn TellTime>,
+) -> (Arc<Store>, Arc<EmbeddedFleet>, Ports) {
+    let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
+    let policy = compose::open_policy(settings).unwrap();
+    let policies = compose::open_lifecycle(settings, policy, store.clone(), clock.clone()).await.unwrap();
+    let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
+    let fleet = compose::open_fleet(of_nodes, authority.public_key()).await.unwrap();
+    let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
+    let ports = Ports {
+        commits: store.clone(),
+        reads: store.clone(),
+        log: store.clone(),
+        checkpoints: Arc::new(LogSigner::new(settings.log_origin.clone(), &log_seed)),
+        policy: policies.host(),
+        policies,
+        authority: Arc::new(authority),
+        nodes: fleet.clone(),
+        clock,
+    };
+    (store, fleet, ports)
 }
 
 impl World {
@@ -122,18 +149,18 @@ impl World {
         Self::of(gateway.app, gateway.store, Default::default(), settings, folder)
     }
 
-    /// Everything real; the instant of every event differs.
+    /// Everything real; every event has another instant.
     pub(crate) async fn ticking() -> Self {
         Self::with_faults(Arc::default(), &[]).await
     }
 
-    /// Everything real, with faults to be switched on, and a clock of its own.
+    /// Everything real, with its own clock and with faults that can be switched on.
     pub(crate) async fn with_faults(faults: Arc<Faults>, given: &[(&str, &str)]) -> Self {
-        Self::apart(faults, given, &[]).await
+        Self::with_node_settings(faults, given, &[]).await
     }
 
-    /// As [`Self::with_faults`]; the nodes were given something else than the gateway.
-    pub(crate) async fn apart(
+    /// As [`Self::with_faults`]; the nodes have settings that differ from the gateway's.
+    pub(crate) async fn with_node_settings(
         faults: Arc<Faults>,
         given: &[(&str, &str)],
         nodes_given: &[(&str, &str)],
@@ -141,38 +168,25 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let settings = parsed(folder.path(), given);
         let of_nodes = parsed(folder.path(), &[given, nodes_given].concat());
-        let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
-        let held_up: Arc<Mutex<Option<HeldUp>>> = Arc::default();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let clock: Arc<dyn TellTime> = Arc::new(Clock);
-        let policy = compose::open_policy(&settings).unwrap();
-        let policies =
-            compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
-        let real = compose::open_fleet(&of_nodes, authority.public_key()).await.unwrap();
-        let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
-        let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
+        let (store, real, ports) = real_ports(&settings, &of_nodes, Arc::new(Clock)).await;
+        let pause: Arc<Mutex<Option<Pause>>> = Arc::default();
+        let evaluations: Arc<Mutex<Vec<Evaluation>>> = Arc::default();
         let ports = Ports {
-            commits: store.clone(),
-            reads: Arc::new(Superseded { store: store.clone(), next: held_up.clone() }),
-            log: store.clone(),
-            checkpoints: Arc::new(log_signer),
-            policy: Arc::new(Recording { host: policies.host(), asked: asked.clone() }),
-            policies,
-            authority: Arc::new(authority),
+            reads: Arc::new(PausingStore { store: store.clone(), next: pause.clone() }),
+            policy: Arc::new(Recording { host: ports.policy, evaluations: evaluations.clone() }),
             nodes: Arc::new(FaultyNodes::new(faults, real)),
-            clock,
+            ..ports
         };
         let rules = compose::rules(&settings);
         let authenticator = compose::open_authenticator(&settings).unwrap();
         let app = compose::app(&settings, rules, authenticator, ports);
-        Self::of(app, store, (held_up, asked), settings, folder)
+        Self::of(app, store, (pause, evaluations), settings, folder)
     }
 
     pub(super) fn of(
         app: App,
         store: Arc<Store>,
-        (held_up, asked): Watched,
+        (pause, evaluations): Watched,
         settings: Settings,
         folder: TempDir,
     ) -> Self {
@@ -180,34 +194,34 @@ impl World {
             router: gateway_api::router(app.clone()),
             engine: app.engine().clone(),
             store,
-            held_up,
-            asked,
+            pause,
+            evaluations,
             settings,
             folder,
         }
     }
 
-    /// What a reader of its evidence believes beforehand.
+    /// The roots that a reader of its evidence trusts.
     pub(crate) async fn roots(&self) -> RootsFile {
         operation_gateway::evidence::roots::roots(&self.settings).await.unwrap()
     }
 
-    /// Where all its data are.
+    /// The folder of all its data.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What outlives it.
+    /// The settings and the folder, which survive a restart.
     pub(super) fn into_parts(self) -> (Settings, TempDir) {
         (self.settings, self.folder)
     }
 
-    /// The answer must be one that the OpenAPI document lists.
+    /// Sends a request; the answer must be one that the OpenAPI document lists.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         Self::answer_of(self.router.clone(), request).await
     }
 
-    /// The server names where a request comes from; without saying, from this machine.
+    /// Adds the peer address that the server would add; 127.0.0.1 by default.
     pub(super) async fn answer_of(router: Router, mut request: Request<Body>) -> Answer {
         let here = Peer { address: Ipv4Addr::LOCALHOST.into(), certificate_sha256: None };
         request.extensions_mut().get_or_insert(here);
@@ -220,7 +234,7 @@ impl World {
         Answer { status: parts.status, headers: parts.headers, bytes: bytes.to_vec(), json }
     }
 
-    /// An answer that is text.
+    /// `GET`, for an answer that is text.
     pub(crate) async fn text(&self, path: &str) -> String {
         let response = self.router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await;
         let bytes = to_bytes(response.unwrap().into_body(), usize::MAX).await.unwrap();
@@ -244,7 +258,7 @@ impl World {
         self.send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    /// A call with identity headers.
+    /// A request with identity headers.
     pub(crate) async fn call_as(
         &self,
         identity: &[(&str, &str)],

@@ -1,12 +1,11 @@
-//! What the command checks beside the store: the files of kept bundles.
+//! What `ledger fsck` checks outside the database: the files of kept bundles.
 
-use super::history::{History, open};
+use super::history::{History, execute};
 use crate::harness::process::tool;
-use sqlx::{AssertSqlSafe, Connection};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_do_not_make_their_bundle_are_found() {
-    let history = History::lived().await;
+async fn stored_bundle_with_altered_files_is_found() {
+    let history = History::written().await;
     let whole = std::fs::read(history.database()).unwrap();
     let damages = [
         (
@@ -23,9 +22,7 @@ async fn files_that_do_not_make_their_bundle_are_found() {
     ];
     for (damage, expected) in damages {
         std::fs::write(history.database(), &whole).unwrap();
-        let mut conn = open(&history.database()).await;
-        sqlx::query(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
-        conn.close().await.unwrap();
+        execute(&history.database(), damage).await;
         let (code, out, err) = tool(history.world.folder(), &[], &["ledger", "fsck"]);
         assert_eq!((code, err.as_str()), (1, ""), "{damage}");
         let says = |line: &str| line.starts_with("policy_bundle") && line.contains(expected);

@@ -1,4 +1,4 @@
-//! A store in which every table has rows, written by the whole gateway.
+//! A store with rows in every table, written by the whole gateway.
 
 use crate::harness::bundles::{key as signer, release};
 use crate::harness::custody::{self, key, made, on_key, refresh, rotate};
@@ -9,12 +9,12 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Activated, Activation, ActivationKind, KeepPolicies, StoredBundle};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Refusals, previews of which the oldest are dropped, one permitted recipient, and budgets that are not soon full again.
+/// Refusals, previews of which the oldest are dropped, one permitted recipient, and quotas that refill slowly.
 const RULES: [(&str, &str); 4] = [
     ("permitted_recipients", "acct-supplier-0042"),
     ("preview_records_max", "2"),
@@ -29,7 +29,7 @@ pub(crate) struct History {
 impl History {
     /// Payments published, failed, waiting and replayed; keys made, refreshed, rotated; a rotation that failed; refusals,
     /// previews, activations, a write probe.
-    pub(crate) async fn lived() -> Self {
+    pub(crate) async fn written() -> Self {
         let faults = Arc::new(Faults::default());
         let world = World::with_faults(faults.clone(), &RULES).await;
         payments(&world, &faults).await;
@@ -37,7 +37,7 @@ impl History {
         policies(&world).await;
         world.store.close().await;
         let history = Self { world };
-        // Every page is in use, and there is no log beside the file: a copy of it is the database.
+        // Every page is in use and the write-ahead log is empty, so a copy of the file is the whole database.
         let mut conn = open(&history.database()).await;
         sqlx::raw_sql("PRAGMA journal_mode = DELETE; VACUUM").execute(&mut conn).await.unwrap();
         conn.close().await.unwrap();
@@ -49,7 +49,7 @@ impl History {
     }
 }
 
-/// A connection that nothing stops: no reference, no constraint but uniqueness.
+/// A connection that enforces no foreign keys or checks, only uniqueness.
 pub(crate) async fn open(path: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(path).foreign_keys(false).disable_statement_logging();
     let mut conn = options.connect().await.unwrap();
@@ -58,13 +58,20 @@ pub(crate) async fn open(path: &Path) -> SqliteConnection {
     conn
 }
 
+/// Runs statements on a database as another program would.
+pub(crate) async fn execute(path: &Path, sql: impl Into<String>) {
+    let mut conn = open(path).await;
+    sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
+}
+
 async fn payments(world: &World, faults: &Faults) {
     let paid = published(world, &payment("paid")).await;
     world.post(&path(&paid, "/approve"), &approval("late")).await.ok();
     let other_body = with(payment("paid"), "/payment/amount_minor", json!(1));
     world.post("/v1/operations/sign", &other_body).await.ok();
-    let stranger = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
-    world.post(&path(&paid, "/node-recovery"), &stranger).await.ok();
+    let unknown = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
+    world.post(&path(&paid, "/node-recovery"), &unknown).await.ok();
     let failing = admitted(world, &payment("failed")).await;
     faults.refusing.store(true, Ordering::SeqCst);
     world.post_nothing(&path(&failing, "/execute")).await.fails(409, "operation_failed");
@@ -81,7 +88,7 @@ async fn keys(world: &World, faults: &Faults) {
     faults.refusing.store(false, Ordering::SeqCst);
     let again = with(rotate("vault-2"), "/idempotency_key", json!("again"));
     custody::executed(world, &on_key("vault", "/rotate"), &again).await;
-    // In execution, so that a key is busy.
+    // Left in execution, so that its key is busy.
     let stalled = custody::admitted(world, &on_key("vault-2", "/refresh"), &refresh("r-2")).await;
     faults.stalled.store(true, Ordering::SeqCst);
     world.post_nothing(&custody::path(&stalled, "/execute")).await.fails(503, "runtime_unavailable");

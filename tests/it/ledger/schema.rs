@@ -1,12 +1,11 @@
 //! Tables, indexes and triggers that differ from those that the migrations create.
 
 use super::checked;
-use super::history::{History, open};
-use sqlx::{AssertSqlSafe, Connection};
+use super::history::{History, execute};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schema_that_was_altered_is_found() {
-    let history = History::lived().await;
+async fn altered_schema_is_found() {
+    let history = History::written().await;
     let whole = std::fs::read(history.database()).unwrap();
     let damages = [
         ("DROP TRIGGER policy_activations_rise", "trigger policy_activations_rise"),
@@ -18,25 +17,19 @@ async fn a_schema_that_was_altered_is_found() {
     ];
     for (damage, row) in damages {
         std::fs::write(history.database(), &whole).unwrap();
-        let mut conn = open(&history.database()).await;
-        sqlx::raw_sql(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
-        conn.close().await.unwrap();
+        execute(&history.database(), damage).await;
         let (findings, _) = checked(&history.database()).await.unwrap();
         assert_eq!(findings.len(), 1, "{damage}: {findings:#?}");
         assert_eq!((findings[0].table.as_str(), findings[0].row.as_str()), ("sqlite_schema", row));
     }
 }
 
-/// A constraint that was not in force when something was written.
+/// A constraint that was not enforced at the time of a write.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_sqlite_itself_finds_is_a_finding() {
-    let history = History::lived().await;
-    let mut conn = open(&history.database()).await;
-    sqlx::raw_sql("UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'")
-        .execute(&mut conn)
-        .await
-        .unwrap();
-    conn.close().await.unwrap();
+async fn sqlite_integrity_errors_are_findings() {
+    let history = History::written().await;
+    let damage = "UPDATE custody_keys SET busy_with = zeroblob(32) WHERE key_ref = 'vault'";
+    execute(&history.database(), damage).await;
     let (findings, _) = checked(&history.database()).await.unwrap();
     let refers = |what: &str| what.contains("refers to a row of `operations` that does not exist");
     assert!(

@@ -1,5 +1,5 @@
-//! Every row of every table, altered in turn: each value, the row gone, a row too many. Tables come from the schema, so that
-//! a new one cannot be forgotten.
+//! Every row of every table, altered in turn: each value, the row deleted, a row added. Tables come from the schema, so a
+//! new one is included.
 
 use super::checked;
 use super::history::{History, open};
@@ -12,15 +12,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Nothing follows from these, and nothing reads them.
-const MEANINGLESS: [(&str, &str); 7] = [
+/// Columns that nothing depends on and nothing reads.
+const NOT_CHECKED: [(&str, &str); 7] = [
     ("write_probe", "id"),
     ("write_probe", "at_ms"),
-    // What clients may still submit in the next seconds: it says nothing of what happened.
+    // Rate limit state for the next seconds: it records nothing of the past.
     ("admission_budgets", "tenant"),
     ("admission_budgets", "client_id"),
     ("admission_budgets", "full_at_us"),
-    // The migrator's own notes: when, and for how long.
+    // The migrator's notes: when a migration ran, and how long it took.
     ("_sqlx_migrations", "installed_on"),
     ("_sqlx_migrations", "execution_time"),
 ];
@@ -31,7 +31,7 @@ const N_WORKERS: usize = 4;
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
-    /// What names a row.
+    /// The columns that identify a row.
     pub(crate) key: Vec<String>,
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct Column {
     nullable: bool,
 }
 
-/// One thing done to one row.
+/// One alteration of one row.
 #[derive(Debug, Clone)]
 struct Tampering {
     table: Arc<Table>,
-    /// As SQL.
+    /// The SQL statement.
     sql: String,
     what: String,
-    /// Any of these in a finding's row, or what it says of it, names it.
+    /// A finding names the row if its row or its text contains one of these.
     names: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
     tables
 }
 
-/// A row: SQL literals of its columns, and of what names it.
+/// A row: SQL literals of its columns, and of the columns that identify it.
 pub(crate) struct Literals {
     pub(crate) columns: BTreeMap<String, String>,
     pub(crate) wher: String,
@@ -104,8 +104,8 @@ pub(crate) async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Lite
     rows.into_iter().map(literals).collect()
 }
 
-/// A literal with one bit of it turned, or one more.
-pub(crate) fn turned(literal: &str, kind: &str) -> String {
+/// A literal with one bit flipped, or one added.
+pub(crate) fn flipped(literal: &str, kind: &str) -> String {
     match kind {
         "INTEGER" | "BIGINT" | "BOOLEAN" => format!("{literal} + 1"),
         "BLOB" => {
@@ -129,7 +129,7 @@ pub(crate) fn turned(literal: &str, kind: &str) -> String {
     }
 }
 
-/// As findings name a value.
+/// The value as findings print it.
 pub(crate) fn shown(literal: &str) -> String {
     match literal.strip_prefix("X'") {
         Some(digits) => digits.trim_end_matches('\'').to_lowercase(),
@@ -137,7 +137,7 @@ pub(crate) fn shown(literal: &str) -> String {
     }
 }
 
-/// What names this row in a finding.
+/// The names of this row in a finding.
 fn names(table: &Table, row: &Literals) -> Vec<String> {
     let value = |name: &str| shown(&row.columns[name]);
     match table.name.as_str() {
@@ -158,7 +158,7 @@ fn names(table: &Table, row: &Literals) -> Vec<String> {
 }
 
 fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
-    if table.columns.iter().all(|column| is_meaningless(table, &column.name)) {
+    if table.columns.iter().all(|column| is_not_checked(table, &column.name)) {
         return Vec::new();
     }
     let mut all = Vec::new();
@@ -172,7 +172,7 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
             let names = [names(table, row), vec![new_name(table, row, column, &value)]].concat();
             add(format!("{column} {how}"), sql, names);
         }
-        // An activation that is gone shows in the next, which no longer follows from it.
+        // A deleted activation shows in the next one, which no longer follows from it.
         let next = rows.get(index + 1).filter(|_| table.name == "policy_activations");
         let neighbours = next.map(|next| names(table, next)).unwrap_or_default();
         let names = [names(table, row), neighbours].concat();
@@ -190,27 +190,27 @@ fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
     all
 }
 
-fn is_meaningless(table: &Table, column: &str) -> bool {
-    MEANINGLESS.contains(&(table.name.as_str(), column))
+fn is_not_checked(table: &Table, column: &str) -> bool {
+    NOT_CHECKED.contains(&(table.name.as_str(), column))
 }
 
-/// Column, what is done to its value, and what it is then.
+/// The column, the kind of alteration, and the altered value.
 fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static str, String)> {
     let mut all = Vec::new();
     for Column { name, kind, nullable } in &table.columns {
         let literal = &row.columns[name];
-        if is_meaningless(table, name) {
+        if is_not_checked(table, name) {
             continue;
         }
         if literal == "NULL" {
             all.push((name.as_str(), "given", "zeroblob(32)".to_owned()));
             continue;
         }
-        all.push((name, "turned", turned(literal, kind)));
+        all.push((name, "turned", flipped(literal, kind)));
         if *nullable {
             all.push((name, "taken", "NULL".to_owned()));
         }
-        // The same meaning in another spelling.
+        // The same meaning with another spelling.
         if literal.starts_with("'{") || literal.starts_with("'[") {
             all.push((name, "spaced", format!("' ' || {literal}")));
         }
@@ -221,21 +221,21 @@ fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static s
     all
 }
 
-/// For each column of the key a value that no row has, or hardly.
+/// For each column of the key, a value that few or no rows have.
 fn free_keys<'a>(table: &'a Table, rows: &[Literals], row: &Literals) -> Vec<(&'a str, String)> {
     let free = |key: &'a String| {
         let kind = table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
         let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
         let value = match numbers.max() {
             Some(last) => format!("{last} + 1"),
-            None => turned(&row.columns[key], kind.unwrap_or_default()),
+            None => flipped(&row.columns[key], kind.unwrap_or_default()),
         };
         (key.as_str(), value)
     };
     table.key.iter().map(free).collect()
 }
 
-/// The row's name after its key was altered.
+/// The row's names after its key was altered.
 fn new_name(table: &Table, row: &Literals, column: &str, value: &str) -> String {
     let number = value.strip_suffix(" + 1").and_then(|number| number.parse::<i64>().ok());
     let literal = number.map_or_else(|| value.to_owned(), |number| (number + 1).to_string());
@@ -250,7 +250,7 @@ fn new_name(table: &Table, row: &Literals, column: &str, value: &str) -> String 
     names(table, &moved).into_iter().next().unwrap_or_default()
 }
 
-/// Whether a name stands in a text, and not as the beginning of a longer one.
+/// Whether a text contains a name, not merely as the prefix of a longer one.
 fn holds(text: &str, name: &str) -> bool {
     let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
     text.match_indices(name).any(|(at, _)| ends(&text[at + name.len()..]))
@@ -261,7 +261,7 @@ fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
     let Tampering { table, names, .. } = tampering;
     let says = |name: &String| holds(&finding.row, name) || holds(&finding.what, name);
     match table.name.as_str() {
-        // Each says something of another table only, and is wrong when that is.
+        // Each of these describes another table only, and is wrong when that one is.
         "sqlite_sequence" => ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"]
             .contains(&finding.table.as_str()),
         "policy_previews_dropped" => {
@@ -271,7 +271,7 @@ fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
     }
 }
 
-/// None when the database itself refuses it, as it does a second row of a unique key.
+/// None if the database itself rejects it, such as a duplicate unique key.
 async fn findings(
     pristine: &[u8],
     path: &Path,
@@ -301,10 +301,10 @@ async fn findings(
     Some(checked(path).await.map(|(findings, _)| findings).map_err(|error| error.to_string()))
 }
 
-/// What is wrong with the check, if it let this pass.
-async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<String> {
+/// The error of the check, if it missed this alteration.
+async fn check_error(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<String> {
     match findings(pristine, path, tampering).await? {
-        // The list of migrations is read before anything else is.
+        // The list of migrations is read before anything else.
         Err(_) if tampering.table.name == "_sqlx_migrations" => None,
         Err(error) => Some(format!("{}: {}: not opened: {error}", tampering.table.name, tampering.what)),
         Ok(found) if found.iter().any(|finding| is_named(tampering, finding)) => None,
@@ -316,8 +316,8 @@ async fn judged(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<S
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_row_of_every_table_altered_in_turn_is_found_and_named() {
-    let history = History::lived().await;
+async fn every_alteration_of_every_table_is_found_and_named() {
+    let history = History::written().await;
     let database = history.database();
     let mut conn = open(&database).await;
     let mut all = Vec::new();
@@ -337,7 +337,7 @@ async fn every_row_of_every_table_altered_in_turn_is_found_and_named() {
         workers.spawn(async move {
             let mut passed = Vec::new();
             while let Some(tampering) = all.get(next.fetch_add(1, Ordering::SeqCst)) {
-                passed.extend(judged(&pristine, &path, tampering).await);
+                passed.extend(check_error(&pristine, &path, tampering).await);
             }
             passed
         });

@@ -1,4 +1,4 @@
-//! Where nothing can be said: one line, exit code 2. Where the file is damaged but can be opened: findings.
+//! When nothing can be checked: one line, exit code 2. When the file is damaged but opens: findings.
 
 use super::history::History;
 use crate::harness::process::tool;
@@ -14,8 +14,8 @@ fn unreadable(folder: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_store_is_one_line() {
-    let history = History::lived().await;
+async fn file_that_is_no_store_is_a_one_line_error() {
+    let history = History::written().await;
     let (folder, database) = (history.world.folder(), history.database());
     let whole = fs::read(&database).unwrap();
     for kept in [whole.len() / 2, 4096, 100] {
@@ -37,10 +37,10 @@ async fn what_is_no_store_is_one_line() {
     assert!(unreadable(folder).contains("belongs to another program"));
 }
 
-/// Pages that make no sense end no check but their own.
+/// An unreadable page ends only the check that reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_pages_are_findings() {
-    let history = History::lived().await;
+    let history = History::written().await;
     let whole = fs::read(history.database()).unwrap();
     let n_pages = whole.len() / 4096;
     let mut n_found = 0;

@@ -1,9 +1,10 @@
-//! The real process over a node whose share is damaged, missing, or of an older epoch.
+//! The real process with a node whose share is damaged, missing, or of an older epoch.
 
-use super::{change, executed, ready};
+use super::{executed, ready};
 use crate::harness::custody::{key, on_key, refresh};
 use crate::harness::process::{Process, request, text, tool};
 use crate::harness::samples::payment;
+use crate::ledger::history::execute;
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -14,8 +15,8 @@ use std::path::Path;
 const DAMAGE: &str = "UPDATE share SET secret = CAST(substr(secret, 1, 99) || \
     x'00' || substr(secret, 101) AS BLOB) WHERE substr(secret, 100, 1) <> x'00'";
 
-/// Where in the file the sealed share is.
-async fn place_of_the_secret(path: &Path) -> u64 {
+/// The file offset of the sealed share.
+async fn offset_of_the_secret(path: &Path) -> u64 {
     let mut conn = SqliteConnectOptions::new().filename(path).read_only(true).connect().await.unwrap();
     let sql = "SELECT secret FROM share WHERE state = 'active'";
     let secret: Vec<u8> = sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap();
@@ -24,28 +25,28 @@ async fn place_of_the_secret(path: &Path) -> u64 {
     file.windows(secret.len()).position(|window| window == secret).unwrap() as u64 + 100
 }
 
-/// One bit of the byte there.
-fn turn(path: &Path, place: u64) {
+/// Flips one bit of the byte there.
+fn flip(path: &Path, place: u64) {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, place).unwrap();
     file.write_all_at(&[byte[0] ^ 1], place).unwrap();
 }
 
-fn gauge(participant: u16, n_findings: u32) -> String {
+fn damage_metric(participant: u16, n_findings: u32) -> String {
     format!("operation_gateway_node_damaged{{participant=\"{participant}\"}} {n_findings}\n")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_share_is_named_and_the_others_sign() {
+async fn damaged_share_is_reported_and_the_other_nodes_sign() {
     let folder = tempfile::tempdir().unwrap();
     let node = |participant: u16| folder.path().join(format!("nodes/node-{participant}.db"));
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
+    executed(&process, "/v1/operations/sign", &payment("before"));
     assert_eq!(ready(&process).1["checks"]["nodes"]["detail"], json!(null));
     process.terminate();
     let whole = fs::read(node(1)).unwrap();
-    change(&node(1), DAMAGE).await;
+    execute(&node(1), DAMAGE).await;
     let (code, out, _) = tool(folder.path(), &[], &["nodes", "check"]);
     let lines: Vec<_> = out.lines().collect();
     assert_eq!((code, lines[0], lines[2], lines.len()), (1, "node 0: ok", "node 2: ok", 3), "{out}");
@@ -57,21 +58,21 @@ async fn a_damaged_share_is_named_and_the_others_sign() {
     assert_eq!((status, &view["checks"]["nodes"]["status"]), (200, &json!("ok")), "{view}");
     assert!(detail.starts_with("node 1: share, key_id "), "{view}");
     let metrics = text(&process.address, "/metrics");
-    assert!(metrics.contains(&gauge(1, 1)) && metrics.contains(&gauge(0, 0)), "{metrics}");
-    let paid = executed(&process, "/v1/operations", "/v1/operations/sign", &payment("after"));
+    assert!(metrics.contains(&damage_metric(1, 1)) && metrics.contains(&damage_metric(0, 0)), "{metrics}");
+    let paid = executed(&process, "/v1/operations/sign", &payment("after"));
     let path = format!("/v1/operations/{}", paid["operation_id"].as_str().unwrap());
     let (_, paid) = request(&process.address, "GET", &path, None).unwrap();
     assert_eq!(paid["result"]["signers"], json!([0, 2]), "{paid}");
 
-    // While it serves, in the very file and past SQLite: one node more is one too many.
-    let place = place_of_the_secret(&node(2)).await;
-    turn(&node(2), place);
+    // While it serves, directly in the file: one damaged node more than the threshold permits.
+    let place = offset_of_the_secret(&node(2)).await;
+    flip(&node(2), place);
     assert!(process.wait_for_line("a node is damaged").contains("\"participant\":\"2\""));
     let (status, view) = ready(&process);
     let detail = view["checks"]["nodes"]["detail"].as_str().unwrap();
     assert_eq!((status, view["status"].as_str()), (503, Some("not_ready")), "{view}");
     assert!(detail.contains("node 1: share") && detail.contains("node 2: share"), "{view}");
-    turn(&node(2), place);
+    flip(&node(2), place);
     process.wait_for_line("a node is sound again");
     assert_eq!(ready(&process).0, 200);
 
@@ -84,19 +85,19 @@ async fn a_damaged_share_is_named_and_the_others_sign() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_or_missing_database_of_a_node_is_named() {
+async fn outdated_or_missing_node_database_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nodes/node-1.db");
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/custody/operations", "/v1/custody/keys", &key("vault"));
+    executed(&process, "/v1/custody/keys", &key("vault"));
     process.terminate();
     let older = fs::read(&path).unwrap();
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/custody/operations", &on_key("vault", "/refresh"), &refresh("2"));
+    executed(&process, &on_key("vault", "/refresh"), &refresh("2"));
     process.terminate();
     let newer = fs::read(&path).unwrap();
     fs::write(&path, older).unwrap();
-    let said = |what: &str| {
+    let reports = |what: &str| {
         let process = Process::start(folder.path(), None, &[]);
         let (status, view) = ready(&process);
         let detail = view["checks"]["nodes"]["detail"].as_str().unwrap_or_default();
@@ -106,9 +107,9 @@ async fn an_older_or_missing_database_of_a_node_is_named() {
         assert!(code == 1 && line.ends_with(what), "{out}");
         process.terminate();
     };
-    said("it holds epoch `1`, and epoch `2` is in force");
+    reports("it holds epoch `1`, and epoch `2` is in force");
     fs::remove_file(&path).unwrap();
-    said("it has no database");
+    reports("it has no database");
     fs::write(&path, newer).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(tool(folder.path(), &[], &["nodes", "check"]).0, 0);

@@ -1,6 +1,6 @@
-//! A disk that is really full: a small file system of its own, mounted where the tests may mount one.
+//! A full disk: a small file system, mounted where tests may mount one.
 
-use super::{executed, ready, sent};
+use super::{executed, ready};
 use crate::harness::process::{Process, request, tool};
 use crate::harness::samples::{approval, payment};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A file system of eight mebibytes.
+/// A file system of 8 MiB.
 struct Disk {
     folder: tempfile::TempDir,
 }
@@ -46,7 +46,7 @@ impl Drop for Disk {
     }
 }
 
-/// Probes until the gateway is ready: it looks once a second.
+/// Probes until the gateway is ready; it checks once a second.
 fn until_ready(process: &Process) {
     while ready(process).0 != 200 {}
 }
@@ -65,14 +65,14 @@ fn refused(process: &Process, path: &str, body: &Value, code: &str, folder: &Pat
 }
 
 #[test]
-fn a_full_disk_is_named_and_the_gateway_goes_on_when_there_is_room() {
+fn full_disk_is_reported_and_the_gateway_resumes_when_there_is_room() {
     let Some(disk) = Disk::mounted() else { return };
     let folder = tempfile::tempdir().unwrap();
     let database = disk.path("gateway.db");
     let url = format!("sqlite://{}", database.display());
     let given = [("database_url", url.as_str())];
     let mut process = Process::start(folder.path(), None, &given);
-    let before = executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
+    let before = executed(&process, "/v1/operations/sign", &payment("before"));
     disk.fill();
     let message =
         refused(&process, "/v1/operations/sign", &payment("full"), "store_unavailable", disk.folder.path());
@@ -84,7 +84,7 @@ fn a_full_disk_is_named_and_the_gateway_goes_on_when_there_is_room() {
     disk.empty();
     until_ready(&process);
     process.wait_for_line("has room again");
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("full"));
+    executed(&process, "/v1/operations/sign", &payment("full"));
     let path = format!("/v1/operations/{}", before["operation_id"].as_str().unwrap());
     let (_, view) = request(&process.address, "GET", &path, None).unwrap();
     assert_eq!(view["state"], "published", "what was answered is there: {view}");
@@ -92,16 +92,16 @@ fn a_full_disk_is_named_and_the_gateway_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_full_disk_of_the_nodes_is_named_and_they_go_on_when_there_is_room() {
+fn full_disk_of_nodes_is_reported_and_they_resume_when_there_is_room() {
     let Some(disk) = Disk::mounted() else { return };
     let folder = tempfile::tempdir().unwrap();
     let nodes = disk.path("nodes");
     let given = [("node_directory", nodes.to_str().unwrap())];
     let mut process = Process::start(folder.path(), None, &given);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("before"));
-    let waiting = sent(&process, "/v1/operations/sign", Some(&payment("full")));
+    executed(&process, "/v1/operations/sign", &payment("before"));
+    let waiting = process.post("/v1/operations/sign", Some(&payment("full")));
     let path = format!("/v1/operations/{}", waiting["operation"]["operation_id"].as_str().unwrap());
-    sent(&process, &format!("{path}/approve"), Some(&approval("alice")));
+    process.post(&format!("{path}/approve"), Some(&approval("alice")));
     disk.fill();
     let approve = format!("{path}/approve");
     refused(&process, &approve, &approval("bob"), "runtime_unavailable", disk.folder.path());
@@ -115,8 +115,8 @@ fn a_full_disk_of_the_nodes_is_named_and_they_go_on_when_there_is_room() {
     assert!(status == 503 && [0, 1, 2].iter().all(|node| detail.contains(&named(*node))), "{view}");
     disk.empty();
     until_ready(&process);
-    sent(&process, &approve, Some(&approval("bob")));
-    let paid = sent(&process, &format!("{path}/execute"), None);
+    process.post(&approve, Some(&approval("bob")));
+    let paid = process.post(&format!("{path}/execute"), None);
     assert_eq!(paid["state"], "executed", "{paid}");
     assert_eq!(tool(folder.path(), &given, &["nodes", "check"]).0, 0);
 }

@@ -1,4 +1,4 @@
-//! Files of databases are their owner's alone: a gateway refuses others, and makes no others.
+//! Database files are private: the gateway refuses files with other modes and creates private ones.
 
 use super::executed;
 use crate::harness::process::{Process, command, tool};
@@ -13,10 +13,10 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[test]
-fn restored_databases_that_others_can_read_or_write_are_refused() {
+fn databases_that_other_users_can_read_or_write_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("one"));
+    executed(&process, "/v1/operations/sign", &payment("one"));
     process.terminate();
     for name in ["gateway.db", "nodes/node-1.db"] {
         let path = folder.path().join(name);
@@ -28,8 +28,8 @@ fn restored_databases_that_others_can_read_or_write_are_refused() {
             );
             let refused = Process::refused(folder.path(), &[]);
             assert!(refused.ends_with(&line), "{refused}");
-            let asked = if name == "gateway.db" { ["ledger", "fsck"] } else { ["nodes", "check"] };
-            let (code, out, err) = tool(folder.path(), &[], &asked);
+            let arguments = if name == "gateway.db" { ["ledger", "fsck"] } else { ["nodes", "check"] };
+            let (code, out, err) = tool(folder.path(), &[], &arguments);
             assert!(code > 0 && format!("{out}{err}").contains(&line), "{out}{err}");
         }
         chmod(&path, 0o600);
@@ -43,13 +43,13 @@ fn restored_databases_that_others_can_read_or_write_are_refused() {
 }
 
 #[test]
-fn files_are_made_private_whatever_the_umask_is() {
+fn database_files_are_private_under_any_umask() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = command(folder.path(), &[]);
     let mut open = Command::new("sh");
     open.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(gateway.get_program()).args(gateway.get_args());
     let process = Process::listening(open);
-    executed(&process, "/v1/operations", "/v1/operations/sign", &payment("one"));
+    executed(&process, "/v1/operations/sign", &payment("one"));
     let mut n_files = 0;
     for within in [folder.path().to_owned(), folder.path().join("nodes")] {
         for entry in fs::read_dir(&within).unwrap() {

@@ -1,8 +1,8 @@
-//! Every table of a node's database: one byte of each column altered, and rows gone. Tables come from the schema, so that
-//! a new one cannot be forgotten.
+//! Every table of a node's database: one byte of each column altered, and rows deleted. Tables come from the schema, so a
+//! new one is included.
 
 use crate::ledger::history::{History, open};
-use crate::ledger::tampered::{Literals, Table, rows, shown, tables, texts, turned};
+use crate::ledger::tampered::{Literals, Table, flipped, rows, shown, tables, texts};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_runtime::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
@@ -14,33 +14,33 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The migrator's own notes: when, and for how long.
-const MEANINGLESS: [(&str, &str); 2] =
+/// The migrator's notes: when a migration ran, and how long it took.
+const NOT_CHECKED: [(&str, &str); 2] =
     [("_sqlx_migrations", "installed_on"), ("_sqlx_migrations", "execution_time")];
 
-/// Rows altered of a table, from its whole length.
+/// Number of altered rows of a table, by its length.
 const ROWS_MAX: usize = 40;
 
-/// A node that signs in the history, and has shares in force, retired and erased.
+/// A node that signs in the history, and has active, retired and erased shares.
 const NODE: u16 = 0;
 
 struct Tampering {
     table: String,
     what: String,
     sql: String,
-    /// Any of these in a finding names the row: its key, before and after, or the operation it belongs to.
+    /// A finding names the row by any of these: its key before and after, or its operation.
     names: Vec<String>,
 }
 
-/// What the rows say of operations.
+/// Columns with operation ids.
 struct Operations {
-    /// Of statements, which have no other name.
+    /// Operation ids of statements, which have no other name.
     stated: BTreeMap<String, String>,
-    /// Those that were given up.
+    /// Statements of abandoned operations.
     discarded: BTreeSet<String>,
 }
 
-/// The row as findings name it, with a column changed.
+/// The row as findings name it, with one column changed.
 fn row_name(table: &Table, row: &Literals, changed: Option<(&str, &str)>) -> String {
     let value = |column: &String| match changed {
         Some((name, value)) if name == column => shown(value),
@@ -58,7 +58,7 @@ fn operation(row: &Literals, operations: &Operations) -> Option<String> {
     named.or(stepped).or_else(stated)
 }
 
-/// A value as a literal, after it was turned.
+/// The altered value as a literal.
 fn literal(value: &str) -> String {
     if let Some(number) = value.strip_suffix(" + 1") {
         return (number.parse::<i64>().unwrap() + 1).to_string();
@@ -77,25 +77,25 @@ fn tamperings(table: &Table, rows: &[Literals], operations: &Operations) -> Vec<
         named.extend(operation.clone());
         for column in &table.columns {
             let literal = &row.columns[&column.name];
-            if literal == "NULL" || MEANINGLESS.contains(&(&table.name, &column.name)) {
+            if literal == "NULL" || NOT_CHECKED.contains(&(&table.name, &column.name)) {
                 continue;
             }
-            let value = turned(literal, &column.kind);
+            let value = flipped(literal, &column.kind);
             let sql = format!("UPDATE {} SET {} = {value} WHERE {}", table.name, column.name, row.wher);
             let mut names = named.clone();
             names.push(row_name(table, row, Some((&column.name, &self::literal(&value)))));
-            let what = format!("{} turned, {:.90}", column.name, row.wher);
+            let what = format!("{} flipped, {:.90}", column.name, row.wher);
             all.push(Tampering { table: table.name.clone(), what, sql, names });
         }
-        // Nonces live in memory alone: once its operation is published, a mark says nothing any more. And how far an
-        // operation had come that was given up, nothing else says.
+        // Nonces are kept in memory only, so after publication this mark has no meaning. No other row records how far an
+        // abandoned operation had come.
         let is_over = operation.is_some_and(|id| operations.discarded.contains(&id));
-        let says_nothing = match table.name.as_str() {
+        let is_unchecked = match table.name.as_str() {
             "consumed" => true,
             "effect" => is_over && row.columns["effect_id"].contains(".policy-receipt."),
             _ => false,
         };
-        if !says_nothing {
+        if !is_unchecked {
             let sql = format!("DELETE FROM {} WHERE {}", table.name, row.wher);
             let what = format!("deleted, {:.90}", row.wher);
             all.push(Tampering { table: table.name.clone(), what, sql, names: named });
@@ -108,13 +108,18 @@ async fn found(folder: &Path, kek: &Arc<Kek>) -> Vec<Damage> {
     check_file(folder, ParticipantIndex(NODE), kek).await
 }
 
-/// What the check says wrongly of this.
-async fn judged(pristine: &[u8], folder: &Path, kek: &Arc<Kek>, tampering: &Tampering) -> Option<String> {
+/// The error of the check for this alteration, if any.
+async fn check_error(
+    pristine: &[u8],
+    folder: &Path,
+    kek: &Arc<Kek>,
+    tampering: &Tampering,
+) -> Option<String> {
     let path = folder.join(format!("node-{NODE}.db"));
     fs::write(&path, pristine).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let mut conn = open(&path).await;
-    // Programs that tamper are not held to triggers.
+    // A program that tampers can drop triggers.
     let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
     let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
     let drops = names.iter().map(|name| format!("DROP TRIGGER {name};"));
@@ -143,7 +148,7 @@ async fn judged(pristine: &[u8], folder: &Path, kek: &Arc<Kek>, tampering: &Tamp
     Some(format!("{}: {}: {found:#?}", tampering.table, tampering.what))
 }
 
-/// A copy of the node's database with nothing beside it, and the key that its secrets are sealed under.
+/// A copy of the node's database without other files, and the key that seals its secrets.
 async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
     let NodeKey::File(key) = &history.world.settings.node_key else { panic!("a key in a file") };
     let kek = Arc::new(Kek::from_file(key).unwrap());
@@ -159,8 +164,8 @@ async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_pages_of_a_nodes_database_are_findings() {
-    let history = History::lived().await;
+async fn damaged_pages_of_a_node_database_are_findings() {
+    let history = History::written().await;
     let folder = tempfile::tempdir().unwrap();
     let (path, kek) = copied(&history, folder.path()).await;
     let whole = fs::read(&path).unwrap();
@@ -178,8 +183,8 @@ async fn damaged_pages_of_a_nodes_database_are_findings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_column_of_a_nodes_tables_altered_in_turn_is_found_and_named() {
-    let history = History::lived().await;
+async fn every_alteration_of_a_node_database_is_found_and_named() {
+    let history = History::written().await;
     let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "." }).unwrap();
     let (path, kek) = copied(&history, folder.path()).await;
     let mut conn = open(&path).await;
@@ -200,7 +205,7 @@ async fn every_column_of_a_nodes_tables_altered_in_turn_is_found_and_named() {
     let pristine = fs::read(&path).unwrap();
     let mut missed = Vec::new();
     for tampering in &all {
-        missed.extend(judged(&pristine, folder.path(), &kek, tampering).await);
+        missed.extend(check_error(&pristine, folder.path(), &kek, tampering).await);
     }
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), all.len(), missed.join("\n"));
     assert!(all.len() > 200, "{}", all.len());

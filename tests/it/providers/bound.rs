@@ -1,6 +1,6 @@
 //! Tokens bound to a client certificate (RFC 8705), as the provider issues them over TLS, and keys that come over TLS.
 
-use super::{gateway, gateway_with, nothing};
+use super::{gateway, gateway_with, unknown_operation};
 use crate::harness::certificates::{Authority, Certified};
 use crate::harness::http::Call;
 use crate::harness::provider::{Provider, access_token, token_call};
@@ -19,7 +19,7 @@ fn token_call_of_the_bank() -> Call {
     token_call("bank", &[("grant_type", "client_credentials"), ("scope", "operations.read")], "", &[])
 }
 
-/// What the provider gives the bank over TLS, where it shows its certificate.
+/// A token issued to the bank over TLS with its certificate.
 fn bound_token(authority: &Authority, provider: &Provider, bank: &Certified) -> String {
     let answer =
         token_call_of_the_bank().send_tls(&provider.tls_address(), &Trust::new(authority, Some(bank)));
@@ -27,34 +27,34 @@ fn bound_token(authority: &Authority, provider: &Provider, bank: &Certified) -> 
 }
 
 #[test]
-fn a_token_bound_to_a_certificate_is_nobodys_without_it() {
+fn certificate_bound_token_is_rejected_without_its_certificate() {
     let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
     let token = bound_token(&authority, &provider, &bank);
-    // The provider itself gives none to another certificate.
+    // The provider issues no token to another certificate.
     let other = Trust::new(&authority, Some(&authority.client("another", "Acme")));
     assert_eq!(token_call_of_the_bank().send_tls(&provider.tls_address(), &other).unwrap().status, 401);
 
     let plain = gateway(folder.path(), &provider.issuer);
-    nothing().bearer(&token).send(&plain.address).unwrap().fails(401, "invalid_token");
+    unknown_operation().bearer(&token).send(&plain.address).unwrap().fails(401, "invalid_token");
     let unbound = provider.token("treasury", "operations.read", "");
-    nothing().bearer(&unbound).send(&plain.address).unwrap().fails(404, "operation_not_found");
-    // A certificate that a stranger's header speaks of is none.
-    let with = |sha256: &str| nothing().bearer(&token).header("x-client-cert-sha256", sha256);
+    unknown_operation().bearer(&unbound).send(&plain.address).unwrap().fails(404, "operation_not_found");
+    // A certificate hash in a header from an untrusted address does not count.
+    let with = |sha256: &str| unknown_operation().bearer(&token).header("x-client-cert-sha256", sha256);
     with(&bank.sha256()).send(&plain.address).unwrap().fails(401, "invalid_token");
     drop(plain);
 
-    // A proxy that ended TLS may speak of it.
+    // A proxy that terminated TLS may state it.
     let keys = format!("{}/jwks", provider.issuer);
     let given = [("jwks_url", keys.as_str()), ("trusted_proxies", "127.0.0.1/32")];
     let behind = gateway_with(folder.path(), &provider.issuer, &given);
     with(&bank.sha256()).send(&behind.address).unwrap().fails(404, "operation_not_found");
     with(&"0".repeat(64)).send(&behind.address).unwrap().fails(401, "invalid_token");
-    nothing().bearer(&token).send(&behind.address).unwrap().fails(401, "invalid_token");
+    unknown_operation().bearer(&token).send(&behind.address).unwrap().fails(401, "invalid_token");
     with(&bank.sha256()).send_from("127.0.0.2", &behind.address).unwrap().fails(401, "invalid_token");
 }
 
 #[test]
-fn a_gateway_that_ends_tls_itself_sees_whose_certificate_it_is() {
+fn certificate_bound_token_is_checked_against_the_tls_client_certificate() {
     let (folder, (authority, provider, bank)) = (tempfile::tempdir().unwrap(), bank());
     let token = bound_token(&authority, &provider, &bank);
     let files = Files::write(folder.path(), &authority.server(), &authority);
@@ -62,20 +62,20 @@ fn a_gateway_that_ends_tls_itself_sees_whose_certificate_it_is() {
     let given = [files.settings("optional"), vec![("jwks_url", keys.as_str())]].concat();
     let gateway = gateway_with(folder.path(), &provider.issuer, &given);
     let ask = |shown: Option<&Certified>| {
-        nothing().bearer(&token).send_tls(&gateway.address, &Trust::new(&authority, shown)).unwrap()
+        unknown_operation().bearer(&token).send_tls(&gateway.address, &Trust::new(&authority, shown)).unwrap()
     };
     ask(Some(&bank)).fails(404, "operation_not_found");
     ask(Some(&authority.client("another", "Acme"))).fails(401, "invalid_token");
     ask(Some(&authority.client("bank", "Acme"))).fails(401, "invalid_token");
     ask(None).fails(401, "invalid_token");
-    // A header is no certificate, not even beside one.
-    let claimed = nothing().bearer(&token).header("x-client-cert-sha256", &bank.sha256());
+    // A header does not replace a certificate, not even beside one.
+    let claimed = unknown_operation().bearer(&token).header("x-client-cert-sha256", &bank.sha256());
     let other = Trust::new(&authority, Some(&authority.client("another", "Acme")));
     claimed.send_tls(&gateway.address, &other).unwrap().fails(401, "invalid_token");
 }
 
 #[test]
-fn keys_come_over_tls_from_whom_the_operator_named_and_from_nobody_else() {
+fn jwks_over_tls_is_accepted_only_from_the_configured_authority() {
     let (folder, (authority, provider, _)) = (tempfile::tempdir().unwrap(), bank());
     let token = provider.token("treasury", "operations.read", "");
     let keys = format!("https://{}/jwks", provider.tls_address());
@@ -86,8 +86,12 @@ fn keys_come_over_tls_from_whom_the_operator_named_and_from_nobody_else() {
         gateway_with(folder.path(), &provider.issuer, &given)
     };
     let believed = gateway(&authority);
-    nothing().bearer(&token).send(&believed.address).unwrap().fails(404, "operation_not_found");
+    unknown_operation().bearer(&token).send(&believed.address).unwrap().fails(404, "operation_not_found");
     drop(believed);
     let not_believed = gateway(&Authority::new("bank authority"));
-    nothing().bearer(&token).send(&not_believed.address).unwrap().fails(503, "authentication_unavailable");
+    unknown_operation()
+        .bearer(&token)
+        .send(&not_believed.address)
+        .unwrap()
+        .fails(503, "authentication_unavailable");
 }

@@ -1,4 +1,4 @@
-use super::{asking_gateway, nothing, scope_of, until, whole_life};
+use super::{introspecting_gateway, scope_of, unknown_operation, until, whole_life};
 use crate::harness::http::Call;
 use crate::harness::process::Process;
 use crate::harness::provider::Provider;
@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_payment_lives_its_whole_life_on_tokens_that_the_provider_is_asked_about() {
+fn payment_is_published_with_introspected_tokens() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
-    let gateway = asking_gateway(folder.path(), &provider);
+    let gateway = introspecting_gateway(folder.path(), &provider);
     let send = |person: &str, call: Call| {
         call.bearer(&provider.person(person, scope_of(person), "opaque")).send(&gateway.address).unwrap()
     };
@@ -17,10 +17,10 @@ fn a_payment_lives_its_whole_life_on_tokens_that_the_provider_is_asked_about() {
 }
 
 #[test]
-fn tokens_that_the_provider_does_not_vouch_for() {
+fn inactive_or_foreign_introspected_tokens_are_rejected() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
-    let gateway = asking_gateway(folder.path(), &provider);
-    let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
+    let gateway = introspecting_gateway(folder.path(), &provider);
+    let call = |token: &str| unknown_operation().bearer(token).send(&gateway.address).unwrap();
     call("made-up").fails(401, "invalid_token");
     call(&Provider::start().person("alice", "operations.read", "opaque")).fails(401, "invalid_token");
     call(&provider.person("alice", "operations.read", "opaque&aud=another-service"))
@@ -28,29 +28,29 @@ fn tokens_that_the_provider_does_not_vouch_for() {
     call(&provider.person("alice", "audit.read", "opaque")).fails(403, "insufficient_scope");
     // A service's own token, which names no person.
     call(&provider.token("treasury", "operations.read", "opaque")).fails(404, "operation_not_found");
-    // It is over when the provider says so, and not later than it said.
+    // It expires when the provider revokes it, and no later than its `exp`.
     let brief = provider.person("alice", "operations.read", "opaque&ttl=2");
     until(401, &[404, 503], 30, &|| call(&brief)).fails(401, "invalid_token");
 }
 
 #[test]
-fn a_provider_that_is_down_is_remembered_for_half_a_minute() {
+fn introspected_token_is_accepted_for_30_seconds_of_provider_outage() {
     let (folder, mut provider) = (tempfile::tempdir().unwrap(), Provider::start());
-    let gateway = asking_gateway(folder.path(), &provider);
-    let call = |token: &str| nothing().bearer(token).send(&gateway.address).unwrap();
+    let gateway = introspecting_gateway(folder.path(), &provider);
+    let call = |token: &str| unknown_operation().bearer(token).send(&gateway.address).unwrap();
     let known = provider.person("alice", "operations.read", "opaque");
     let unknown = provider.person("bob", "operations.read", "opaque");
     let before = Instant::now();
     call(&known).fails(404, "operation_not_found");
     provider.kill();
     call(&unknown).fails(503, "authentication_unavailable");
-    // It was asked after `before`, and by now. A second for the two clocks that are compared.
+    // It was requested after `before`; a second of leeway for comparing two clocks.
     until(503, &[404], 31, &|| call(&known)).fails(503, "authentication_unavailable");
     assert!(before.elapsed() >= Duration::from_secs(29), "kept out after {:?}", before.elapsed());
 }
 
 #[test]
-fn a_provider_that_does_not_know_this_gateway_lets_nobody_in() {
+fn wrong_introspection_credentials_authenticate_no_caller() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let secret = folder.path().join("wrong.secret");
     fs::write(&secret, "not-the-secret").unwrap();
@@ -64,7 +64,7 @@ fn a_provider_that_does_not_know_this_gateway_lets_nobody_in() {
     ];
     let gateway = Process::start(folder.path(), None, &settings);
     let token = provider.person("alice", "operations.read", "opaque");
-    let answer = nothing().bearer(&token).send(&gateway.address).unwrap();
+    let answer = unknown_operation().bearer(&token).send(&gateway.address).unwrap();
     answer.fails(503, "authentication_unavailable");
     assert!(!answer.text.contains("not-the-secret"), "{answer:?}");
 }

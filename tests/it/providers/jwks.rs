@@ -1,61 +1,69 @@
-use super::{gateway, nothing, payment_of, scope_of, until, whole_life};
+use super::{gateway, payment_of, scope_of, unknown_operation, until, whole_life};
 use crate::harness::http::Call;
 use crate::harness::provider::Provider;
 use crate::harness::samples::path;
 use serde_json::json;
 
 #[test]
-fn a_payment_lives_its_whole_life_on_tokens_of_a_real_provider() {
+fn payment_is_published_with_tokens_of_a_real_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let send = |person: &str, call: Call| {
         call.bearer(&provider.person(person, scope_of(person), "")).send(&gateway.address).unwrap()
     };
     let view = whole_life("portal", &send);
-    // Who asked is what the token says, whatever else the body had.
+    // The requester is the token's subject, whatever the body stated.
     let evidence = send("carol", Call::get(&path(&view, "/evidence"))).ok();
     assert!(evidence.to_string().contains("\"portal\""), "{evidence}");
 }
 
 #[test]
-fn every_algorithm_that_is_believed_and_no_other() {
+fn only_the_supported_signature_algorithms_are_accepted() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     for algorithm in ["RS256", "PS256", "ES256", "ES384", "EdDSA"] {
         let token = provider.token("treasury", "operations.read", &format!("alg={algorithm}"));
-        nothing().bearer(&token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+        unknown_operation().bearer(&token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     }
     let token = provider.token("treasury", "operations.read", "alg=RS512");
-    nothing().bearer(&token).send(&gateway.address).unwrap().fails(401, "invalid_token");
+    unknown_operation().bearer(&token).send(&gateway.address).unwrap().fails(401, "invalid_token");
 }
 
 #[test]
-fn tokens_that_are_real_and_not_for_this() {
+fn valid_tokens_for_another_service_time_or_scope_are_rejected() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
-    let refused = |client: &str, scope: &str, bent: &str| {
-        let answer = nothing().bearer(&provider.token(client, scope, bent)).send(&gateway.address).unwrap();
+    let refused = |client: &str, scope: &str, altered: &str| {
+        let answer = unknown_operation()
+            .bearer(&provider.token(client, scope, altered))
+            .send(&gateway.address)
+            .unwrap();
         (answer.status, answer.json()["error"].as_str().unwrap().to_owned(), answer.headers)
     };
-    for bent in ["aud=another-service", "iss=https://elsewhere.test", "shift=-7200", "shift=7200"] {
-        let (status, code, headers) = refused("treasury", "operations.read", bent);
-        assert_eq!((status, code.as_str()), (401, "invalid_token"), "{bent}");
-        assert!(headers["www-authenticate"].contains("error=\"invalid_token\""), "{bent} {headers:?}");
+    for altered in ["aud=another-service", "iss=https://elsewhere.test", "shift=-7200", "shift=7200"] {
+        let (status, code, headers) = refused("treasury", "operations.read", altered);
+        assert_eq!((status, code.as_str()), (401, "invalid_token"), "{altered}");
+        assert!(headers["www-authenticate"].contains("error=\"invalid_token\""), "{altered} {headers:?}");
     }
     let (status, code, _) = refused("auditor", "audit.read", "");
     assert_eq!((status, code.as_str()), (403, "insufficient_scope"));
-    // Within the leeway a token still counts.
+    // Within the leeway a token is still valid.
     let late = provider.token("treasury", "operations.read", "ttl=600&shift=-620");
-    nothing().bearer(&late).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    unknown_operation().bearer(&late).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     // No token, half a token, another scheme.
-    let none = nothing().send(&gateway.address).unwrap();
+    let none = unknown_operation().send(&gateway.address).unwrap();
     none.fails(401, "authentication_required");
     let token = provider.token("treasury", "operations.read", "");
-    nothing().bearer(&token[..token.len() - 2]).send(&gateway.address).unwrap().fails(401, "invalid_token");
-    let basic = nothing().header("authorization", "Basic dHJlYXN1cnk6eA==").send(&gateway.address).unwrap();
+    unknown_operation()
+        .bearer(&token[..token.len() - 2])
+        .send(&gateway.address)
+        .unwrap()
+        .fails(401, "invalid_token");
+    let basic =
+        unknown_operation().header("authorization", "Basic dHJlYXN1cnk6eA==").send(&gateway.address).unwrap();
     assert_eq!(basic.status, 401);
-    // Identity headers are nobody's word here.
-    let headers = nothing().header("x-client-id", "treasury").header("x-subject-id", "carol");
+    // Identity headers have no effect in this mode.
+    let headers = unknown_operation().header("x-client-id", "treasury").header("x-subject-id", "carol");
     headers
         .header("x-scopes", "operations.*")
         .send(&gateway.address)
@@ -64,7 +72,7 @@ fn tokens_that_are_real_and_not_for_this() {
 }
 
 #[test]
-fn another_tenants_token_sees_nothing() {
+fn token_of_another_tenant_sees_nothing() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let token = provider.token("treasury", "operations.sign", "");
@@ -72,56 +80,61 @@ fn another_tenants_token_sees_nothing() {
     let operation = submit.bearer(&token).send(&gateway.address).unwrap().ok()["operation"].clone();
     let rival = provider.token("rival", "operations.sign operations.read", "");
     let theirs = Call::get(&path(&operation, "")).bearer(&rival).send(&gateway.address).unwrap();
-    let unknown = nothing().bearer(&rival).send(&gateway.address).unwrap();
+    let unknown = unknown_operation().bearer(&rival).send(&gateway.address).unwrap();
     theirs.fails(404, "operation_not_found");
     assert_eq!(theirs.text, unknown.text);
     Call::get(&path(&operation, "")).bearer(&token).send(&gateway.address).unwrap().ok();
-    // Nor does its word for who it is count.
-    let lies = payment_of("treasury", "treasury", "lies");
-    let lies = Call::post("/v1/operations/sign", &lies).bearer(&rival).send(&gateway.address).unwrap();
-    lies.fails(403, "client_binding_mismatch");
+    // Nor does the body's `client` count.
+    let spoofed = payment_of("treasury", "treasury", "lies");
+    let spoofed = Call::post("/v1/operations/sign", &spoofed).bearer(&rival).send(&gateway.address).unwrap();
+    spoofed.fails(403, "client_binding_mismatch");
 }
 
 #[test]
-fn a_provider_that_is_down_keeps_nobody_out_whom_it_let_in_and_lets_nobody_in() {
+fn jwks_outage_keeps_known_keys_valid_and_rejects_unknown_ones() {
     let (folder, mut provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let used = provider.token("treasury", "operations.read", "");
     let unused = provider.token("treasury", "operations.read", "alg=ES256");
-    let strange = Provider::start().token("treasury", "operations.read", "");
-    nothing().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    let unknown = Provider::start().token("treasury", "operations.read", "");
+    unknown_operation().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     provider.kill();
     for token in [&used, &unused] {
-        nothing().bearer(token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+        unknown_operation().bearer(token).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     }
-    // Keys that were fetched less than a minute ago do not have the stranger's; later they can not be fetched to see.
-    let answer = until(503, &[401], 61, &|| nothing().bearer(&strange).send(&gateway.address).unwrap());
+    // Keys fetched less than a minute ago do not include the unknown one; later, they cannot be fetched.
+    let answer =
+        until(503, &[401], 61, &|| unknown_operation().bearer(&unknown).send(&gateway.address).unwrap());
     answer.fails(503, "authentication_unavailable");
     assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
-    nothing().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
-    nothing().send(&gateway.address).unwrap().fails(401, "authentication_required");
+    unknown_operation().bearer(&used).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    unknown_operation().send(&gateway.address).unwrap().fails(401, "authentication_required");
     Call::get("/healthz").send(&gateway.address).unwrap().ok();
 
-    // A gateway that never saw the keys lets nobody in either.
+    // A gateway that never fetched the keys authenticates no caller.
     drop(gateway);
     let gateway = super::gateway(folder.path(), &provider.issuer);
-    nothing().bearer(&used).send(&gateway.address).unwrap().fails(503, "authentication_unavailable");
+    unknown_operation()
+        .bearer(&used)
+        .send(&gateway.address)
+        .unwrap()
+        .fails(503, "authentication_unavailable");
     let provider = provider.restarted();
     let token = provider.token("treasury", "operations.read", "");
-    until(404, &[503, 401], 130, &|| nothing().bearer(&token).send(&gateway.address).unwrap());
+    until(404, &[503, 401], 130, &|| unknown_operation().bearer(&token).send(&gateway.address).unwrap());
 }
 
 #[test]
-fn a_providers_new_keys_are_known_within_a_minute_and_its_old_ones_forgotten() {
+fn new_jwks_keys_work_within_a_minute_and_withdrawn_ones_stop() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let gateway = gateway(folder.path(), &provider.issuer);
     let old = provider.token("treasury", "operations.read", "");
-    nothing().bearer(&old).send(&gateway.address).unwrap().fails(404, "operation_not_found");
+    unknown_operation().bearer(&old).send(&gateway.address).unwrap().fails(404, "operation_not_found");
     let provider = provider.restarted();
     let new = provider.token("treasury", "operations.read", "");
-    // Two minutes when the provider is too slow for the first time that it is asked.
-    until(404, &[401, 503], 130, &|| nothing().bearer(&new).send(&gateway.address).unwrap());
-    nothing().bearer(&old).send(&gateway.address).unwrap().fails(401, "invalid_token");
+    // Two minutes, in case the provider is too slow to answer the first fetch.
+    until(404, &[401, 503], 130, &|| unknown_operation().bearer(&new).send(&gateway.address).unwrap());
+    unknown_operation().bearer(&old).send(&gateway.address).unwrap().fails(401, "invalid_token");
     let view = Call::post("/v1/operations/sign", &json!({})).bearer(&new).send(&gateway.address).unwrap();
     view.fails(403, "insufficient_scope");
 }

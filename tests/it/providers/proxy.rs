@@ -1,6 +1,6 @@
-//! nginx with client certificates, as `host/docs/proxies.md` has it, and a gateway that believes nobody else.
+//! nginx with client certificates, configured as in `host/docs/proxies.md`, and a gateway that trusts only this proxy.
 
-use super::{nothing, whole_life};
+use super::{unknown_operation, whole_life};
 use crate::harness::certificates::Authority;
 use crate::harness::http::{Answer, Call};
 use crate::harness::process::Process;
@@ -24,7 +24,7 @@ impl Front {
         Self { gateway, proxy, clients, servers }
     }
 
-    /// Through the proxy, with a certificate of this subject.
+    /// Sends through the proxy, with a certificate of this subject.
     fn send(&self, person: &str, call: &Call) -> Answer {
         call.send_tls(
             &self.proxy.address,
@@ -34,7 +34,7 @@ impl Front {
     }
 }
 
-/// The headers that would make anybody anything.
+/// Identity headers with every scope.
 fn forged(call: Call) -> Call {
     let call = call.header("x-client-id", "treasury-portal").header("x-subject-id", "carol");
     call.header("x-roles", "operator")
@@ -43,24 +43,24 @@ fn forged(call: Call) -> Call {
 }
 
 #[test]
-fn a_payment_lives_its_whole_life_behind_a_proxy_that_knows_people_by_their_certificates() {
+fn payment_is_published_through_nginx_with_client_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     whole_life("treasury-portal", &|person, call| front.send(person, &call));
 }
 
 #[test]
-fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
+fn client_without_a_certificate_of_the_authority_is_stopped_at_the_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
-    let nobody = Trust::new(&front.servers, None);
-    let answer = forged(nothing()).send_tls(&front.proxy.address, &nobody).unwrap();
+    let without_certificate = Trust::new(&front.servers, None);
+    let answer = forged(unknown_operation()).send_tls(&front.proxy.address, &without_certificate).unwrap();
     assert_eq!(answer.status, 400, "{answer:?}");
     let elsewhere = Authority::new("Acme clients");
     let imitated = Trust::new(&front.servers, Some(&elsewhere.client("carol", "Acme")));
-    let answer = forged(nothing()).send_tls(&front.proxy.address, &imitated);
+    let answer = forged(unknown_operation()).send_tls(&front.proxy.address, &imitated);
     assert!(answer.as_ref().is_err() || answer.as_ref().is_ok_and(|it| it.status == 400), "{answer:?}");
-    // Of the authority, and nobody to this gateway.
+    // Issued by the authority, but unknown to this gateway.
     for (common, organisation) in [
         ("mallory", "Acme"),
         ("carol", "Elsewhere"),
@@ -69,14 +69,14 @@ fn whoever_has_no_certificate_of_the_authority_does_not_get_through() {
         ("carol", "ACME"),
     ] {
         let shown = Trust::new(&front.servers, Some(&front.clients.client(common, organisation)));
-        let answer = forged(nothing()).send_tls(&front.proxy.address, &shown).unwrap();
+        let answer = forged(unknown_operation()).send_tls(&front.proxy.address, &shown).unwrap();
         assert_eq!(answer.status, 403, "{common} {answer:?}");
-        assert!(answer.json().is_null(), "the gateway was asked: {answer:?}");
+        assert!(answer.json().is_null(), "the request reached the gateway: {answer:?}");
     }
 }
 
 #[test]
-fn what_a_client_says_of_itself_is_overwritten() {
+fn proxy_overwrites_identity_headers_of_clients() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     // Alice may read and approve, whatever she sends.
@@ -85,24 +85,28 @@ fn what_a_client_says_of_itself_is_overwritten() {
     let submit =
         forged(Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "carol", "forged")));
     front.send("alice", &submit).fails(403, "insufficient_scope");
-    // And as Carol, who may submit, Carol's own name does not turn into another.
+    // Carol may submit, and stays Carol whatever she sends.
     let other = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "alice", "other"));
     front.send("carol", &other.header("x-subject-id", "alice")).fails(403, "client_binding_mismatch");
-    front.send("alice", &nothing()).fails(404, "operation_not_found");
+    front.send("alice", &unknown_operation()).fails(404, "operation_not_found");
 }
 
 #[test]
-fn the_same_headers_from_anybody_but_the_proxy_are_nobodys() {
+fn identity_headers_from_outside_the_proxy_have_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let front = Front::start(folder.path());
     let address = &front.gateway.address;
-    forged(nothing()).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
+    forged(unknown_operation())
+        .send_from("127.0.0.2", address)
+        .unwrap()
+        .fails(401, "authentication_required");
     let submit = Call::post("/v1/operations/sign", &super::payment_of("treasury-portal", "carol", "direct"));
     forged(submit).send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
-    // Claiming to have come by way of the proxy does not help.
-    let by_way =
-        forged(nothing()).header("x-forwarded-for", "127.0.0.1").header("forwarded", "for=127.0.0.1");
+    // A `Forwarded` header that names the proxy does not help.
+    let by_way = forged(unknown_operation())
+        .header("x-forwarded-for", "127.0.0.1")
+        .header("forwarded", "for=127.0.0.1");
     by_way.send_from("127.0.0.2", address).unwrap().fails(401, "authentication_required");
-    // From the proxy's own address they count: what makes the difference is where they come from.
-    forged(nothing()).send_from("127.0.0.1", address).unwrap().fails(404, "operation_not_found");
+    // From the proxy's own address the same headers count.
+    forged(unknown_operation()).send_from("127.0.0.1", address).unwrap().fails(404, "operation_not_found");
 }

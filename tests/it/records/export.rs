@@ -9,8 +9,8 @@ fn texts<'a>(lines: &'a [Value], pointer: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn every_decision_is_exported_once_while_the_gateway_runs() {
-    let story = Story::told();
+fn every_decision_is_exported_once_beside_a_running_gateway() {
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let mut by_moment = BTreeMap::new();
     for line in &lines {
@@ -19,7 +19,7 @@ fn every_decision_is_exported_once_while_the_gateway_runs() {
         let decision = line["outcome"]["decision"].as_str().unwrap();
         *by_moment.entry(format!("{outcome} {decision}")).or_insert(0) += 1;
     }
-    // Three keys, two payments, one custody signature: six submissions with two approvals each, of which one is denied.
+    // Three keys, two payments, one custody signature: six submissions with two approvals each, one of them denied.
     let expected = BTreeMap::from([
         ("operation submit ALLOW".to_owned(), 6),
         ("operation approval ALLOW".to_owned(), 12),
@@ -51,8 +51,8 @@ fn every_decision_is_exported_once_while_the_gateway_runs() {
 }
 
 #[test]
-fn an_export_has_no_credentials() {
-    let story = Story::told();
+fn decision_export_contains_no_credentials() {
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let text = json!(lines).to_string();
     for name in ["token_jti", "cert_sha256"] {
@@ -73,8 +73,8 @@ fn an_export_has_no_credentials() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line() {
-    let story = Story::told();
+fn unreadable_input_is_a_one_line_error() {
+    let story = Story::recorded();
     let missing = tempfile::tempdir().unwrap();
     let (code, out, err) = crate::harness::process::tool(missing.path(), &[], &["decisions", "export"]);
     assert_eq!((code, out.as_str(), err.lines().count()), (1, "", 1), "{err}");

@@ -1,4 +1,4 @@
-//! What happens when a policy fails in the middle of an operation's life: nothing moves, and it is on record.
+//! A policy that fails in the middle of an operation: the operation does not move, and the fault is recorded.
 
 use crate::harness::bundles::{Site, key, release, starved, until_active};
 use crate::harness::custody;
@@ -7,7 +7,7 @@ use crate::harness::samples::{approval, path, payment};
 use gateway_policy::BundleFiles;
 use serde_json::{Value, json};
 
-/// Nobody makes the payment's key but this test, and nobody drives the payment: it is admitted when it is asked for.
+/// Only this test creates the payment's key and drives the payment, so the moment of admission is known.
 const RULES: [(&str, &str); 3] =
     [("auto_provision_keys", "false"), ("policy_watch_ms", "10"), ("reconcile_every_ms", "3600000")];
 
@@ -39,8 +39,8 @@ impl Story {
         view
     }
 
-    /// The payment's decisions at this moment, as `decisions export` shows them: place, decision, fault and the hash of
-    /// the bundle; each must be intact.
+    /// The payment's decisions at this moment, as `decisions export` prints them: place, decision, fault and bundle hash; each
+    /// record must be intact.
     fn exported(&self, moment: &str) -> Vec<[String; 4]> {
         let (code, out, err) = self.site.tool(&["decisions", "export"]);
         assert_eq!((code, err.as_str()), (0, ""));
@@ -65,7 +65,7 @@ fn record(place: &str, decision: &str, fault: &str, bundle: &BundleFiles) -> [St
 }
 
 #[test]
-fn a_fault_at_approval_and_at_admission_is_on_record_and_moves_nothing() {
+fn policy_fault_at_approval_or_admission_is_recorded_and_changes_nothing() {
     let [good, starved_at_approval, good_again, starved_at_admission, good_at_last] = [
         release(1, &key(1)),
         starved(2, &key(1)),
@@ -93,7 +93,7 @@ fn a_fault_at_approval_and_at_admission_is_on_record_and_moves_nothing() {
     let at_approval = [record("refusal", "DENY", "out_of_fuel", &starved_at_approval)];
     assert_eq!(story.exported("approval"), at_approval);
 
-    // The approvals are kept until there is a key.
+    // The approvals are kept until the key exists.
     story.activate(&good_again);
     for subject in ["alice", "bob"] {
         story.approve(subject, 200);
@@ -107,7 +107,11 @@ fn a_fault_at_approval_and_at_admission_is_on_record_and_moves_nothing() {
     }
     assert_eq!(story.view()["state"], "pending_approval");
     let at_admission = record("refusal", "DENY", "out_of_fuel", &starved_at_admission);
-    assert_eq!(story.exported("admission"), std::slice::from_ref(&at_admission), "asked twice, kept once");
+    assert_eq!(
+        story.exported("admission"),
+        std::slice::from_ref(&at_admission),
+        "evaluated twice, recorded once"
+    );
 
     story.activate(&good_at_last);
     assert_eq!(story.approve("bob", 200)["state"], "admitted");

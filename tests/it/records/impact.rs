@@ -12,8 +12,8 @@ fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/payment-guard")
 }
 
-/// The committed policy with one word of it, in code and manifest, exchanged for another as long; without its vectors
-/// and its signatures.
+/// The committed policy with one word, in code and manifest, replaced by another of the same length; without its vectors
+/// and signatures.
 fn candidate(from: &str, to: &str) -> TempDir {
     assert_eq!(from.len(), to.len());
     let exchanged = |bytes: &[u8]| {
@@ -52,8 +52,8 @@ fn counts(report: &Value) -> Value {
 }
 
 #[test]
-fn a_candidate_is_asked_every_decision() {
-    let story = Story::told();
+fn impact_evaluates_every_decision_with_the_candidate() {
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let n_lines = lines.len();
     let with = |word: &str| {
@@ -67,7 +67,7 @@ fn a_candidate_is_asked_every_decision() {
     assert!(same["fuel_max"].as_u64().unwrap() >= same["fuel_median"].as_u64().unwrap());
     assert_eq!(counts(&impact(&story, &committed(), &["--last", "5"]))["n_decisions"], 5);
 
-    // One condition gives another reason: payments, and nothing else.
+    // One condition gives another reason: payments only.
     let n_payments = with("amount_positive");
     assert!(n_payments > 0 && n_payments < n_lines);
     let renamed = candidate("amount_positive", "amount_negative");
@@ -76,24 +76,24 @@ fn a_candidate_is_asked_every_decision() {
     assert_eq!((counts(&renamed), &renamed["unsigned"]), (expected, &json!(true)));
     assert_eq!(renamed["differences"].as_array().unwrap().len(), n_payments.min(20));
 
-    // A fact that nobody recorded is unknown, not absent.
+    // A fact that was not recorded is unknown, not absent.
     let n_asked = with("deployment.permitted_recipients");
     let curious = candidate("deployment.permitted_recipients", "deployment.permitted_recipientz");
     let curious = impact(&story, curious.path(), &["--unsigned"]);
     let expected = json!({ "n_decisions": n_lines, "n_same": n_lines - n_asked, "n_unknown": n_asked });
     assert_eq!(counts(&curious), expected);
 
-    // In words.
+    // The text output.
     let path = committed();
     let (code, out, _) = story.tool(&["policy", "impact", path.to_str().unwrap(), "--unsigned"]);
     assert_eq!(code, 0);
     assert!(out.contains("UNSIGNED") && out.contains(&format!("decisions   {n_lines}\n")), "{out}");
 }
 
-/// The strict bundle knows no asset `btc`, and asks of payments what was spent, which nobody recorded.
+/// The strict bundle has no asset `btc`, and reads past spending for payments, which was not recorded.
 #[test]
-fn what_a_stricter_policy_denies_is_counted_and_listed() {
-    let story = Story::told();
+fn impact_counts_and_lists_decisions_that_a_stricter_policy_denies() {
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let of = |kind: &str| lines.iter().filter(|line| line["input"]["intent"]["kind"] == kind).count();
     let strict = impact(&story, &committed().with_file_name("payment-guard-strict"), &[]);
@@ -110,10 +110,10 @@ fn what_a_stricter_policy_denies_is_counted_and_listed() {
 }
 
 #[test]
-fn a_candidate_must_be_vouched_for() {
-    let story = Story::told();
-    let stranger = candidate("amount_positive", "amount_negative");
-    let (code, out, err) = story.tool(&["policy", "impact", stranger.path().to_str().unwrap()]);
+fn impact_refuses_an_untrusted_candidate() {
+    let story = Story::recorded();
+    let untrusted = candidate("amount_positive", "amount_negative");
+    let (code, out, err) = story.tool(&["policy", "impact", untrusted.path().to_str().unwrap()]);
     assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
     assert!(err.contains("has 0 of 1 signatures"), "{err}");
 }

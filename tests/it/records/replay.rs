@@ -1,14 +1,14 @@
-//! `policy replay`: every recorded decision gives the same bytes and fuel, and whatever was changed is named.
+//! `policy replay`: every recorded decision gives the same bytes and fuel, and every alteration is named.
 
 use super::story::Story;
 use crate::harness::process::tool;
-use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use crate::ledger::history::execute;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn every_decision_of_real_flows_is_the_same_again() {
-    let story = Story::told();
+fn replay_reproduces_every_decision_of_real_flows() {
+    let story = Story::recorded();
     let lines = story.export(&[]);
     let mut n_same = 0;
     let mut replay = |arguments: &[&str]| {
@@ -28,15 +28,15 @@ fn every_decision_of_real_flows_is_the_same_again() {
 
     let (code, out, _) = story.tool(&["policy", "replay", &story.paid, "--seq", "1"]);
     assert_eq!((code, out.lines().count()), (0, 1));
-    // The key's creator is gone from the folder, but the store keeps what was active.
+    // The bundle that admitted the key is gone from the folder, but the store keeps every activated bundle.
     let elsewhere = [("policy_bundle", "no/such/folder")];
     let (code, out, err) = tool(story.folder.path(), &elsewhere, &["policy", "replay", &story.paid]);
     assert_eq!(code, 0, "{out}{err}");
 }
 
 #[test]
-fn what_is_not_at_hand_is_not_checked() {
-    let story = Story::told();
+fn replay_reports_records_without_their_bundle_as_not_checked() {
+    let story = Story::recorded();
     for arguments in
         [&["--decision", "99"][..], &["--preview", "99"], &[&"0".repeat(64)], &[&story.paid, "--seq", "2"]]
     {
@@ -48,7 +48,7 @@ fn what_is_not_at_hand_is_not_checked() {
     assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{err}");
 }
 
-/// What is changed where, what is replayed, and the fields that the replay must name.
+/// The altered record, the replayed records, and the fields that the replay must name.
 type Damage = (&'static str, &'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 const DAMAGES: [Damage; 7] = [
@@ -60,7 +60,7 @@ const DAMAGES: [Damage; 7] = [
         &[],
         &["record", "decision", "reasons"],
     ),
-    // A fact that changes nothing in the answer.
+    // A fact that does not change the answer.
     ("events", "\"value\":\"acct-supplier-0042\"", "\"value\":\"acct-supplier-0042,x\"", &[], &["record"]),
     (
         "events",
@@ -87,8 +87,8 @@ const DAMAGES: [Damage; 7] = [
 ];
 
 #[tokio::test]
-async fn whatever_was_changed_is_named() {
-    let Story { folder, process, paid, .. } = tokio::task::spawn_blocking(Story::told).await.unwrap();
+async fn replay_names_every_altered_field() {
+    let Story { folder, process, paid, .. } = tokio::task::spawn_blocking(Story::recorded).await.unwrap();
     process.terminate();
     let intact = std::fs::read(folder.path().join("gateway.db")).unwrap();
     for (table, from, to, which, fields) in DAMAGES {
@@ -97,12 +97,10 @@ async fn whatever_was_changed_is_named() {
         std::fs::write(&path, &intact).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let columns = if table == "events" { &["body"][..] } else { &["input", "outcome"] };
-        let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
         for column in columns {
-            let sql = format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')");
-            sqlx::query(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+            execute(&path, format!("UPDATE {table} SET {column} = replace({column}, '{from}', '{to}')"))
+                .await;
         }
-        conn.close().await.unwrap();
         let which: Vec<&str> = if which.is_empty() { vec![&paid, "--seq", "1"] } else { which.to_vec() };
         let (code, out, err) = tool(damaged.path(), &[], &[&["policy", "replay"], &which[..]].concat());
         assert_eq!(code, 1, "{from}: {out}{err}");

@@ -1,4 +1,4 @@
-//! A folder with every kind of decision in it, all of the real component.
+//! A folder with every kind of decision in it, all by the real component.
 
 use crate::harness::custody::{self, key, on_key};
 use crate::harness::process::{Process, request, tool};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What identifies a credential and must be in no export.
+/// Credential identifiers that must not be in any export.
 pub(crate) const CREDENTIALS: [&str; 2] = ["canary-jti-91b2", "canary-certificate-4d0e"];
 
 const RULES: [(&str, &str); 3] = [
@@ -16,7 +16,7 @@ const RULES: [(&str, &str); 3] = [
     ("permitted_recipients", "acct-supplier-0042"),
 ];
 
-/// The same but for the one account that was permitted.
+/// The same bundle without the one permitted account.
 const STRICTER: [(&str, &str); 4] =
     [RULES[0], RULES[1], ("permitted_recipients", "acct-payroll"), ("reconcile_every_ms", "50")];
 
@@ -24,21 +24,21 @@ pub(crate) struct Story {
     pub(crate) folder: TempDir,
     /// Still running.
     pub(crate) process: Process,
-    /// A payment that was published.
+    /// A published payment.
     pub(crate) paid: String,
-    /// One that was approved, and denied at admission.
+    /// A payment that was approved, and denied at admission.
     pub(crate) denied: String,
 }
 
-/// As a caller that shows a token and a certificate.
-fn credited(body: Value) -> Value {
+/// Identity headers of a caller with a token and a certificate.
+fn with_credentials(body: Value) -> Value {
     let body = with(body, "/client/token_jti", json!(CREDENTIALS[0]));
     with(body, "/client/cert_sha256", json!(CREDENTIALS[1]))
 }
 
-/// A payment under its idempotency key, on a key.
+/// A payment with this idempotency key, on a key.
 fn payment_on(key_ref: &str, idempotency_key: &str) -> Value {
-    credited(with(payment(idempotency_key), "/key_ref", json!(key_ref)))
+    with_credentials(with(payment(idempotency_key), "/key_ref", json!(key_ref)))
 }
 
 fn post(process: &Process, path: &str, body: &Value, expected: u16) -> Value {
@@ -64,25 +64,26 @@ fn made(process: &Process, create: &Value) {
 
 impl Story {
     /// Payment, custody signature, key creations, refusal, approval that does not count, previews, admission denial.
-    pub(crate) fn told() -> Self {
+    pub(crate) fn recorded() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let process = Process::start(folder.path(), None, &RULES);
         let create = |key_ref: &str| {
-            post(&process, "/v1/custody/keys", &credited(key(key_ref)), 200)["operation"].clone()
+            post(&process, "/v1/custody/keys", &with_credentials(key(key_ref)), 200)["operation"].clone()
         };
         made(&process, &create("treasury-1"));
         made(&process, &create("vault-1"));
         let late = create("late-1");
-        // The recipient is permitted when it is submitted; it waits for the key, and then no longer is.
+        // The recipient is permitted at submission; the payment waits for the key, and then the recipient no longer is.
         let denied = post(&process, "/v1/operations/sign", &payment_on("late-1", "late"), 200);
         approved(&process, &path(&denied["operation"], "/approve"), 200);
         let paid = post(&process, "/v1/operations/sign", &payment_on("treasury-1", "paid"), 200);
-        // Whoever submits does not count.
+        // The submitter's own approval does not count.
         post(&process, &path(&paid["operation"], "/approve"), &approval("carol"), 403);
         approved(&process, &path(&paid["operation"], "/approve"), 200);
         post(&process, &path(&paid["operation"], "/execute"), &json!({}), 200);
         post(&process, &path(&paid["operation"], "/publish"), &publication(), 200);
-        let signed = post(&process, &on_key("vault-1", "/sign"), &credited(custody::sign("sign")), 200);
+        let signed =
+            post(&process, &on_key("vault-1", "/sign"), &with_credentials(custody::sign("sign")), 200);
         approved(&process, &custody::path(&signed["operation"], "/approve"), 200);
         let refused = with(payment_on("treasury-1", "refused"), "/payment/to_account", json!("acct-else"));
         post(&process, "/v1/operations/sign", &refused, 403);
@@ -98,7 +99,7 @@ impl Story {
         story
     }
 
-    /// The reconciler finds the operation whose key is there now: within a minute, as long as it may have to wait.
+    /// The reconciler finds the operation once its key exists: within a minute, its longest interval.
     fn await_failure(&self, path: &str) {
         let deadline = Instant::now() + Duration::from_secs(150);
         while request(&self.process.address, "GET", path, None).unwrap().1["state"] != "failed" {
@@ -107,12 +108,12 @@ impl Story {
         }
     }
 
-    /// Runs another command on the same data, while the gateway runs.
+    /// Runs another command on the same data while the gateway runs.
     pub(crate) fn tool(&self, arguments: &[&str]) -> (i32, String, String) {
         tool(self.folder.path(), &STRICTER, arguments)
     }
 
-    /// Exported lines.
+    /// The exported lines.
     pub(crate) fn export(&self, arguments: &[&str]) -> Vec<Value> {
         let (code, out, err) = self.tool(&[&["decisions", "export"], arguments].concat());
         assert_eq!((code, err.as_str()), (0, ""));

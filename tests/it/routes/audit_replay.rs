@@ -3,7 +3,7 @@ use crate::harness::world::World;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn it_needs_its_own_scope() {
+async fn audit_replay_requires_audit_read() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("scope")).await;
     let audit = path(&operation, "/audit-replay");
@@ -16,7 +16,7 @@ async fn it_needs_its_own_scope() {
 }
 
 #[tokio::test]
-async fn it_shows_what_is_listed_and_nothing_else() {
+async fn audit_replay_discloses_exactly_the_listed_fields() {
     let world = World::start().await;
     let body = with(payment("redacted"), "/client/token_jti", json!("jti-secret-1"));
     let body = with(body, "/client/cert_sha256", json!("cert-secret-2"));
@@ -33,7 +33,7 @@ async fn it_shows_what_is_listed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_signature_is_not_shown_before_its_publication() {
+async fn signature_is_hidden_before_its_publication() {
     let world = World::start().await;
     let operation = crate::harness::samples::executed(&world, &payment("gate")).await;
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok();
@@ -50,7 +50,7 @@ async fn the_signature_is_not_shown_before_its_publication() {
 }
 
 #[tokio::test]
-async fn it_keeps_the_newest_events_below_the_cap() {
+async fn audit_replay_keeps_the_newest_events_below_the_size_cap() {
     let cap = 16 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
     let operation = submitted(&world, &payment("cap")).await;
@@ -71,7 +71,7 @@ async fn it_keeps_the_newest_events_below_the_cap() {
 }
 
 #[tokio::test]
-async fn whoever_advances_an_operation_is_in_its_evidence() {
+async fn caller_that_advances_an_operation_is_in_its_evidence() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("asked-by")).await;
     let alice = [

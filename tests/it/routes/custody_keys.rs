@@ -1,3 +1,4 @@
+use super::assert_named;
 use crate::harness::custody::{
     self, admitted, client, executed, key, made, on_key, path, recover, refresh, reshare, rotate, sign,
     submitted,
@@ -10,16 +11,8 @@ use std::sync::Arc;
 
 const KEYS: &str = "/v1/custody/keys";
 
-async fn names(world: &World, path: &str, good: &Value, cases: &[(&str, Value, &str)]) {
-    for (pointer, value, expected) in cases {
-        let answer = world.post(path, &with(good.clone(), pointer, value.clone())).await;
-        let message = answer.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{path} {pointer}: {message}");
-    }
-}
-
 #[tokio::test]
-async fn what_is_missing_or_wrong_in_a_creation_is_named() {
+async fn missing_or_wrong_member_of_a_key_creation_is_named() {
     let world = World::ticking().await;
     let many: Vec<u16> = (0..65).collect();
     let cases = [
@@ -47,7 +40,7 @@ async fn what_is_missing_or_wrong_in_a_creation_is_named() {
             "`/client/client_id` must not be `operation-gateway`",
         ),
     ];
-    names(&world, KEYS, &key("bad"), &cases).await;
+    assert_named(&world, KEYS, &key("bad"), &cases).await;
     world.get(&on_key("bad", "")).await.fails(404, "custody_key_not_found");
 }
 
@@ -79,41 +72,41 @@ async fn confusable_key_refs_are_refused_in_every_request() {
     for name in ["caf\u{e9}", "cold vault 2"] {
         world.post(KEYS, &key(name)).await.ok();
     }
-    // A path names a key that is there, whatever its name.
+    // A path names an existing key, whatever its name.
     world.get(&on_key("vault%E2%80%8B", "")).await.fails(404, "custody_key_not_found");
 }
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
+async fn missing_or_wrong_member_of_a_custody_signature_is_named() {
     let world = World::ticking().await;
     made(&world, "cold").await;
-    let at = |action| on_key("cold", action);
-    let digest = "must be 64 lowercase hexadecimal characters";
     let cases = [
-        ("/idempotency_key", Value::Null, "`/idempotency_key` is required".to_owned()),
-        ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty".to_owned()),
-        ("/request_digest", json!("AB".repeat(32)), format!("`/request_digest` {digest}")),
-        ("/typed_data_root", Value::Null, "`/typed_data_root` is required".to_owned()),
+        ("/idempotency_key", Value::Null, "`/idempotency_key` is required"),
+        ("/idempotency_key", json!(""), "`/idempotency_key` must not be empty"),
+        (
+            "/request_digest",
+            json!("AB".repeat(32)),
+            "`/request_digest` must be 64 lowercase hexadecimal characters",
+        ),
+        ("/typed_data_root", Value::Null, "`/typed_data_root` is required"),
         (
             "/requested_participants",
             json!([0, 9]),
-            "`/requested_participants` must be participants of the key".to_owned(),
+            "`/requested_participants` must be participants of the key",
         ),
-        ("/public_fields", json!({ "a": 1 }), "`/public_fields/a` must be a string".to_owned()),
-        (
-            "/public_fields",
-            json!({ "n".repeat(1025): "" }),
-            "`/public_fields` must have names of at most".to_owned(),
-        ),
-        (
-            "/publication_mode",
-            json!("later"),
-            "`/publication_mode` must be one of `manual`, `automatic`".to_owned(),
-        ),
-        ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128".to_owned()),
+        ("/public_fields", json!({ "a": 1 }), "`/public_fields/a` must be a string"),
+        ("/public_fields", json!({ "n".repeat(1025): "" }), "`/public_fields` must have names of at most"),
+        ("/publication_mode", json!("later"), "`/publication_mode` must be one of `manual`, `automatic`"),
+        ("/epoch_fence_token_hex", json!("xyz"), "`/epoch_fence_token_hex` must be 1 to 128"),
     ];
-    let cases = cases.map(|(pointer, value, expected)| (pointer, value, String::leak(expected) as &str));
-    names(&world, &at("/sign"), &sign("bad"), &cases).await;
+    assert_named(&world, &on_key("cold", "/sign"), &sign("bad"), &cases).await;
+}
+
+#[tokio::test]
+async fn missing_or_wrong_member_of_a_key_change_is_named() {
+    let world = World::ticking().await;
+    made(&world, "cold").await;
+    let at = |action| on_key("cold", action);
     let cases = [
         ("/target_epoch", Value::Null, "`/target_epoch` is required"),
         ("/target_epoch", json!(""), "`/target_epoch` must be 1 to 128 characters"),
@@ -126,16 +119,16 @@ async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
     ];
     for (action, good) in [("/refresh", refresh("2")), ("/reshare", reshare("2")), ("/recover", recover("2"))]
     {
-        names(&world, &at(action), &good, &cases).await;
+        assert_named(&world, &at(action), &good, &cases).await;
     }
-    names(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    assert_named(&world, &at("/rotate"), &rotate("new"), &cases).await;
     let cases = [
         ("/new_participants", json!([1]), "`/new_participants` must name 2 to 64"),
         ("/new_participants", json!([1, 2, 99]), "`/new_participants` names participant `99`"),
         ("/threshold", json!(5), "`/threshold` must be 2 to 4, the number of participants, not `5`"),
         ("/threshold", json!(1), "`/threshold` must be 2 to 4, the number of participants, not `1`"),
     ];
-    names(&world, &at("/reshare"), &reshare("2"), &cases).await;
+    assert_named(&world, &at("/reshare"), &reshare("2"), &cases).await;
     let cases = [
         ("/new_key_ref", json!(""), "`/new_key_ref` must not be empty"),
         ("/new_key_ref", json!("cold"), "`/new_key_ref` must be another name"),
@@ -143,7 +136,7 @@ async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
         ("/participants", json!([2, 3, 3]), "`/participants` names participant `3` twice"),
         ("/threshold", json!(1), "`/threshold` must be 2 to 3, the number of participants, not `1`"),
     ];
-    names(&world, &at("/rotate"), &rotate("new"), &cases).await;
+    assert_named(&world, &at("/rotate"), &rotate("new"), &cases).await;
     let cases = [
         (
             "/recovering_participant",
@@ -156,7 +149,7 @@ async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
         ("/recovery_case_ref", json!(""), "`/recovery_case_ref` must not be empty"),
         ("/helper_share_cids", Value::Null, "`/helper_share_cids` is required"),
     ];
-    names(&world, &at("/recover"), &recover("2"), &cases).await;
+    assert_named(&world, &at("/recover"), &recover("2"), &cases).await;
     let strict = with(with(key("wide"), "/participants", json!([0, 1, 2, 3])), "/threshold", json!(3));
     executed(&world, KEYS, &strict).await;
     let few = world.post(&on_key("wide", "/recover"), &recover("2")).await.fails(400, "invalid_json");
@@ -164,7 +157,7 @@ async fn what_is_missing_or_wrong_in_an_operation_on_a_key_is_named() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_is_not_found_for_any_of_it() {
+async fn operations_on_an_unknown_key_are_not_found() {
     let world = World::ticking().await;
     let bodies = [
         ("sign", sign("a")),
@@ -184,7 +177,7 @@ async fn an_unknown_key_is_not_found_for_any_of_it() {
 }
 
 #[tokio::test]
-async fn a_key_is_there_from_its_submission_and_made_once() {
+async fn key_exists_from_its_submission_and_is_made_once() {
     let world = World::ticking().await;
     let create = submitted(&world, KEYS, &key("cold")).await;
     let view = world.get(&on_key("cold", "")).await.ok();
@@ -208,7 +201,7 @@ async fn a_key_is_there_from_its_submission_and_made_once() {
 }
 
 #[tokio::test]
-async fn a_creation_that_failed_frees_the_name_for_the_same_request_too() {
+async fn failed_creation_frees_the_name_even_for_the_same_request() {
     let nodes = Arc::new(Faults::default());
     let world = World::with_faults(nodes.clone(), &[]).await;
     nodes.refusing.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -228,10 +221,10 @@ async fn a_creation_that_failed_frees_the_name_for_the_same_request_too() {
 }
 
 #[tokio::test]
-async fn profiles_have_other_names_where_the_deployment_says_so() {
+async fn signature_profile_aliases_of_the_deployment_are_accepted() {
     let world = World::ticking().await;
-    let asked = with(key("aliased"), "/signature_profile", json!("ecdsa-\u{e9}\"x"));
-    let answer = world.post(KEYS, &asked).await;
+    let aliased = with(key("aliased"), "/signature_profile", json!("ecdsa-\u{e9}\"x"));
+    let answer = world.post(KEYS, &aliased).await;
     assert_eq!(
         answer.header("warning"),
         "299 - \"signature_profile ecdsa-x is taken as frost-ed25519-sha512\""
@@ -244,7 +237,7 @@ async fn profiles_have_other_names_where_the_deployment_says_so() {
     assert_eq!(own.header("warning"), "");
     assert_eq!(own.ok()["operation"]["intent"]["requested_signature_profile"], Value::Null);
     let strict = World::with(&[("signature_profile_aliases", "bip340=frost-secp256k1-sha256-tr")]).await;
-    let message = strict.post(KEYS, &asked).await.fails(400, "invalid_json");
+    let message = strict.post(KEYS, &aliased).await.fails(400, "invalid_json");
     assert_eq!(
         message,
         "`/signature_profile` must be one of `frost-ed25519-sha512`, `frost-secp256k1-sha256-tr`, `bip340`"
@@ -269,7 +262,7 @@ async fn epochs_are_checked_before_anything_is_created() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_name_is_named_by_its_content() {
+async fn request_without_an_idempotency_key_is_identified_by_its_content() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let unnamed = |epoch| with(refresh(epoch), "/idempotency_key", Value::Null);
@@ -284,7 +277,7 @@ async fn a_request_without_a_name_is_named_by_its_content() {
 }
 
 #[tokio::test]
-async fn operations_come_in_pages_newest_first() {
+async fn key_operations_are_paged_newest_first() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     for number in 0..7 {
@@ -335,7 +328,7 @@ fn identity<'a>(tenant: &'a str, scopes: &'a str) -> [(&'a str, &'a str); 5] {
 }
 
 #[tokio::test]
-async fn another_tenants_key_is_a_miss_to_the_byte() {
+async fn key_of_another_tenant_gets_exactly_the_answer_of_an_unknown_key() {
     let world = World::ticking().await;
     let plain = with(client(), "/scopes", json!([]));
     let body = with(with(key("ours"), "/tenant_id", json!("acme")), "/client", plain.clone());
@@ -363,9 +356,9 @@ async fn another_tenants_key_is_a_miss_to_the_byte() {
     world.post(KEYS, &claimed).await.fails(403, "client_binding_mismatch");
 }
 
-/// Without an identity the key itself says whose it is, as long as that is clear.
+/// Without an identity the key itself determines the tenant, if it is unambiguous.
 #[tokio::test]
-async fn the_development_caller_finds_keys_by_name() {
+async fn caller_without_identity_finds_keys_by_name() {
     let world = World::ticking().await;
     for tenant in ["acme", "other"] {
         submitted(&world, KEYS, &with(key(&format!("only-{tenant}")), "/tenant_id", json!(tenant))).await;
@@ -383,7 +376,7 @@ async fn the_development_caller_finds_keys_by_name() {
 }
 
 #[tokio::test]
-async fn each_route_needs_its_scope() {
+async fn each_route_requires_its_scope() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let sign_path = on_key("cold", "/sign");
@@ -413,7 +406,7 @@ async fn each_route_needs_its_scope() {
 }
 
 #[tokio::test]
-async fn a_client_that_submits_too_fast_waits_here_too() {
+async fn custody_submissions_above_the_rate_limit_are_refused() {
     let world = World::with(&[("admission_rate", "1"), ("admission_burst", "2")]).await;
     submitted(&world, KEYS, &key("one")).await;
     submitted(&world, KEYS, &key("two")).await;
@@ -421,9 +414,9 @@ async fn a_client_that_submits_too_fast_waits_here_too() {
     submitted(&world, KEYS, &key("one")).await;
 }
 
-/// decisions.md 5: such an operation may be submitted and approved; executing it is refused.
+/// Such an operation may be submitted and approved; its execution is refused (`host/docs/interface.md`, section *Keys*).
 #[tokio::test]
-async fn an_operation_on_a_key_that_is_not_made_yet_waits_for_it() {
+async fn operation_on_an_unfinished_key_executes_only_after_the_key_is_made() {
     let world = World::with(&[("auto_provision_keys", "false")]).await;
     submitted(&world, KEYS, &key("cold")).await;
     for (action, body) in [("/sign", sign("early")), ("/refresh", refresh("2"))] {

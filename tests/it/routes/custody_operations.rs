@@ -1,4 +1,4 @@
-use super::{NOT_HEX32, UNKNOWN};
+use super::{NOT_HEX32, UNKNOWN, assert_named};
 use crate::harness::custody::{
     admitted, executed, export, key, made, on_key, path, published, refresh, sign, submitted,
 };
@@ -10,15 +10,18 @@ const POSTS: [&str; 5] = ["/approve", "/execute", "/publish", "/node-recovery", 
 const GETS: [&str; 3] = ["", "/evidence", "/audit-replay"];
 
 #[tokio::test]
-async fn ids_are_checked_before_anything_else() {
+async fn malformed_ids_are_refused_first() {
     let world = World::start().await;
-    let nobody = [("x-client-id", "desk")];
+    let without_subject = [("x-client-id", "desk")];
     for id in NOT_HEX32 {
         for (method, actions) in [("POST", &POSTS[..]), ("GET", &GETS)] {
             for action in actions {
                 let path = format!("/v1/custody/operations/{id}{action}");
                 let body = json!("not even a body");
-                world.call_as(&nobody, method, &path, &body).await.fails(400, "invalid_operation_id");
+                world
+                    .call_as(&without_subject, method, &path, &body)
+                    .await
+                    .fails(400, "invalid_operation_id");
             }
         }
     }
@@ -36,7 +39,7 @@ fn bodies() -> [Value; 5] {
 }
 
 #[tokio::test]
-async fn an_operation_of_one_family_does_not_exist_under_the_others_paths() {
+async fn operation_is_not_found_under_the_other_familys_paths() {
     let world = World::start().await;
     let product = samples::submitted(&world, &payment("product")).await;
     let custody = submitted(&world, "/v1/custody/keys", &key("cold")).await;
@@ -57,7 +60,7 @@ async fn an_operation_of_one_family_does_not_exist_under_the_others_paths() {
 }
 
 #[tokio::test]
-async fn each_route_needs_its_scope() {
+async fn each_route_requires_its_scope() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let operation = published(&world, &on_key("cold", "/sign"), &sign("scopes")).await;
@@ -96,7 +99,7 @@ async fn each_route_needs_its_scope() {
 }
 
 #[tokio::test]
-async fn bad_bodies_have_the_endpoints_own_code() {
+async fn bad_bodies_get_the_error_code_of_the_endpoint() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let operation = admitted(&world, &on_key("cold", "/sign"), &sign("bodies")).await;
@@ -112,7 +115,7 @@ async fn bad_bodies_have_the_endpoints_own_code() {
 }
 
 #[tokio::test]
-async fn other_kinds_are_published_in_any_scope_that_says_something() {
+async fn key_changes_are_published_in_any_non_blank_scope() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let refreshed = executed(&world, &on_key("cold", "/refresh"), &refresh("2")).await;
@@ -126,7 +129,7 @@ async fn other_kinds_are_published_in_any_scope_that_says_something() {
 }
 
 #[tokio::test]
-async fn an_export_only_goes_forward() {
+async fn external_export_state_only_moves_forward() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let signed = executed(&world, &on_key("cold", "/sign"), &sign("export")).await;
@@ -143,11 +146,7 @@ async fn an_export_only_goes_forward() {
         ("/publication_receipt", Value::Null, "`/publication_receipt` is required"),
         ("/exported_at_ms", json!(1.5), "`/exported_at_ms` must be an integer"),
     ];
-    for (pointer, value, expected) in cases {
-        let body = with(export(&receipt, "Submitted"), pointer, value);
-        let message = world.post(&to, &body).await.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{message}");
-    }
+    assert_named(&world, &to, &export(&receipt, "Submitted"), &cases).await;
     let wrong = world.post(&to, &export(&json!("f".repeat(64)), "Submitted")).await;
     wrong.fails(409, "publication_receipt_mismatch");
     let accepted = world.post(&to, &export(&receipt, "Accepted")).await.ok();
@@ -170,7 +169,7 @@ async fn an_export_only_goes_forward() {
 }
 
 #[tokio::test]
-async fn evidence_has_what_anyone_needs_and_no_credential() {
+async fn evidence_is_sufficient_and_contains_no_credential() {
     let world = World::ticking().await;
     made(&world, "cold").await;
     let body = with(sign("evidence"), "/client/token_jti", json!("jti-secret"));
@@ -212,7 +211,7 @@ async fn evidence_has_what_anyone_needs_and_no_credential() {
 }
 
 #[tokio::test]
-async fn exports_keep_the_newest_events_below_the_cap() {
+async fn exports_keep_the_newest_events_below_the_size_cap() {
     let cap = 24 * 1024;
     let world = World::with(&[("audit_bytes_max", &cap.to_string())]).await;
     let operation = submitted(&world, "/v1/custody/keys", &key("cap")).await;

@@ -3,7 +3,7 @@ use crate::harness::world::World;
 use serde_json::json;
 
 #[tokio::test]
-async fn execution_before_admission_says_what_is_missing() {
+async fn execution_before_admission_reports_the_missing_approvals() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("early")).await;
     let message =
@@ -12,7 +12,7 @@ async fn execution_before_admission_says_what_is_missing() {
 }
 
 #[tokio::test]
-async fn bad_bodies_have_the_endpoints_own_code() {
+async fn bad_bodies_get_the_error_code_of_the_endpoint() {
     let world = World::start().await;
     let operation = admitted(&world, &payment("bodies")).await;
     let execute = path(&operation, "/execute");
@@ -25,7 +25,7 @@ async fn bad_bodies_have_the_endpoints_own_code() {
 }
 
 #[tokio::test]
-async fn nothing_blank_and_an_empty_object_are_all_no_body() {
+async fn absent_blank_and_empty_object_bodies_are_equal() {
     let world = World::start().await;
     for (key, body) in [("a", ""), ("b", " \n"), ("c", "{}"), ("d", "{\"requested_at_ms\":null}")] {
         let operation = admitted(&world, &payment(key)).await;
@@ -37,7 +37,7 @@ async fn nothing_blank_and_an_empty_object_are_all_no_body() {
 }
 
 #[tokio::test]
-async fn a_stale_fence_is_refused_and_the_operation_keeps() {
+async fn stale_fence_is_refused_and_the_operation_stays() {
     let world = World::start().await;
     let fenced = with(payment("fence"), "/epoch_fence_token_hex", json!("00ff"));
     let operation = admitted(&world, &fenced).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 #[tokio::test]
-async fn probes_answer() {
+async fn probes_answer_200() {
     let world = World::start().await;
     assert_eq!(world.get("/healthz").await.ok()["status"], "ok");
     let ready = world.get("/readyz").await.ok();
@@ -24,7 +24,7 @@ async fn probes_answer() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_gone_is_told_by_both_of_its_checks() {
+async fn missing_store_fails_both_readiness_checks() {
     let world = World::start().await;
     world.store.close().await;
     let answer = world.get("/readyz").await;
@@ -37,7 +37,7 @@ async fn a_store_that_is_gone_is_told_by_both_of_its_checks() {
 }
 
 #[tokio::test]
-async fn a_key_whose_nodes_are_too_few_is_told() {
+async fn key_with_too_few_nodes_is_reported_by_readiness() {
     let faults: Arc<Faults> = Arc::default();
     let world = World::with_faults(faults.clone(), &[]).await;
     // Two of 0, 1, 2; and three of 1, 2, 3, 4.
@@ -55,20 +55,20 @@ async fn a_key_whose_nodes_are_too_few_is_told() {
         let answer = world.get("/readyz").await;
         let status = if why.is_some() { ("not_ready", "failed", 503) } else { ("ready", "ok", 200) };
         let nodes = &answer.json["checks"]["nodes"];
-        let said = (answer.json["status"].as_str(), nodes["status"].as_str(), answer.status.as_u16());
-        assert_eq!(said, (Some(status.0), Some(status.1), status.2), "{silent:?}: {}", answer.json);
+        let reported = (answer.json["status"].as_str(), nodes["status"].as_str(), answer.status.as_u16());
+        assert_eq!(reported, (Some(status.0), Some(status.1), status.2), "{silent:?}: {}", answer.json);
         assert_eq!(nodes["detail"].as_str(), why, "{silent:?}");
     }
 }
 
 #[tokio::test]
-async fn probes_in_a_row_write_once() {
+async fn consecutive_probes_write_once() {
     let world = World::ticking().await;
     let before = world.store.counters().jobs;
     for _ in 0..20 {
         world.get("/readyz").await.ok();
     }
-    assert_eq!(world.store.counters().jobs - before, 1, "anybody may probe: it must cost nothing");
+    assert_eq!(world.store.counters().jobs - before, 1, "probes are unauthenticated, so they must be cheap");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn metrics_have_no_label_that_a_caller_can_choose() {
 }
 
 #[tokio::test]
-async fn strangers_get_the_error_body() {
+async fn unknown_paths_and_methods_get_the_error_body() {
     let world = World::start().await;
     world.get("/v1/nothing").await.fails(404, "not_found");
     world.get("/").await.fails(404, "not_found");
@@ -113,7 +113,7 @@ async fn strangers_get_the_error_body() {
 }
 
 #[tokio::test]
-async fn every_answer_names_its_request_and_forbids_caching() {
+async fn every_answer_has_a_request_id_and_forbids_caching() {
     let world = World::start().await;
     for path in ["/healthz", "/v1/nothing", "/v1/operations/xx"] {
         let answer = world.get(path).await;

@@ -34,7 +34,7 @@ async fn last_event(world: &World, operation: &Value) -> (u64, Hex32) {
 }
 
 #[tokio::test]
-async fn it_is_for_auditors() {
+async fn log_routes_require_audit_read() {
     let world = World::start().await;
     for route in ROUTES {
         for scope in ["operations.*", "custody.*", ""] {
@@ -50,11 +50,11 @@ async fn it_is_for_auditors() {
 }
 
 #[tokio::test]
-async fn checkpoints_are_signed_and_each_begins_with_the_ones_before() {
+async fn checkpoints_are_signed_and_consistent_with_earlier_ones() {
     let world = World::start().await;
     let key = [key(&world).await];
     assert_eq!(key[0].name().as_str(), "operation-gateway.local/log");
-    // Before any operation there is the activation of the bundle.
+    // Before any operation the log has the activation of the bundle.
     let first = checkpoint(&world).await;
     assert_eq!(first.verify(&key).unwrap().size(), 1);
     assert_ne!(first.unverified().root(), empty_root());
@@ -77,7 +77,7 @@ async fn checkpoints_are_signed_and_each_begins_with_the_ones_before() {
 }
 
 #[tokio::test]
-async fn every_event_is_proved_by_its_place_and_by_its_operation() {
+async fn every_event_has_a_proof_by_index_and_by_operation() {
     let world = World::start().await;
     let operation = published(&world, &payment("proved")).await;
     let (total, _) = last_event(&world, &operation).await;
@@ -103,7 +103,7 @@ async fn every_event_is_proved_by_its_place_and_by_its_operation() {
 }
 
 #[tokio::test]
-async fn an_event_is_proved_for_whoever_reads_the_evidence_later() {
+async fn log_proof_matches_the_event_hash_in_the_evidence() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("evidence")).await;
     submitted(&world, &payment("after it")).await;
@@ -112,7 +112,7 @@ async fn an_event_is_proved_for_whoever_reads_the_evidence_later() {
     let evidence = world.engine.inclusion_evidence(id, seq).await.unwrap().unwrap();
     let head = evidence.tlog_proof.verify(leaf_hash(event_hash), &[key(&world).await]).unwrap();
     assert_eq!((evidence.tlog_proof.index, evidence.after.size), (evidence.index, evidence.index + 1));
-    // What the operation's own view calls the log's root after its last event.
+    // The operation's own view states the log's root after its last event.
     assert_eq!(evidence.after.root, hash(&operation["runtime"]["ledger_root"]));
     let (first, second) = (evidence.after, head);
     assert_eq!(
@@ -124,7 +124,7 @@ async fn an_event_is_proved_for_whoever_reads_the_evidence_later() {
 }
 
 #[tokio::test]
-async fn hostile_queries_are_named() {
+async fn invalid_log_queries_are_refused_by_name() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("hostile")).await;
     let id = operation["operation_id"].as_str().unwrap();
@@ -175,31 +175,29 @@ async fn hostile_queries_are_named() {
 }
 
 #[tokio::test]
-async fn another_tenants_operation_is_unknown() {
+async fn log_proof_of_another_tenants_operation_is_not_found() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("tenant")).await;
     let id = operation["operation_id"].as_str().unwrap();
-    let stranger =
+    let other_tenant =
         [("x-client-id", "d"), ("x-subject-id", "s"), ("x-scopes", "audit.read"), ("x-tenant", "other")];
     let path = format!("/v1/log/tlog-proof?operation_id={id}&seq=1");
-    world.call_as(&stranger, "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
+    world.call_as(&other_tenant, "GET", &path, &Value::Null).await.fails(404, "operation_not_found");
 }
 
-/// `scripts/verify_tlog_proof.py` on these texts: whether it believes them, and what it says.
-fn judged(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
+/// Runs `scripts/verify_tlog_proof.py` on these texts: whether it accepts them, and its output.
+fn verify_with_python(proof: &str, key: &str, event_hash: &str) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("event.tlog-proof");
     std::fs::write(&file, proof).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/verify_tlog_proof.py");
-    let output = Command::new("python3").arg(script).arg(file).args([key, event_hash]).output();
-    // Needs python3.
-    let output = output.unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let output = Command::new("python3").arg(script).arg(file).args([key, event_hash]).output().unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(printed).unwrap())
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_ours_verifies_a_proof() {
+async fn independent_program_verifies_a_log_proof() {
     let world = World::start().await;
     let operation = published(&world, &payment("third party")).await;
     let (seq, event_hash) = last_event(&world, &operation).await;
@@ -208,8 +206,8 @@ async fn a_program_that_is_not_ours_verifies_a_proof() {
     let parsed: TlogProof = proof.parse().unwrap();
     let (index, size) = (parsed.index, parsed.checkpoint.unverified().size());
     let (key, event_hash) = (key(&world).await.to_string(), event_hash.to_string());
-    let (believes, said) = judged(&proof, &key, &event_hash);
-    assert!(believes && said.contains(&format!("the event at {index} of {size}")), "{said}");
+    let (accepted, output) = verify_with_python(&proof, &key, &event_hash);
+    assert!(accepted && output.contains(&format!("the event at {index} of {size}")), "{output}");
     let other_key = World::start().await.text("/v1/log/key").await;
     let changed = |from: String, to: String| {
         assert!(proof.contains(&from), "{from:?}");
@@ -227,7 +225,7 @@ async fn a_program_that_is_not_ours_verifies_a_proof() {
         (proof.clone(), &key, UNKNOWN),
     ];
     for (changed, key, event_hash) in changes {
-        let (believes, said) = judged(&changed, key, event_hash);
-        assert!(!believes && said.starts_with("the event is NOT proved"), "{said}");
+        let (accepted, output) = verify_with_python(&changed, key, event_hash);
+        assert!(!accepted && output.starts_with("the event is NOT proved"), "{output}");
     }
 }

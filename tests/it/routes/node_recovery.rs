@@ -17,16 +17,16 @@ async fn recovery_is_idempotent_by_effect() {
     let other = with(known, "/result_root", json!("0".repeat(64)));
     world.post(&recover, &other).await.fails(409, "recovery_conflict");
 
-    let stranger = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
-    let unknown = world.post(&recover, &stranger).await.ok();
+    let foreign = json!({ "effect_id": "nobody's", "result_root": "1".repeat(64) });
+    let unknown = world.post(&recover, &foreign).await.ok();
     assert_eq!(unknown["recovery"]["outcome"], "unknown_effect");
-    assert_eq!(world.post(&recover, &stranger).await.ok(), unknown);
-    let changed = with(stranger, "/result_root", json!("2".repeat(64)));
+    assert_eq!(world.post(&recover, &foreign).await.ok(), unknown);
+    let changed = with(foreign, "/result_root", json!("2".repeat(64)));
     world.post(&recover, &changed).await.fails(409, "recovery_conflict");
 }
 
 #[tokio::test]
-async fn bad_bodies_are_named() {
+async fn bad_body_is_refused_by_name() {
     let world = World::start().await;
     let operation = published(&world, &payment("bodies")).await;
     let recover = path(&operation, "/node-recovery");
@@ -57,7 +57,7 @@ async fn bad_bodies_are_named() {
 }
 
 #[tokio::test]
-async fn an_effect_cannot_be_taken_before_it_happens() {
+async fn effect_id_cannot_be_claimed_before_the_effect() {
     let world = World::start().await;
     let operation = crate::harness::samples::admitted(&world, &payment("squatted")).await;
     let recover = path(&operation, "/node-recovery");
@@ -71,7 +71,7 @@ async fn an_effect_cannot_be_taken_before_it_happens() {
 }
 
 #[tokio::test]
-async fn junk_names_do_not_hide_a_complete_effect() {
+async fn unknown_effect_names_do_not_hide_a_complete_effect() {
     let world = World::start().await;
     let operation = published(&world, &payment("junk")).await;
     let recover = path(&operation, "/node-recovery");

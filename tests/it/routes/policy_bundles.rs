@@ -10,7 +10,7 @@ async fn as_scope(world: &World, scope: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn whoever_may_preview_may_read_and_so_may_auditors() {
+async fn policy_bundles_are_readable_with_preview_or_audit_scope() {
     let world = World::start().await;
     for scope in ["operations.read", "operations.sign", "audit.read"] {
         as_scope(&world, scope).await.ok();
@@ -19,7 +19,7 @@ async fn whoever_may_preview_may_read_and_so_may_auditors() {
 }
 
 #[tokio::test]
-async fn the_limit_is_a_small_number() {
+async fn history_limit_must_be_a_small_number() {
     let world = World::start().await;
     for query in ["limit=0", "limit=201", "limit=x", "limit=1&limit=2", "limit="] {
         world.get(&format!("{BUNDLES}?{query}")).await.fails(400, "invalid_request");
@@ -29,7 +29,7 @@ async fn the_limit_is_a_small_number() {
 }
 
 #[tokio::test]
-async fn it_shows_what_the_authors_signed() {
+async fn policy_bundles_shows_the_signed_manifest() {
     let world = World::start().await;
     let shown = world.get(BUNDLES).await.ok();
     let manifest: Value =

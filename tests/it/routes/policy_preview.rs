@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const PREVIEW: &str = "/v1/policy/preview";
 
 #[tokio::test]
-async fn it_creates_nothing() {
+async fn preview_creates_nothing() {
     let world = World::start().await;
     let preview = world.post(PREVIEW, &json!({ "intent": payment("preview") })).await.ok();
     assert_eq!((&preview["decision"], &preview["bundle_id"]), (&json!("ALLOW"), &json!("payment-guard")));
@@ -19,7 +19,7 @@ async fn it_creates_nothing() {
 }
 
 #[tokio::test]
-async fn it_counts_distinct_subjects() {
+async fn preview_counts_distinct_approving_subjects() {
     let world = World::start().await;
     let preview = |approvals: Value| json!({ "intent": payment("p"), "approvals": approvals });
     let twice = json!([approval("alice"), approval("alice")]);
@@ -32,7 +32,7 @@ async fn it_counts_distinct_subjects() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_its_reason() {
+async fn preview_refusal_names_its_reason() {
     let world = World::with(&[("permitted_recipients", "acct-payroll")]).await;
     let denied = world.post(PREVIEW, &json!({ "intent": payment("p") })).await.ok();
     assert_eq!(denied["decision"], "DENY");
@@ -40,7 +40,7 @@ async fn a_refusal_names_its_reason() {
 }
 
 #[tokio::test]
-async fn bad_bodies_are_named() {
+async fn bad_body_is_refused_by_name() {
     let world = World::start().await;
     let missing = world.post(PREVIEW, &json!({})).await.fails(400, "invalid_json");
     assert_eq!(missing, "`/intent` is required");
@@ -67,7 +67,7 @@ async fn bad_bodies_are_named() {
 }
 
 #[tokio::test]
-async fn it_refuses_what_a_submission_would() {
+async fn preview_refuses_what_a_submission_would() {
     let world = World::start().await;
     custody::made(&world, "plain").await;
     let plain = with(payment("p"), "/key_ref", json!("plain"));

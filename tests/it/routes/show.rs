@@ -4,32 +4,35 @@ use crate::harness::world::World;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn ids_are_checked_before_anything_else() {
+async fn malformed_ids_are_refused_first() {
     let world = World::start().await;
-    let nobody = [("x-client-id", "desk")];
+    let without_subject = [("x-client-id", "desk")];
     for id in NOT_HEX32 {
         for action in ["/approve", "/execute", "/publish", "/node-recovery"] {
             let path = format!("/v1/operations/{id}{action}");
             world
-                .call_as(&nobody, "POST", &path, &json!("not even a body"))
+                .call_as(&without_subject, "POST", &path, &json!("not even a body"))
                 .await
                 .fails(400, "invalid_operation_id");
         }
         for action in ["", "/audit-replay"] {
             let path = format!("/v1/operations/{id}{action}");
-            world.call_as(&nobody, "GET", &path, &Value::Null).await.fails(400, "invalid_operation_id");
+            world
+                .call_as(&without_subject, "GET", &path, &Value::Null)
+                .await
+                .fails(400, "invalid_operation_id");
         }
     }
 }
 
 #[tokio::test]
-async fn an_unknown_operation_is_not_found() {
+async fn unknown_operation_is_not_found() {
     let world = World::start().await;
     world.get(&format!("/v1/operations/{UNKNOWN}")).await.fails(404, "operation_not_found");
 }
 
 #[tokio::test]
-async fn another_tenants_operation_is_a_miss_to_the_byte() {
+async fn operation_of_another_tenant_gets_exactly_the_answer_of_an_unknown_one() {
     let world = World::start().await;
     let body = with(payment("ours"), "/client/tenant", json!("acme"));
     let operation = submitted(&world, &body).await;

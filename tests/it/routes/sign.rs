@@ -1,10 +1,11 @@
+use super::assert_named;
 use crate::harness::samples::{payment, submitted, with};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_is_named() {
+async fn missing_or_wrong_member_is_named() {
     let world = World::start().await;
     let cases = [
         ("/idempotency_key", Value::Null, "`/idempotency_key` is required"),
@@ -57,11 +58,7 @@ async fn what_is_missing_or_wrong_is_named() {
         ("/client/subject_id", json!(""), "`/client/subject_id` must not be empty"),
         ("/key_ref", json!(""), "`/key_ref` must not be empty"),
     ];
-    for (pointer, value, expected) in cases {
-        let answer = world.post("/v1/operations/sign", &with(payment("bad"), pointer, value)).await;
-        let message = answer.fails(400, "invalid_json");
-        assert!(message.starts_with(expected), "{pointer}: {message}");
-    }
+    assert_named(&world, "/v1/operations/sign", &payment("bad"), &cases).await;
 }
 
 #[tokio::test]
@@ -72,7 +69,7 @@ async fn i64_bounds_are_kept_exactly() {
 }
 
 #[tokio::test]
-async fn the_policy_refuses_before_anything_is_created() {
+async fn policy_refusal_creates_no_operation() {
     let world = World::with(&[("permitted_recipients", "acct-payroll,acct-tax")]).await;
     let message = world.post("/v1/operations/sign", &payment("refused")).await.fails(403, "policy_rejected");
     assert!(
@@ -89,22 +86,22 @@ async fn the_policy_refuses_before_anything_is_created() {
 }
 
 #[tokio::test]
-async fn terms_must_fit_an_existing_key() {
+async fn terms_must_match_the_existing_key() {
     let world = World::start().await;
     submitted(&world, &with(payment("first"), "/threshold", json!(3))).await;
     let lower = world.post("/v1/operations/sign", &payment("lower")).await.fails(400, "invalid_json");
     assert!(lower.contains("`/threshold` must be at least the key's threshold, 3"), "{lower}");
-    let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 9]));
-    let stranger = with(stranger, "/threshold", json!(3));
-    let stranger = world.post("/v1/operations/sign", &stranger).await.fails(400, "invalid_json");
-    assert!(stranger.contains("must be participants of the key: 0, 1, 2"), "{stranger}");
+    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 9]));
+    let outsider = with(outsider, "/threshold", json!(3));
+    let outsider = world.post("/v1/operations/sign", &outsider).await.fails(400, "invalid_json");
+    assert!(outsider.contains("must be participants of the key: 0, 1, 2"), "{outsider}");
     let few = with(with(payment("few"), "/requested_participants", json!([0, 1])), "/threshold", Value::Null);
     let few = world.post("/v1/operations/sign", &few).await.fails(400, "invalid_json");
     assert!(few.contains("must name at least 3 participants"), "{few}");
 }
 
 #[tokio::test]
-async fn without_provisioning_an_unknown_key_is_not_found() {
+async fn unknown_key_is_not_found_without_provisioning() {
     let world = World::with(&[("auto_provision_keys", "false")]).await;
     world.post("/v1/operations/sign", &payment("unknown")).await.fails(404, "custody_key_not_found");
     let unnamed = with(payment("unnamed"), "/key_ref", Value::Null);
@@ -112,8 +109,8 @@ async fn without_provisioning_an_unknown_key_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_client_that_submits_too_fast_waits_and_replays_are_free() {
-    // A clock of its own: on a busy machine, submissions may be further apart than the budget takes to fill.
+async fn submissions_above_the_rate_limit_are_refused_and_replays_are_not() {
+    // With its own clock: on a busy machine, the time between submissions could refill the quota.
     let world =
         World::with_faults(Arc::default(), &[("admission_rate", "1"), ("admission_burst", "2")]).await;
     submitted(&world, &payment("rate-1")).await;
@@ -142,7 +139,7 @@ async fn unknown_members_are_warned_about_or_refused() {
 }
 
 #[tokio::test]
-async fn an_identified_caller_is_held_to_who_it_is() {
+async fn client_member_must_match_the_authenticated_caller() {
     let world = World::start().await;
     let identity = |scopes| {
         [
@@ -174,7 +171,7 @@ async fn an_identified_caller_is_held_to_who_it_is() {
 }
 
 #[tokio::test]
-async fn an_identity_that_cannot_be_read_is_no_identity() {
+async fn unreadable_identity_headers_are_refused() {
     let world = World::start().await;
     let sign = "/v1/operations/sign";
     let good = [("x-client-id", "treasury-desk"), ("x-subject-id", "carol"), ("x-roles", "operator")];
@@ -189,18 +186,18 @@ async fn an_identity_that_cannot_be_read_is_no_identity() {
 }
 
 #[tokio::test]
-async fn names_and_nodes_that_are_not_the_callers_to_use() {
+async fn reserved_names_and_unknown_nodes_are_refused() {
     let world = World::start().await;
     let squatted = with(payment("squat"), "/key_ref", json!("development/2-of-0-1-2"));
     let message = world.post("/v1/operations/sign", &squatted).await.fails(400, "invalid_json");
     assert!(message.starts_with("`/key_ref` must not begin with `development/`"), "{message}");
-    let stranger = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
-    let message = world.post("/v1/operations/sign", &stranger).await.fails(400, "invalid_json");
+    let outsider = with(payment("stranger"), "/requested_participants", json!([0, 1, 16]));
+    let message = world.post("/v1/operations/sign", &outsider).await.fails(400, "invalid_json");
     assert!(message.contains("names participant `16`; this deployment has the nodes 0 to 15"), "{message}");
 }
 
 #[tokio::test]
-async fn other_bodies_are_noted_once_each_and_not_for_ever() {
+async fn different_bodies_under_one_key_are_recorded_once_each_up_to_a_limit() {
     let world = World::start().await;
     let operation = submitted(&world, &payment("replayed")).await;
     for amount in (0..100).chain(0..100) {

@@ -1,4 +1,4 @@
-//! Every response body, as a snapshot: what changes here changes for clients.
+//! Snapshots of every response body: a change here is a change for clients.
 
 use crate::harness::custody;
 use crate::harness::samples::{admitted, path, payment, published, submitted};

@@ -14,19 +14,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-fn call(process: &Process, method: &str, path: &str, body: Option<&Value>) -> Value {
-    let (status, answer) = request(&process.address, method, path, body).unwrap();
-    assert_eq!(status, 200, "{answer}");
-    answer
-}
-
 struct Person {
     name: &'static str,
     key: String,
 }
 
 impl Person {
-    /// Makes a key; the line for the registry.
+    /// Creates a key; returns its entry for the registry.
     fn new(folder: &Path, name: &'static str) -> (Self, Value) {
         let key = folder.join(format!("{name}.key")).display().to_string();
         let (code, line, err) = tool(folder, &[], &["approvers", "key", &key]);
@@ -41,7 +35,7 @@ impl Person {
         )
     }
 
-    /// What signs an approval of a view.
+    /// Signs approvals of a view with a key file.
     fn arguments(&self, folder: &Path, view: &Value) -> Vec<String> {
         let file = folder.join("view.json").display().to_string();
         fs::write(&file, view.to_string()).unwrap();
@@ -49,14 +43,14 @@ impl Person {
         words.into_iter().chain(["--operation", &file]).map(str::to_owned).collect()
     }
 
-    /// The body that approves a view, and what the person was shown.
+    /// The approval body, and the text shown to the person.
     fn sign(&self, folder: &Path, view: &Value) -> (i32, String, String) {
         let arguments = self.arguments(folder, view);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).chain(["--yes"]).collect();
         tool(folder, &[], &arguments)
     }
 
-    /// As [`Self::sign`], without `--yes`, at a terminal at which this is typed.
+    /// As [`Self::sign`], without `--yes`, at a terminal on which `typed` is entered.
     fn sign_at_terminal(&self, folder: &Path, view: &Value, typed: &str) -> (i32, String, String) {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
@@ -66,12 +60,12 @@ impl Person {
         let mut command = command(folder, &[]);
         command.args(self.arguments(folder, view)).stdin(terminal()).stderr(terminal());
         let child = command.spawn().unwrap();
-        // The last of the test's own ends of the terminal.
+        // Closes the test's last handle of the terminal's other end.
         drop(command);
         let mut controller = File::from(controller);
         controller.write_all(typed.as_bytes()).unwrap();
         let mut screen = Vec::new();
-        // Ends with an error when nobody has the terminal any more.
+        // Ends with an error when the terminal has no other user.
         let _ended = controller.read_to_end(&mut screen);
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -84,12 +78,12 @@ impl Person {
         let seed = fs::read_to_string(&self.key).unwrap();
         assert!(!body.contains(seed.trim()) && !shown.contains(seed.trim()));
         assert!(shown.contains("approves operation"), "{shown}");
-        call(process, "POST", approve, Some(&serde_json::from_str(&body).unwrap()))
+        process.post(approve, Some(&serde_json::from_str(&body).unwrap()))
     }
 }
 
 #[test]
-fn two_people_approve_a_key_and_a_payment_with_key_files() {
+fn command_line_approvals_with_key_files_admit_a_key_and_a_payment() {
     let folder = tempfile::tempdir().unwrap();
     let people = tempfile::tempdir().unwrap();
     let ((alice, first), (bob, second)) =
@@ -101,15 +95,15 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
 
     let given = [("signed_approvals", "required"), ("approvers_file", file.as_str())];
     let process = Process::start(folder.path(), None, &given);
-    let create = call(&process, "POST", "/v1/custody/keys", Some(&custody::key("treasury-1")));
+    let create = process.post("/v1/custody/keys", Some(&custody::key("treasury-1")));
     let on_key = |action| custody::path(&create["operation"], action);
-    // Alice from the answer to the submission, Bob from the operation's own path.
+    // Alice signs from the answer to the submission, Bob from the operation's own path.
     alice.approves(&process, people.path(), &create, &on_key("/approve"));
-    let view = call(&process, "GET", &on_key(""), None);
+    let view = process.get(&on_key(""));
     bob.approves(&process, people.path(), &view, &on_key("/approve"));
-    call(&process, "POST", &on_key("/execute"), None);
+    process.post(&on_key("/execute"), None);
 
-    let submitted = call(&process, "POST", "/v1/operations/sign", Some(&payment("command")));
+    let submitted = process.post("/v1/operations/sign", Some(&payment("command")));
     let operation = format!("/v1/operations/{}", submitted["operation"]["operation_id"].as_str().unwrap());
     let approve = format!("{operation}/approve");
     let (status, refused) = request(
@@ -123,7 +117,7 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
     alice.approves(&process, people.path(), &submitted, &approve);
     let admitted = bob.approves(&process, people.path(), &submitted, &approve);
     assert_eq!(admitted["state"], "admitted");
-    let executed = call(&process, "POST", &format!("{operation}/execute"), None);
+    let executed = process.post(&format!("{operation}/execute"), None);
     assert_eq!(executed["state"], "executed");
 
     let (code, roots, err) = tool(folder.path(), &given, &["evidence", "roots"]);
@@ -133,7 +127,7 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
         (&roots["signed_approvals"], &roots["approvers"]["approvers"][1]["subject_id"]),
         (&json!("required"), &json!("bob"))
     );
-    let evidence = call(&process, "GET", &format!("{operation}/evidence"), None);
+    let evidence = process.get(&format!("{operation}/evidence"));
     let (trust, document) = (people.path().join("roots.json"), people.path().join("evidence.json"));
     fs::write(&trust, roots.to_string()).unwrap();
     fs::write(&document, evidence.to_string()).unwrap();
@@ -148,18 +142,18 @@ fn two_people_approve_a_key_and_a_payment_with_key_files() {
     );
 }
 
-/// The signer makes everything itself that can be made: a view that lies gets no signature.
+/// The signer recomputes every value it can: a view that lies gets no signature.
 #[test]
-fn nothing_is_signed_that_is_not_what_is_shown() {
+fn command_line_signs_nothing_that_differs_from_the_view() {
     let folder = tempfile::tempdir().unwrap();
     let people = tempfile::tempdir().unwrap();
     let (alice, _) = Person::new(people.path(), "alice");
     let process = Process::start(folder.path(), None, &[]);
-    let submitted = call(&process, "POST", "/v1/operations/sign", Some(&payment("lie")))["operation"].clone();
+    let submitted = process.post("/v1/operations/sign", Some(&payment("lie")))["operation"].clone();
     assert_eq!(alice.sign(people.path(), &submitted).0, 0);
     // A payment that named no key has one in its view.
     let keyless = crate::harness::samples::with(payment("keyless"), "/key_ref", Value::Null);
-    let keyless = call(&process, "POST", "/v1/operations/sign", Some(&keyless));
+    let keyless = process.post("/v1/operations/sign", Some(&keyless));
     let (code, _, shown) = alice.sign(people.path(), &keyless);
     assert!(code == 0 && shown.contains("12500"), "{shown}");
     for (pointer, value, part) in [
@@ -180,13 +174,13 @@ fn nothing_is_signed_that_is_not_what_is_shown() {
 }
 
 #[test]
-fn approvers_sign_needs_a_yes_at_the_terminal_or_a_flag() {
+fn approvers_sign_requires_a_yes_at_the_terminal_or_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let people = tempfile::tempdir().unwrap();
     let (alice, entry) = Person::new(people.path(), "alice");
     let public_key = &entry["keys"][0]["public_key"];
     let process = Process::start(folder.path(), None, &[]);
-    let view = call(&process, "POST", "/v1/operations/sign", Some(&payment("confirm")))["operation"].clone();
+    let view = process.post("/v1/operations/sign", Some(&payment("confirm")))["operation"].clone();
     let shown = |screen: &str| {
         let stated = &view["approval_statement"];
         let parts = [&view["operation_id"], &stated["key_id"], &stated["intent_hash"], public_key];
@@ -194,7 +188,7 @@ fn approvers_sign_needs_a_yes_at_the_terminal_or_a_flag() {
         let more = ["`alice` approves operation", "in the roles `approver`", "12500", "treasury-1", "acct-"];
         parts.into_iter().chain(more).all(|part| screen.contains(part))
     };
-    // Without a terminal nobody can say so, whatever comes on standard input.
+    // Without a terminal no confirmation is possible, whatever standard input contains.
     let arguments = alice.arguments(people.path(), &view);
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let (code, out, err) = tool(people.path(), &[], &arguments);
@@ -212,7 +206,7 @@ fn approvers_sign_needs_a_yes_at_the_terminal_or_a_flag() {
 }
 
 #[test]
-fn a_registry_that_is_none_is_one_line() {
+fn invalid_registry_is_a_one_line_error() {
     let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
     let check = || tool(folder.path(), &[], &["approvers", "check", signers.path()]);
     let (code, out, _) = check();

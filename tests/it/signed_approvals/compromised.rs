@@ -1,4 +1,4 @@
-//! A gateway that verifies nothing, with the real authority, on nodes that do: it gets no signature out of them.
+//! A gateway that verifies no signatures, with the real authority and nodes that do verify: it gets no signature from them.
 
 use super::key;
 use crate::harness::approvers::Signers;
@@ -8,20 +8,22 @@ use crate::harness::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The nodes ask for signatures, the gateway for none.
+/// The nodes require signed approvals, the gateway does not.
 async fn compromised(signers: &Signers) -> World {
-    World::apart(Arc::default(), &[], &signers.given("required")).await
+    World::with_node_settings(Arc::default(), &[], &signers.given("required")).await
 }
 
 #[tokio::test]
-async fn invented_approvals_end_in_the_nodes_refusal() {
+async fn nodes_refuse_approvals_invented_by_the_gateway() {
     let signers = Signers::new();
-    let world = World::apart(Arc::default(), &signers.given("optional"), &signers.given("required")).await;
+    let world =
+        World::with_node_settings(Arc::default(), &signers.given("optional"), &signers.given("required"))
+            .await;
     key(&world, &signers, "treasury-1").await;
     let operation = submitted(&world, &payment("invented")).await;
     let approve = path(&operation, "/approve");
     world.post(&approve, &signers.body(&operation, "alice")).await.ok();
-    // What the gateway says that Bob said.
+    // An approval that the gateway invents for Bob.
     let message = world.post(&approve, &approval("bob")).await.fails(409, "operation_failed");
     assert!(message.contains("refuses: approval of `bob`: `not_signed`"), "{message}");
     let view = world.get(&path(&operation, "")).await.ok();
@@ -32,9 +34,9 @@ async fn invented_approvals_end_in_the_nodes_refusal() {
     world.post_nothing(&path(&operation, "/execute")).await.fails(409, "operation_failed");
 }
 
-/// In development a key is made on first use, and nobody approves that: where nodes ask for signatures, there is none.
+/// In development a key is made on first use without approvals; nodes that require signed approvals refuse it.
 #[tokio::test]
-async fn no_key_is_made_that_nobody_approved() {
+async fn nodes_refuse_to_make_an_unapproved_key() {
     let signers = Signers::new();
     for world in [compromised(&signers).await, World::with(&signers.given("required")).await] {
         let answer =
@@ -46,6 +48,6 @@ async fn no_key_is_made_that_nobody_approved() {
         );
     }
     let faults: Arc<Faults> = Arc::default();
-    let world = World::apart(faults, &[], &[]).await;
+    let world = World::with_node_settings(faults, &[], &[]).await;
     submitted(&world, &with(payment("first"), "/key_ref", Value::Null)).await;
 }

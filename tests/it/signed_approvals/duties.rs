@@ -1,4 +1,4 @@
-//! Separation of duties and roles that the policy requires, with approvers who sign; both families.
+//! Separation of duties and required roles, with signed approvals; both families.
 
 use super::key;
 use crate::harness::approvers::Signers;
@@ -10,7 +10,7 @@ use serde_json::json;
 const STRICT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard-strict");
 
 #[tokio::test]
-async fn the_submitter_s_own_signature_does_not_count() {
+async fn submitters_own_signed_approval_does_not_count() {
     let signers = Signers::new();
     let given = [&signers.given("required")[..], &[("separation_of_duties", "true")]].concat();
     let world = World::with(&given).await;
@@ -27,7 +27,7 @@ async fn the_submitter_s_own_signature_does_not_count() {
 }
 
 #[tokio::test]
-async fn a_caller_signs_as_itself() {
+async fn caller_submits_only_its_own_signed_approval() {
     let signers = Signers::new();
     let world = World::with(&signers.given("required")).await;
     key(&world, &signers, "treasury-1").await;
@@ -47,9 +47,9 @@ async fn a_caller_signs_as_itself() {
     world.call_as(&identity, "POST", &approve, &signers.body(&operation, "alice")).await.ok();
 }
 
-/// The third tier of the strict policy asks for three people, a treasurer among them: a role that only she signs.
+/// The third tier of the strict policy takes three approvers, one of them a treasurer: a role that only she signs.
 #[tokio::test]
-async fn a_role_that_the_policy_requires_is_one_that_its_holder_signed() {
+async fn required_role_must_be_in_the_signed_approval() {
     let signers = Signers::new();
     let given = [&signers.given("required")[..], &[("policy_bundle", STRICT)]].concat();
     let world = World::with(&given).await;

@@ -1,4 +1,4 @@
-//! Evidence with approvers' signatures in it: what a reader learns from it, with the registry and without.
+//! Evidence with signed approvals, read with the registry and without it.
 
 mod times;
 
@@ -26,10 +26,10 @@ fn statuses(report: &Report) -> Vec<&Status> {
 
 #[track_caller]
 fn assert_open(report: &Report, part: &str) {
-    let said = statuses(report);
+    let statuses = statuses(report);
     assert!(
-        said.iter().any(|status| matches!(status, Status::NotChecked(why) if why.contains(part))),
-        "{part}: {said:?}"
+        statuses.iter().any(|status| matches!(status, Status::NotChecked(why) if why.contains(part))),
+        "{part}: {statuses:?}"
     );
 }
 
@@ -47,22 +47,22 @@ fn other_key() -> Value {
 }
 
 #[tokio::test]
-async fn a_reader_verifies_who_approved() {
+async fn evidence_reader_verifies_approvers_signatures() {
     let (_world, evidence, roots) = signed().await;
     assert_eq!(roots.signed_approvals, Some(SignedApprovals::Required));
     let report = verified(&evidence, roots.clone());
     assert_eq!(report.findings().collect::<Vec<_>>(), Vec::<&Finding>::new());
     assert_eq!(statuses(&report), [&Status::Holds("2 of 2 by their approvers".into())]);
-    // A reader that was given no registry is told so.
+    // Without a registry, the report says so.
     let without = RootsFile { approvers: None, signed_approvals: None, ..roots };
     let report = verified(&evidence, without);
     assert_eq!(report.verdict(), Verdict::NotChecked);
     assert_open(&report, "the roots list no approvers");
 }
 
-/// The gateway's own word, hashed, signed by its authority and in its log, is not the approvers'.
+/// The gateway's own claim, hashed, signed by its authority and logged, is not a signed approval.
 #[tokio::test]
-async fn a_reader_with_another_registry_believes_nobody() {
+async fn evidence_with_another_registry_verifies_no_approval() {
     let (_world, evidence, roots) = signed().await;
     let altered = |alter: fn(&mut Value)| {
         let mut approvers = json!(roots.approvers);
@@ -84,7 +84,7 @@ async fn a_reader_with_another_registry_believes_nobody() {
 }
 
 #[tokio::test]
-async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
+async fn unsigned_approvals_are_reported_as_not_verified() {
     let world = World::start().await;
     let operation = crate::harness::samples::published(&world, &payment("unsigned")).await;
     let evidence = world.get(&path(&operation, "/evidence")).await.ok();
@@ -96,7 +96,7 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
         &report,
         "the approval of `alice`, `bob` is claimed by the gateway alone: its approver did not sign it",
     );
-    // A reader that asks for signatures finds that they are missing.
+    // A reader that requires signed approvals reports the missing signatures.
     let registry = serde_json::from_value(json!({ "format": "svc/approvers/v1", "approvers": [] })).unwrap();
     let asks =
         RootsFile { approvers: Some(registry), signed_approvals: Some(SignedApprovals::Required), ..roots };
@@ -106,9 +106,9 @@ async fn unsigned_approvals_are_said_to_be_the_gateway_s_word() {
     assert!(Roots::new(RootsFile { approvers: None, ..asks }).is_err());
 }
 
-/// Where approvals must be signed, none at all is no way around.
+/// Where approvals must be signed, a decision without any approvals is found too.
 #[tokio::test]
-async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
+async fn decision_without_signed_approvals_is_found_when_signatures_are_required() {
     let world = World::with(&[("required_approvals", "0")]).await;
     let operation = crate::harness::samples::submitted(&world, &payment("nobody")).await;
     world.post_nothing(&path(&operation, "/execute")).await.ok();
@@ -126,9 +126,9 @@ async fn what_nobody_approved_is_found_by_a_reader_who_asks_for_signatures() {
     assert!(found.len() == 1 && found[0].contains("no approver signed for it"), "{found:?}");
 }
 
-/// One signed, one not: each is what it is.
+/// One approval is signed and one is not; each is reported correctly.
 #[tokio::test]
-async fn what_is_signed_in_part_is_told_apart() {
+async fn signed_and_unsigned_approvals_are_reported_separately() {
     let signers = Signers::new();
     let world = World::with(&signers.given("optional")).await;
     let operation = crate::harness::samples::submitted(&world, &payment("part")).await;
@@ -140,7 +140,7 @@ async fn what_is_signed_in_part_is_told_apart() {
     assert_eq!(report.verdict(), Verdict::NotChecked);
     assert!(statuses(&report).contains(&&Status::Holds("1 of 2 by their approvers".into())));
     assert_open(&report, "the approval of `alice` is claimed by");
-    // The audit log says that there is a signature, and not by which key.
+    // The audit log states that there is a signature, and not by which key.
     let audit = world.get(&path(&operation, "/audit-replay")).await.ok().to_string();
     assert!(audit.contains("\"signature\":{\"commitment\""), "{audit}");
     assert!(!audit.contains("client_data_json") && !audit.contains("credential_id"), "{audit}");
@@ -168,8 +168,8 @@ async fn signed_approvals_known_facts_and_bundle_verify_with_exit_code_0() {
     let id = evidence["operation_id"].as_str().unwrap();
     let (file, roots) = (write("evidence.json", &evidence), write("roots.json", &json!(roots)));
     let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/payment-guard");
-    let asked = ["evidence", "verify", &file, "--trust", &roots, "--bundle", bundle, "--operation", id];
-    let (code, out, _) = tool(&reader.path().join("nothing"), &[], &asked);
+    let arguments = ["evidence", "verify", &file, "--trust", &roots, "--bundle", bundle, "--operation", id];
+    let (code, out, _) = tool(&reader.path().join("nothing"), &[], &arguments);
     assert_eq!(code, 0, "{out}");
     assert!(out.lines().rev().skip(1).all(|line| line.starts_with("ok  ")), "{out}");
     assert!(out.ends_with("every check that applies was made and holds\n"), "{out}");

@@ -1,9 +1,9 @@
-//! Another registry while the process runs: whoever is revoked approves nothing any more, anywhere.
+//! A changed registry while the process runs: a revoked approver's approvals no longer count anywhere.
 
 use crate::harness::approvers::Signers;
 use crate::harness::bundles::replace;
 use crate::harness::custody;
-use crate::harness::process::{Process, request, text};
+use crate::harness::process::{Process, text};
 use crate::harness::samples::payment;
 use gateway_domain::approval::testing::registry;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The log's line when a registry is none.
+/// The log line for an invalid registry.
 const UNUSABLE: &str = "the registry of approvers cannot be used";
 
 struct Desk {
@@ -21,12 +21,12 @@ struct Desk {
 }
 
 impl Desk {
-    /// Reads the registry again on SIGHUP, and not before.
+    /// Reads the registry again on SIGHUP only.
     fn start() -> (tempfile::TempDir, Self) {
-        Self::watching("0")
+        Self::with_watch("0")
     }
 
-    fn watching(watch_ms: &'static str) -> (tempfile::TempDir, Self) {
+    fn with_watch(watch_ms: &'static str) -> (tempfile::TempDir, Self) {
         let (folder, signers) = (tempfile::tempdir().unwrap(), Signers::new());
         let process = Self::process(folder.path(), &signers, watch_ms);
         (folder, Self { process, signers, watch_ms })
@@ -37,7 +37,7 @@ impl Desk {
         Process::start(folder, None, &given)
     }
 
-    /// After a death without a goodbye.
+    /// Starts again after a kill.
     fn restart(&mut self, folder: &Path) {
         self.process.kill();
         self.process = Self::process(folder, &self.signers, self.watch_ms);
@@ -48,48 +48,42 @@ impl Desk {
     }
 
     fn approve(&self, view: &Value, subject: &str) -> (u16, Value) {
-        self.call("POST", &custody::path(view, "/approve"), Some(&self.signers.body(view, subject)))
-    }
-
-    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        request(&self.process.address, method, path, body).unwrap()
+        self.process.call("POST", &custody::path(view, "/approve"), Some(&self.signers.body(view, subject)))
     }
 
     #[track_caller]
     fn submitted(&self, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.call("POST", path, Some(body));
-        assert_eq!(status, 200, "{answer}");
-        answer["operation"].clone()
+        self.process.post(path, Some(body))["operation"].clone()
     }
 
     fn payment(&self, name: &str) -> Value {
         self.submitted("/v1/operations/sign", &payment(name))
     }
 
-    /// What an approval of the payment is answered: the status, and the state or the message.
+    /// The answer to an approval of the payment: the status, and the state or the message.
     fn approves(&self, view: &Value, subject: &str) -> (u16, String) {
         let path = format!("/v1/operations/{}/approve", view["operation_id"].as_str().unwrap());
-        let (status, answer) = self.call("POST", &path, Some(&self.signers.body(view, subject)));
-        let told = answer["state"].as_str().or(answer["message"].as_str());
-        (status, told.unwrap_or_default().to_owned())
+        let (status, answer) = self.process.call("POST", &path, Some(&self.signers.body(view, subject)));
+        let outcome = answer["state"].as_str().or(answer["message"].as_str());
+        (status, outcome.unwrap_or_default().to_owned())
     }
 
     fn read_again(&mut self, text: &str, line: &str) {
         fs::write(self.signers.path(), text).unwrap();
-        self.process.hang_up();
+        self.process.sighup();
         self.process.wait_for_line(line);
     }
 }
 
 #[test]
-fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes() {
+fn revoked_approver_is_rejected_by_gateway_and_nodes() {
     let (_folder, mut desk) = Desk::start();
     let create = desk.custody_key();
     for subject in ["alice", "bob"] {
         let body = desk.signers.body(&create, subject);
-        assert_eq!(desk.call("POST", &custody::path(&create, "/approve"), Some(&body)).0, 200);
+        assert_eq!(desk.process.call("POST", &custody::path(&create, "/approve"), Some(&body)).0, 200);
     }
-    assert_eq!(desk.call("POST", &custody::path(&create, "/execute"), None).0, 200);
+    assert_eq!(desk.process.call("POST", &custody::path(&create, "/execute"), None).0, 200);
     let (approved, fresh) = (desk.payment("approved before"), desk.payment("fresh"));
     assert_eq!(desk.approves(&approved, "alice"), (200, "pending_approval".to_owned()));
 
@@ -99,14 +93,14 @@ fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes(
     desk.read_again(&registry(&entries), "approvers were read again");
     let (status, message) = desk.approves(&fresh, "alice");
     assert!(status == 403 && message.contains("`key_revoked`"), "{status} {message}");
-    // The gateway has counted her approval before; the nodes count it now.
+    // The gateway counted her approval earlier; the nodes check it now.
     let (status, message) = desk.approves(&approved, "bob");
     assert!(
         status == 409 && message.contains("refuses: approval of `alice`: `key_revoked`"),
         "{status} {message}"
     );
 
-    // What is no registry is no reason to go on with the one before it.
+    // With an invalid registry, the previous one does not stay in use.
     desk.read_again("{", UNUSABLE);
     assert_eq!(desk.approves(&fresh, "tina").0, 503);
     desk.read_again(&everybody, "approvers were read again");
@@ -114,12 +108,12 @@ fn whoever_is_revoked_approves_nothing_any_more_at_the_gateway_and_at_the_nodes(
     assert_eq!(desk.approves(&fresh, "alice"), (200, "admitted".to_owned()));
 }
 
-/// Waits until the probe says this of the registry.
+/// Waits until the probe reports this for the registry.
 #[track_caller]
 fn until(desk: &Desk, status: &str) -> (u16, Value) {
     let begun = Instant::now();
     loop {
-        let (code, ready) = desk.call("GET", "/readyz", None);
+        let (code, ready) = desk.process.call("GET", "/readyz", None);
         if ready["checks"]["approvers"]["status"] == status {
             return (code, ready);
         }
@@ -129,8 +123,8 @@ fn until(desk: &Desk, status: &str) -> (u16, Value) {
 }
 
 #[test]
-fn while_the_registry_cannot_be_read_no_approval_counts_and_it_recovers_by_itself() {
-    let (folder, mut desk) = Desk::watching("20");
+fn unreadable_registry_rejects_all_approvals_and_recovers() {
+    let (folder, mut desk) = Desk::with_watch("20");
     let registry = fs::read_to_string(desk.signers.path()).unwrap();
     let operation = desk.custody_key();
     for damaged in [Some(""), Some("{"), Some(r#"{"format":"svc/approvers/v2","approvers":[]}"#), None] {
@@ -145,9 +139,9 @@ fn while_the_registry_cannot_be_read_no_approval_counts_and_it_recovers_by_itsel
         assert!(text(&desk.process.address, "/metrics").contains("operation_gateway_approvers_verifiable 0"));
         let (status, answer) = desk.approve(&operation, "alice");
         assert_eq!((status, &answer["error"]), (503, &json!("policy_unavailable")), "{answer}");
-        let view = desk.call("GET", &custody::path(&operation, ""), None).1;
+        let view = desk.process.call("GET", &custody::path(&operation, ""), None).1;
         assert_eq!(view["approvals"], operation["approvals"], "nothing was stored");
-        // The same at a start in this state, which comes up to tell.
+        // The same at a start with an invalid registry, which comes up and reports it.
         desk.restart(folder.path());
         until(&desk, "failed");
         assert_eq!(desk.approve(&operation, "alice").0, 503);

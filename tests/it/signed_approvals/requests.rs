@@ -1,4 +1,4 @@
-//! What `approve` takes, what it refuses, and what a view gives to be signed.
+//! Approvals that `approve` accepts and rejects, and the statement that a view offers for signing.
 
 use super::{approved, key};
 use crate::harness::approvers::{Signers, body, fresh, signed_over};
@@ -13,7 +13,7 @@ use gateway_domain::intent::key_id;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn both_families_are_approved_with_keys_and_authenticators() {
+async fn key_and_authenticator_signatures_approve_both_families() {
     let signers = Signers::new();
     let world = World::with(&signers.given("required")).await;
     verify::signature(&super::published(&world, &signers).await);
@@ -25,9 +25,9 @@ async fn both_families_are_approved_with_keys_and_authenticators() {
     verify::signature(&world.post(&custody::path(&sign, "/publish"), &publication).await.ok());
 }
 
-/// What a view gives is what can be made from the rest of it.
+/// The statement can be recomputed from the rest of the view.
 #[tokio::test]
-async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
+async fn view_has_the_approval_statement_while_approvals_are_awaited() {
     let signers = Signers::new();
     let world = World::with(&signers.given("optional")).await;
     let operation = submitted(&world, &payment("view")).await;
@@ -39,7 +39,7 @@ async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
         assert_eq!(&stated[name], elsewhere, "{name}");
     }
     assert_eq!((&stated["tenant"], &stated["tag"]), (&json!("default"), &json!("svc/approval-statement/v1")));
-    // A client that has neither our canonical form nor our types.
+    // Computed as a client would, without our canonical form and types.
     let (subject, roles, at) = (json!("alice"), json!(["approver"]), fresh("alice").claimed_at_ms);
     let message = stated["template"].as_str().unwrap();
     let message = message.replacen("{subject_id}", &subject.to_string(), 1);
@@ -55,7 +55,7 @@ async fn a_view_says_what_is_signed_while_approvals_are_awaited() {
 }
 
 #[tokio::test]
-async fn a_wrong_signature_is_named_and_leaves_nothing() {
+async fn wrong_approval_signature_is_refused_and_leaves_nothing() {
     let signers = Signers::new();
     let world = World::with(&signers.given("required")).await;
     key(&world, &signers, "treasury-1").await;
@@ -77,7 +77,7 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
             signed(approval, subject, &seed(1))
         }))
     };
-    // Within the deployment's bounds, and from before there was anything to approve: no reader of evidence would take it.
+    // Within the permitted clock skew, but before the submission: readers of the evidence would reject it.
     let before =
         operation["intent"]["created_at_ms"].as_i64().unwrap() - i64::try_from(CLOCK_SKEW_MS).unwrap() - 1;
     for (wrong, fault) in [
@@ -106,7 +106,7 @@ async fn a_wrong_signature_is_named_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
+async fn unreadable_approval_signature_is_refused_with_its_place() {
     let signers = Signers::new();
     let world = World::with(&signers.given("optional")).await;
     let operation = submitted(&world, &payment("unread")).await;
@@ -162,9 +162,9 @@ async fn a_signature_that_cannot_be_read_is_named_by_its_place() {
     assert_eq!(world.get(&path(&operation, "")).await.ok(), operation);
 }
 
-/// Nobody takes a signature for verified that nobody verified.
+/// A signature that is not verified must not look verified.
 #[tokio::test]
-async fn where_nobody_verifies_a_signature_is_refused() {
+async fn signed_approval_is_refused_when_signatures_are_not_verified() {
     let (signers, world) = (Signers::new(), World::start().await);
     let operation = submitted(&world, &payment("off")).await;
     let approve = path(&operation, "/approve");
@@ -176,9 +176,9 @@ async fn where_nobody_verifies_a_signature_is_refused() {
     world.post("/v1/policy/preview", &preview).await.ok();
 }
 
-/// A repeat is an answer; an unsigned one is no repeat of it.
+/// A repeat gets the same answer; an unsigned approval is not a repeat of a signed one.
 #[tokio::test]
-async fn a_signed_approval_counts_once() {
+async fn signed_approval_counts_once() {
     let signers = Signers::new();
     let world = World::with(&signers.given("required")).await;
     key(&world, &signers, "treasury-1").await;

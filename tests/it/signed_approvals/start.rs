@@ -1,26 +1,21 @@
 //! Settings and registries that keep the gateway from starting.
 
 use crate::harness::approvers::Signers;
-use crate::harness::process::command;
+use crate::harness::process::Process;
+use crate::start::assert_nothing_was_created;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[track_caller]
 fn refused(given: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let output = command(folder.path(), given).output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "{text}");
-    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("operation-gateway: ")).collect();
-    assert_eq!(lines.len(), 1, "{text}");
-    for name in ["gateway.db", "nodes", "authority.key", "log.key"] {
-        assert!(!folder.path().join(name).exists(), "`{name}` was left behind");
-    }
-    lines[0].to_owned()
+    let line = Process::refused(folder.path(), given);
+    assert_nothing_was_created(folder.path());
+    line
 }
 
 #[test]
-fn settings_that_contradict_each_other() {
+fn contradictory_approval_settings_stop_the_start() {
     let signers = Signers::new();
     for rule in ["optional", "required"] {
         let line = refused(&[("signed_approvals", rule)]);
@@ -32,8 +27,8 @@ fn settings_that_contradict_each_other() {
         line.contains("setting `approvers_file` must be empty while `signed_approvals` is `off`"),
         "{line}"
     );
-    let nobody = [&signers.given("required")[..], &[("required_approvals", "0")]].concat();
-    let line = refused(&nobody);
+    let no_approvals = [&signers.given("required")[..], &[("required_approvals", "0")]].concat();
+    let line = refused(&no_approvals);
     assert!(
         line.ends_with("`required_approvals` must be at least 1 while `signed_approvals` is `required`"),
         "{line}"
@@ -46,7 +41,7 @@ fn settings_that_contradict_each_other() {
 }
 
 #[test]
-fn registries_that_are_none() {
+fn invalid_registries_stop_the_start() {
     let signers = Signers::new();
     let start = || refused(&signers.given("required")).replace(signers.path(), "FILE");
     let prefix = "operation-gateway: approvers file `FILE`: ";

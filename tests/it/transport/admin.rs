@@ -1,10 +1,10 @@
-//! Probes on an address of their own.
+//! Probes on a separate address.
 
 use crate::harness::process::{Process, request, text};
 use crate::harness::wire::{ask, connect_from};
 
 #[test]
-fn readiness_and_counters_move_to_the_address_apart() {
+fn readiness_and_metrics_move_to_the_admin_address() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[("admin_bind", "127.0.0.1:0")]);
     let admin = process.admin_address.clone().unwrap();
@@ -26,7 +26,7 @@ fn readiness_and_counters_move_to_the_address_apart() {
 }
 
 #[test]
-fn without_one_everything_is_on_the_one_address() {
+fn readiness_and_metrics_are_on_the_main_address_without_an_admin_address() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     assert_eq!(process.admin_address, None);

@@ -1,9 +1,9 @@
-//! Many connections at once: limits hold, and those that are not used make room for newcomers.
+//! Many connections: limits hold, and unused ones are evicted for new ones.
 
 use crate::harness::certificates::Authority;
 use crate::harness::process::{Process, command, request, text};
 use crate::harness::tls::{Files, Trust, connect};
-use crate::harness::wire::{Came, PATIENCE, ask, came, connect_from, eventually, get};
+use crate::harness::wire::{Received, TIMEOUT, ask, connect_from, eventually, get, receive};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
@@ -27,29 +27,29 @@ fn start(folder: &Path, connections_max: &str, per_address_max: &str) -> Process
     Process::start(folder, None, &[&numbers[..], &NO_DEADLINE].concat())
 }
 
-/// A connection that is kept and had an answer; or nothing, when it was closed without one.
-fn tried(last: u8, address: &str) -> Option<TcpStream> {
+/// A kept connection that had an answer; none when it was closed without one.
+fn try_connect(last: u8, address: &str) -> Option<TcpStream> {
     let mut stream = connect_from(last, address).ok()?;
     let (status, _) = ask(&mut stream, "/healthz").ok()?;
     assert_eq!(status, 200);
     Some(stream)
 }
 
-fn kept(last: u8, address: &str) -> TcpStream {
-    tried(last, address).unwrap()
+fn connect_and_keep(last: u8, address: &str) -> TcpStream {
+    try_connect(last, address).unwrap()
 }
 
-/// The closed ones among connections on which nothing is to come.
+/// The closed ones among connections on which no data is expected.
 fn n_closed(streams: &mut [TcpStream]) -> usize {
     let is_closed = |stream: &mut TcpStream| {
-        let is_closed = came(stream, Duration::from_millis(5)) == Came::End;
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let is_closed = receive(stream, Duration::from_millis(5)) == Received::End;
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         is_closed
     };
     streams.iter_mut().map(is_closed).filter(|is_closed| *is_closed).count()
 }
 
-/// How often the gateway closed a connection to make room, by what it waited for.
+/// The number of evicted connections, by what they waited for.
 fn n_evicted(address: &str, waiting_for: &str) -> u32 {
     let name = "operation_gateway_connections_evicted_total";
     let line = format!("{name}{{listener=\"api\",waiting_for=\"{waiting_for}\"}} ");
@@ -57,8 +57,8 @@ fn n_evicted(address: &str, waiting_for: &str) -> u32 {
     metrics.lines().find_map(|counted| counted.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
 }
 
-/// A half-sent request, or none.
-fn begun(last: u8, address: &str, sent: &str) -> TcpStream {
+/// An incomplete request, or none.
+fn half_sent(last: u8, address: &str, sent: &str) -> TcpStream {
     let mut stream = connect_from(last, address).unwrap();
     stream.write_all(sent.as_bytes()).unwrap();
     stream
@@ -66,21 +66,21 @@ fn begun(last: u8, address: &str, sent: &str) -> TcpStream {
 
 /// Sends requests whose answers fill the buffers of both ends, and reads none.
 fn unread(last: u8, address: &str) -> TcpStream {
-    begun(last, address, &get("/v1/openapi.json").repeat(64))
+    half_sent(last, address, &get("/v1/openapi.json").repeat(64))
 }
 
 const HALF_A_HEADER: &str = "GET /healthz HTTP/1.1\r\nx-slow: ";
 const HALF_A_BODY: &str = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length: 9\r\n\r\n{";
 
-/// Four addresses take every connection there is and use none of them, each in one way.
+/// Four addresses take all connections and use none of them, each in its own way.
 #[test]
 fn four_addresses_holding_all_connections_do_not_lock_out_a_fifth() {
-    type Hold = fn(u8, &str) -> TcpStream;
-    let ways: [(&str, Hold); 5] = [
-        ("request", kept),
-        ("request", |last, address| begun(last, address, "")),
-        ("header", |last, address| begun(last, address, HALF_A_HEADER)),
-        ("body", |last, address| begun(last, address, HALF_A_BODY)),
+    type Occupy = fn(u8, &str) -> TcpStream;
+    let ways: [(&str, Occupy); 5] = [
+        ("request", connect_and_keep),
+        ("request", |last, address| half_sent(last, address, "")),
+        ("header", |last, address| half_sent(last, address, HALF_A_HEADER)),
+        ("body", |last, address| half_sent(last, address, HALF_A_BODY)),
         ("answer_read", unread),
     ];
     for (waiting_for, hold) in ways {
@@ -89,15 +89,15 @@ fn four_addresses_holding_all_connections_do_not_lock_out_a_fifth() {
         let mut held: Vec<_> =
             (2..6).flat_map(|last| [last; 2]).map(|last| hold(last, &process.address)).collect();
         if waiting_for == "answer_read" {
-            eventually("buffers must fill", || tried(6, &process.address).is_some());
+            eventually("buffers must fill", || try_connect(6, &process.address).is_some());
         }
-        let mut fifth = kept(6, &process.address);
+        let mut fifth = connect_and_keep(6, &process.address);
         for _ in 0..20 {
             assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200, "{waiting_for}");
             assert_eq!(ask(&mut fifth, "/healthz").unwrap().0, 200, "{waiting_for}");
         }
         assert!(n_evicted(&process.address, waiting_for) > 0, "{}", text(&process.address, "/metrics"));
-        eventually("who made room must be closed", || n_closed(&mut held) > 0);
+        eventually("the evicted connection must be closed", || n_closed(&mut held) > 0);
     }
 }
 
@@ -106,17 +106,18 @@ fn the_address_with_most_unused_connections_loses_them_first() {
     let folder = tempfile::tempdir().unwrap();
     let process = start(folder.path(), "12", "6");
     let address = process.address.clone();
-    let mut greedy: Vec<_> = (0..6).map(|_| kept(2, &address)).collect();
-    let mut modest: Vec<_> = (0..3).map(|_| kept(3, &address)).collect();
-    let mut single = vec![kept(4, &address), kept(5, &address), kept(6, &address)];
-    // From 6 to 3, and then it is no greedier than the next.
-    let mut newcomers: Vec<_> = (7..10).map(|last| kept(last, &address)).collect();
+    let mut greedy: Vec<_> = (0..6).map(|_| connect_and_keep(2, &address)).collect();
+    let mut modest: Vec<_> = (0..3).map(|_| connect_and_keep(3, &address)).collect();
+    let mut single =
+        vec![connect_and_keep(4, &address), connect_and_keep(5, &address), connect_and_keep(6, &address)];
+    // From 6 to 3; then it has no more than the other addresses.
+    let mut newcomers: Vec<_> = (7..10).map(|last| connect_and_keep(last, &address)).collect();
     eventually("three are closed", || n_closed(&mut greedy) == 3);
     assert_eq!([n_closed(&mut modest), n_closed(&mut single), n_closed(&mut newcomers)], [0; 3]);
-    // Which of them, the unit tests say: a client has its answer before the gateway has noted that it is done.
+    // Unit tests check which ones: a client has its answer before the gateway has recorded that it is done.
     let answered = greedy.iter_mut().filter_map(|stream| ask(stream, "/healthz").ok()).count();
     assert_eq!(answered, 3);
-    assert_eq!(n_evicted(&address, "request"), 4, "and one for this question");
+    assert_eq!(n_evicted(&address, "request"), 4, "plus one for the metrics request");
 }
 
 #[test]
@@ -124,8 +125,8 @@ fn an_address_at_its_limit_evicts_only_its_own_idle_connections() {
     let folder = tempfile::tempdir().unwrap();
     let process = start(folder.path(), "8", "4");
     let address = process.address.clone();
-    let mut of_others = vec![kept(3, &address), kept(4, &address)];
-    let mut of_one: Vec<_> = (0..9).map(|_| kept(2, &address)).collect();
+    let mut of_others = vec![connect_and_keep(3, &address), connect_and_keep(4, &address)];
+    let mut of_one: Vec<_> = (0..9).map(|_| connect_and_keep(2, &address)).collect();
     eventually("four are left", || n_closed(&mut of_one) == 5);
     assert_eq!(n_closed(&mut of_others), 0);
     for stream in &mut of_one[5..] {
@@ -145,12 +146,12 @@ fn unfinished_tls_handshakes_are_evicted_for_new_connections() {
     ];
     let process = Process::start(folder.path(), None, &[files.settings("off"), numbers.to_vec()].concat());
     for sent in ["", "\x16\x03\x01\x02\x00\x01\x00"] {
-        let mut held: Vec<_> = [2, 2, 3, 3].map(|last| begun(last, &process.address, sent)).into();
+        let mut held: Vec<_> = [2, 2, 3, 3].map(|last| half_sent(last, &process.address, sent)).into();
         for _ in 0..4 {
             let mut stream = connect(&process.address, &Trust::new(&ours, None)).unwrap();
             assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
         }
-        eventually("who made room must be closed", || n_closed(&mut held) > 0);
+        eventually("the evicted connection must be closed", || n_closed(&mut held) > 0);
     }
 }
 
@@ -171,23 +172,23 @@ fn start_fails_when_the_open_file_limit_is_below_connections_max() {
         "{text}"
     );
     assert!(text.contains("the system allows 600"), "{text}");
-    // Its own limit the process raises by itself.
+    // The process raises its own limit by itself.
     Process::spawn(limited("-Sn 100")).wait_for_line("operation-gateway listens");
 }
 
 #[test]
-fn a_flood_from_one_address_does_not_keep_another_out() {
+fn flood_from_one_address_does_not_lock_out_another() {
     let folder = tempfile::tempdir().unwrap();
     let process = start(folder.path(), "64", "32");
     let (address, is_over) = (process.address.clone(), Arc::new(AtomicBool::new(false)));
-    let mut other = kept(3, &address);
+    let mut other = connect_and_keep(3, &address);
     let flooding: Vec<_> = (0..4)
         .map(|_| {
             let (address, is_over) = (address.clone(), Arc::clone(&is_over));
             std::thread::spawn(move || {
                 let mut held = VecDeque::new();
                 while !is_over.load(Ordering::SeqCst) {
-                    held.extend(tried(2, &address));
+                    held.extend(try_connect(2, &address));
                     held.drain(..held.len().saturating_sub(64));
                 }
             })
@@ -197,7 +198,7 @@ fn a_flood_from_one_address_does_not_keep_another_out() {
     for _ in 0..200 {
         assert_eq!(request(&address, "GET", "/healthz", None).unwrap().0, 200);
     }
-    assert_eq!(ask(&mut other, "/healthz").unwrap().0, 200, "who holds one keeps it");
+    assert_eq!(ask(&mut other, "/healthz").unwrap().0, 200, "a connection in use is kept");
     is_over.store(true, Ordering::SeqCst);
     flooding.into_iter().for_each(|flood| flood.join().unwrap());
 }

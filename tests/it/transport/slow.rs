@@ -1,7 +1,7 @@
-//! Clients that take their time. Each is cut off at the deadline of what it does, and no sooner.
+//! Slow clients. Each is cut off at the deadline of its current step, and no sooner.
 
 use crate::harness::process::{Process, request, text};
-use crate::harness::wire::{Came, answer, ask, came, connect_from, eventually, get, rest, trickle};
+use crate::harness::wire::{Received, answer, ask, connect_from, eventually, get, receive, rest, trickle};
 use gateway_api::ROUTES;
 use std::io::Write;
 use std::net::TcpStream;
@@ -9,56 +9,56 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_millis(1500);
 
-/// A deadline that is met, and others that are not.
-fn impatient(name: &'static str) -> Vec<(&'static str, &'static str)> {
+/// One short deadline, and long ones for the others.
+fn with_short_deadline(name: &'static str) -> Vec<(&'static str, &'static str)> {
     vec![("reconcile_every_ms", "60000"), (name, "1500")]
 }
 
-fn cut(process: &Process, reason: &str) -> bool {
+fn has_cut(process: &Process, reason: &str) -> bool {
     let line = format!("operation_gateway_connections_cut_total{{reason=\"{reason}\"}}");
     text(&process.address, "/metrics").contains(&line)
 }
 
 #[test]
-fn headers_that_come_a_byte_at_a_time_are_cut_off_while_others_are_served() {
+fn slow_headers_are_cut_off_while_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
+    let process = Process::start(folder.path(), None, &with_short_deadline("header_within_ms"));
     for sent in ["", "GET /healthz HTTP/1.1\r\nx-slow: ", "POST /v1/operations/sign HTTP/1.1\r\n"] {
         let (began, mut slow) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
         slow.write_all(sent.as_bytes()).unwrap();
-        let said = trickle(&mut slow, b"a", Duration::from_millis(100));
-        assert!(began.elapsed() >= DEADLINE, "{sent:?} was cut after {:?}", began.elapsed());
-        assert!(!said.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&said));
+        let received = trickle(&mut slow, b"a", Duration::from_millis(100));
+        assert!(began.elapsed() >= DEADLINE, "{sent:?} was cut off after {:?}", began.elapsed());
+        assert!(!received.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&received));
         assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
     }
-    assert!(cut(&process, "header"));
+    assert!(has_cut(&process, "header"));
 }
 
 #[test]
-fn a_client_that_says_nothing_is_cut_off() {
+fn silent_client_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None, &impatient("header_within_ms"));
+    let process = Process::start(folder.path(), None, &with_short_deadline("header_within_ms"));
     let (began, mut silent) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
     assert_eq!(rest(&mut silent), "");
     assert!(began.elapsed() >= DEADLINE);
 }
 
 #[test]
-fn a_body_that_comes_a_byte_at_a_time_is_cut_off_with_an_error() {
+fn slow_body_is_cut_off_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None, &impatient("body_within_ms"));
+    let process = Process::start(folder.path(), None, &with_short_deadline("body_within_ms"));
     for (path, framing) in
         [("/v1/operations/sign", "content-length: 4096"), ("/v1/custody/keys", "transfer-encoding: chunked")]
     {
         let (began, mut slow) = (Instant::now(), TcpStream::connect(&process.address).unwrap());
         slow.write_all(head(path, framing).as_bytes()).unwrap();
         // Chunks of one byte, or spaces before the value.
-        let said = match framing {
+        let received = match framing {
             "content-length: 4096" => trickle(&mut slow, b" ", Duration::from_millis(100)),
             _ => trickle(&mut slow, b"1\r\n \r\n", Duration::from_millis(40)),
         };
-        is_too_slow(path, &String::from_utf8(said).unwrap());
-        assert!(began.elapsed() >= DEADLINE, "{path} was cut after {:?}", began.elapsed());
+        assert_request_timeout(path, &String::from_utf8(received).unwrap());
+        assert!(began.elapsed() >= DEADLINE, "{path} was cut off after {:?}", began.elapsed());
     }
 }
 
@@ -67,16 +67,19 @@ fn head(path: &str, framing: &str) -> String {
 }
 
 #[track_caller]
-fn is_too_slow(path: &str, said: &str) {
-    assert!(said.starts_with("HTTP/1.1 408 "), "{path}: {said:?}");
-    assert!(said.contains("\r\nconnection: close\r\n") && said.contains("\r\nx-request-id: "), "{said}");
-    assert!(said.contains(r#"{"error":"request_timeout","message":"#), "{said}");
+fn assert_request_timeout(path: &str, received: &str) {
+    assert!(received.starts_with("HTTP/1.1 408 "), "{path}: {received:?}");
+    assert!(
+        received.contains("\r\nconnection: close\r\n") && received.contains("\r\nx-request-id: "),
+        "{received}"
+    );
+    assert!(received.contains(r#"{"error":"request_timeout","message":"#), "{received}");
 }
 
 #[test]
-fn a_body_that_does_not_come_is_waited_for_on_no_route() {
+fn missing_body_is_cut_off_on_every_route() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None, &impatient("body_within_ms"));
+    let process = Process::start(folder.path(), None, &with_short_deadline("body_within_ms"));
     let posts = ROUTES.iter().filter(|(method, ..)| *method == "POST");
     let waiting = posts.map(|(_, path, _)| {
         let path = path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k");
@@ -85,24 +88,24 @@ fn a_body_that_does_not_come_is_waited_for_on_no_route() {
         (path, stream)
     });
     for (path, mut stream) in waiting.collect::<Vec<_>>() {
-        is_too_slow(&path, &rest(&mut stream));
+        assert_request_timeout(&path, &rest(&mut stream));
     }
 }
 
 #[test]
-fn an_idle_connection_has_a_deadline_of_its_own() {
+fn idle_connection_is_closed_at_its_own_deadline() {
     let folder = tempfile::tempdir().unwrap();
     let given = [("header_within_ms", "1500"), ("idle_within_ms", "600000")];
     let process = Process::start(folder.path(), None, &given);
     let mut stream = TcpStream::connect(&process.address).unwrap();
     for _ in 0..2 {
         assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
-        // Longer than headers may take, and less than idleness may.
-        assert_eq!(came(&mut stream, Duration::from_millis(2500)), Came::Nothing);
+        // Longer than the header deadline and shorter than the idle deadline.
+        assert_eq!(receive(&mut stream, Duration::from_millis(2500)), Received::Nothing);
     }
-    // Once it has begun, the next request has the deadline of headers.
+    // Once it has begun, the next request has the header deadline.
     trickle(&mut stream, b"G", Duration::from_millis(50));
-    assert!(cut(&process, "header") && !cut(&process, "idle"));
+    assert!(has_cut(&process, "header") && !has_cut(&process, "idle"));
     drop(process);
 
     let folder = tempfile::tempdir().unwrap();
@@ -113,14 +116,14 @@ fn an_idle_connection_has_a_deadline_of_its_own() {
     assert_eq!(ask(&mut stream, "/healthz").unwrap().0, 200);
     assert_eq!(rest(&mut stream), "");
     assert!(idle.elapsed() >= DEADLINE, "{:?}", idle.elapsed());
-    assert!(cut(&process, "idle") && !cut(&process, "header"));
+    assert!(has_cut(&process, "idle") && !has_cut(&process, "header"));
 }
 
 #[test]
-fn an_answer_that_nobody_takes_is_cut_off() {
+fn unread_answer_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None, &impatient("write_within_ms"));
-    // Requests in one go, until neither end's buffers take more.
+    let process = Process::start(folder.path(), None, &with_short_deadline("write_within_ms"));
+    // Pipelines requests until the buffers of both ends are full.
     let mut greedy = TcpStream::connect(&process.address).unwrap();
     greedy.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let requests = get("/v1/openapi.json").repeat(64);
@@ -129,8 +132,8 @@ fn an_answer_that_nobody_takes_is_cut_off() {
         is_full = is_full || greedy.write_all(requests.as_bytes()).is_err();
         is_full
     });
-    eventually("who does not read must be cut off", || cut(&process, "write"));
-    // Others are served meanwhile; and one that reads gets all of it.
+    eventually("a client that does not read must be cut off", || has_cut(&process, "write"));
+    // Others are served meanwhile, and a client that reads gets the whole answer.
     let mut patient = TcpStream::connect(&process.address).unwrap();
     patient.write_all(get("/v1/openapi.json").repeat(3).as_bytes()).unwrap();
     for _ in 0..3 {
@@ -139,11 +142,11 @@ fn an_answer_that_nobody_takes_is_cut_off() {
 }
 
 #[test]
-fn headers_and_targets_have_a_size() {
+fn oversized_headers_and_targets_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let given = [("header_bytes_max", "16384"), ("headers_max", "20")];
     let process = Process::start(folder.path(), None, &given);
-    let said = |head: String| {
+    let received = |head: String| {
         let mut stream = TcpStream::connect(&process.address).unwrap();
         // It may be refused before all of it is sent.
         let _refused = stream.write_all(head.as_bytes());
@@ -153,22 +156,22 @@ fn headers_and_targets_have_a_size() {
     let long = |n_bytes| with(&format!("x: {}\r\n", "y".repeat(n_bytes)));
     let many = |n_headers| with(&"x: y\r\n".repeat(n_headers));
     let status = |answer: String| answer.get(9..12).map(str::to_owned);
-    assert_eq!(status(said(long(15_000))).as_deref(), Some("200"));
-    assert_eq!(status(said(long(17_000))).as_deref(), Some("431"));
-    assert_eq!(status(said(many(19))).as_deref(), Some("200"));
-    assert_eq!(status(said(many(20))).as_deref(), Some("431"));
-    // Of a target that is too long the router says so, in its own words.
+    assert_eq!(status(received(long(15_000))).as_deref(), Some("200"));
+    assert_eq!(status(received(long(17_000))).as_deref(), Some("431"));
+    assert_eq!(status(received(many(19))).as_deref(), Some("200"));
+    assert_eq!(status(received(many(20))).as_deref(), Some("431"));
+    // The router refuses an overlong target with its own error body.
     let target = |n_bytes: usize| {
         let query = "q".repeat(n_bytes - "/healthz?".len());
         format!("GET /healthz?{query} HTTP/1.1\r\nconnection: close\r\n\r\n")
     };
-    assert_eq!(status(said(target(8192))).as_deref(), Some("200"));
-    let answer = said(target(8193));
+    assert_eq!(status(received(target(8192))).as_deref(), Some("200"));
+    let answer = received(target(8193));
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("invalid_request"), "{answer}");
 }
 
 #[test]
-fn what_is_no_http_is_refused_and_others_are_served() {
+fn malformed_http_is_refused_while_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(folder.path(), None, &[]);
     let hostile: [&[u8]; 6] = [
@@ -182,8 +185,8 @@ fn what_is_no_http_is_refused_and_others_are_served() {
     for bytes in hostile {
         let mut stream = connect_from(1, &process.address).unwrap();
         stream.write_all(bytes).unwrap();
-        let said = rest(&mut stream);
-        assert!(!said.contains(" 200 ") && !said.contains(" 500 "), "{said}");
+        let received = rest(&mut stream);
+        assert!(!received.contains(" 200 ") && !received.contains(" 500 "), "{received}");
         assert_eq!(request(&process.address, "GET", "/healthz", None).unwrap().0, 200);
     }
 }

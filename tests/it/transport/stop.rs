@@ -1,14 +1,14 @@
-//! Stopping: what is in flight is answered, and nobody else keeps the gateway.
+//! Stopping: requests in flight are answered, and other clients do not delay the stop.
 
 use crate::harness::process::Process;
 use crate::harness::samples::payment;
-use crate::harness::wire::{Came, answer, ask, came, eventually, rest};
+use crate::harness::wire::{Received, answer, ask, eventually, receive, rest};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_request_in_flight_is_answered_and_idle_clients_are_let_go() {
+fn stop_answers_requests_in_flight_and_closes_idle_connections() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), None, &[]);
     let mut idle = TcpStream::connect(&process.address).unwrap();
@@ -21,11 +21,13 @@ fn a_request_in_flight_is_answered_and_idle_clients_are_let_go() {
     );
     sending.write_all(head.as_bytes()).unwrap();
     // Its handler reads the body: the request is in flight.
-    let Came::Bytes(went_on) = came(&mut sending, Duration::from_secs(60)) else { panic!("no answer") };
+    let Received::Bytes(went_on) = receive(&mut sending, Duration::from_secs(60)) else {
+        panic!("no answer")
+    };
     assert!(went_on.starts_with(b"HTTP/1.1 100 "));
-    process.tell_to_stop();
+    process.sigterm();
     assert_eq!(rest(&mut idle), "", "an idle connection is closed");
-    eventually("nobody new is let in", || TcpStream::connect(&process.address).is_err());
+    eventually("new connections are refused", || TcpStream::connect(&process.address).is_err());
     sending.write_all(body.as_bytes()).unwrap();
     assert_eq!(answer(&mut sending).unwrap().0, 200);
     assert_eq!(rest(&mut sending), "");
@@ -33,7 +35,7 @@ fn a_request_in_flight_is_answered_and_idle_clients_are_let_go() {
 }
 
 #[test]
-fn a_client_that_never_ends_its_request_keeps_nobody() {
+fn unfinished_request_does_not_delay_the_stop() {
     let folder = tempfile::tempdir().unwrap();
     let given =
         [("shutdown_within_ms", "500"), ("body_within_ms", "100000"), ("request_within_ms", "200000")];
@@ -42,10 +44,10 @@ fn a_client_that_never_ends_its_request_keeps_nobody() {
     let head =
         "POST /v1/operations/sign HTTP/1.1\r\nhost: g\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
     sending.write_all(head.as_bytes()).unwrap();
-    assert!(matches!(came(&mut sending, Duration::from_secs(60)), Came::Bytes(_)));
+    assert!(matches!(receive(&mut sending, Duration::from_secs(60)), Received::Bytes(_)));
     let began = Instant::now();
     let (ended, log) = process.terminate();
     assert!(ended.success(), "{log:#?}");
-    // Less than the body's own deadline.
+    // Less than the body deadline.
     assert!(began.elapsed() < Duration::from_secs(90), "{:?}", began.elapsed());
 }

@@ -1,4 +1,4 @@
-//! TLS: who is let in, and what happens to certificates.
+//! TLS: which clients are accepted, and how certificates are reloaded.
 
 use crate::harness::certificates::{Authority, Certified};
 use crate::harness::process::{Process, command, request};
@@ -20,14 +20,14 @@ fn expired(authority: &Authority) -> Certified {
     authority.client_until(2001, "treasury", "Acme")
 }
 
-/// Whether a request on a fresh connection is answered.
+/// Whether a request on a new connection is answered.
 fn is_served(process: &Process, authority: &Authority, shown: Option<&Certified>) -> bool {
     let mut stream = connect(&process.address, &Trust::new(authority, shown)).unwrap();
     ask(&mut stream, "/healthz").is_ok_and(|(status, _)| status == 200)
 }
 
 #[test]
-fn clients_must_show_a_certificate_of_our_authority_when_they_must() {
+fn required_client_certificate_must_be_of_the_authority() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &ours.server(), &ours);
@@ -40,7 +40,7 @@ fn clients_must_show_a_certificate_of_our_authority_when_they_must() {
 }
 
 #[test]
-fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
+fn optional_client_certificate_of_another_authority_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &ours.server(), &ours);
@@ -50,9 +50,9 @@ fn a_certificate_may_be_optional_and_then_a_wrong_one_is_still_wrong() {
     assert!(!is_served(&process, &ours, Some(&expired(&ours))), "expired");
 }
 
-/// A session that is resumed brings the certificate of its beginning back, and nobody asks whether it still holds.
+/// A resumed session brings the earlier certificate back without a check that it is still valid.
 #[test]
-fn whoever_shows_a_certificate_shows_it_on_every_connection() {
+fn client_certificate_is_verified_on_every_connection() {
     let ours = Authority::new("ours");
     for (clients, again) in [
         ("off", HandshakeKind::Resumed),
@@ -73,13 +73,13 @@ fn whoever_shows_a_certificate_shows_it_on_every_connection() {
 }
 
 #[test]
-fn the_gateway_shows_its_own_and_a_whole_payment_goes_through() {
+fn payment_is_published_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, others) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &ours.server(), &ours);
     let process = Process::start(folder.path(), None, &files.settings("off"));
     assert!(is_served(&process, &ours, None));
-    assert!(!is_served(&process, &others, None), "whoever believes another authority stays away");
+    assert!(!is_served(&process, &others, None), "a client that trusts another authority does not connect");
     let mut stream = connect(&process.address, &Trust::new(&ours, None)).unwrap();
     let body = payment("encrypted").to_string();
     let head = "POST /v1/operations/sign HTTP/1.1\r\nhost: gateway\r\ncontent-length:";
@@ -91,7 +91,7 @@ fn the_gateway_shows_its_own_and_a_whole_payment_goes_through() {
 }
 
 #[test]
-fn plain_http_and_silence_get_nothing_from_a_tls_port() {
+fn plain_http_and_silent_clients_get_nothing_from_a_tls_port() {
     let folder = tempfile::tempdir().unwrap();
     let ours = Authority::new("ours");
     let files = Files::write(folder.path(), &ours.server(), &ours);
@@ -99,18 +99,18 @@ fn plain_http_and_silence_get_nothing_from_a_tls_port() {
     let process = Process::start(folder.path(), None, &given);
     let plain = request(&process.address, "GET", "/healthz", None);
     assert!(plain.is_err(), "{plain:?}");
-    // Cut off at the handshake's deadline.
+    // Cut off at the handshake deadline.
     let mut silent = TcpStream::connect(&process.address).unwrap();
     assert_eq!(rest(&mut silent), "");
     let mut half = TcpStream::connect(&process.address).unwrap();
     half.write_all(b"\x16\x03\x01\x02\x00").unwrap();
     assert_eq!(rest(&mut half), "");
-    // Whose handshake is too slow for the same deadline tries again.
-    eventually("who speaks TLS is served", || is_served(&process, &ours, None));
+    // A client whose handshake exceeds the deadline tries again.
+    eventually("a TLS client is served", || is_served(&process, &ours, None));
 }
 
 #[test]
-fn certificates_are_read_again_and_connections_stay() {
+fn sighup_reloads_certificates_and_keeps_connections() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (Authority::new("ours"), Authority::new("theirs"));
     let files = Files::write(folder.path(), &old.server(), &old);
@@ -120,21 +120,21 @@ fn certificates_are_read_again_and_connections_stay() {
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200);
 
     Files::write(folder.path(), &new.server(), &new);
-    assert!(is_served(&process, &old, Some(&treasury)), "nobody said so yet");
-    process.hang_up();
+    assert!(is_served(&process, &old, Some(&treasury)), "not reloaded yet");
+    process.sighup();
     process.wait_for_line("certificates were read again");
     assert!(!is_served(&process, &old, Some(&treasury)), "the old authority's clients are out");
     assert!(is_served(&process, &new, Some(&client(&new))));
-    assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "what was open stays open");
+    assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "open connections stay");
 
-    // What can not be used changes nothing.
+    // Unusable files change nothing.
     fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
-    process.hang_up();
+    process.sighup();
     process.wait_for_line("certificates could not be read again");
     assert!(is_served(&process, &new, Some(&client(&new))));
 }
 
-/// The one line of a start that is refused.
+/// The one-line error of a start that must fail.
 fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
     let output = command(folder, given).output().unwrap();
     assert!(!output.status.success());
@@ -146,7 +146,7 @@ fn refused(folder: &Path, given: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn identities_that_are_none_stop_the_start() {
+fn invalid_tls_identities_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let ours = Authority::new("ours");
     let identity = ours.server();

@@ -1,12 +1,12 @@
 // A real OpenID Connect provider on loopback, for the tests: node server.mjs CONFIG
 //
-// CONFIG is a JSON file: { port, tls: { certificate, key, ca }, clients }. Port 0 is any; `tls` adds a second listener, where
-// clients show certificates. A line on stdout says where it listens. Its keys are new at every start, and nothing outlives it.
+// CONFIG is a JSON file: { port, tls: { certificate, key, ca }, clients }. Port 0 is any free port; `tls` adds a second listener
+// that requests client certificates. It prints its addresses on stdout, generates new keys at every start, and stores nothing.
 //
-// The resource that a token is asked for (RFC 8707) says what it is to be:
-//   https://gateway.test/?alg=ES256            a JWT signed so; RS256 without it
-//   https://gateway.test/?opaque               a token to be introspected
-//   &ttl=5 &aud=other &iss=other &shift=-7200  seconds it holds, audience, issuer, seconds all its times are moved by
+// The resource of a token request (RFC 8707) selects the kind of token:
+//   https://gateway.test/?alg=ES256            a JWT signed with this algorithm; RS256 by default
+//   https://gateway.test/?opaque               an opaque token, for introspection
+//   &ttl=5 &aud=other &iss=other &shift=-7200  lifetime in seconds, audience, issuer, seconds added to all its times
 import * as crypto from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
@@ -21,7 +21,7 @@ const SCOPES = [
 // People: the grant below issues tokens for them, as a login would.
 const PERSON_GRANT = 'urn:operation-gateway:test:person';
 
-// The last one is no algorithm that the gateway believes.
+// The gateway does not accept the last algorithm.
 const KEYS = {
   RS256: ['rsa', { modulusLength: 2048 }],
   PS256: ['rsa', { modulusLength: 2048 }],
@@ -30,8 +30,8 @@ const KEYS = {
   EdDSA: ['ed25519', {}],
   RS512: ['rsa', { modulusLength: 2048 }],
 };
-// By way of PEM: to export as a JWK what was just generated waits for ever, one start in a hundred. Node 20 locks the key
-// meanwhile, and so does what generated it when it is collected in that moment.
+// Through PEM: exporting a new key directly as JWK deadlocks in about one start of a hundred. Node 20 locks the key during the
+// export, and so does the garbage collection of its generator.
 const privateKeyEncoding = { type: 'pkcs8', format: 'pem' };
 const publicKeyEncoding = { type: 'spki', format: 'pem' };
 const keys = Object.entries(KEYS).map(([alg, [kind, options]]) => {
@@ -41,29 +41,29 @@ const keys = Object.entries(KEYS).map(([alg, [kind, options]]) => {
 });
 
 function resourceServer(ctx, resource) {
-  const asked = new URL(resource).searchParams;
+  const requested = new URL(resource).searchParams;
   return {
     scope: SCOPES.join(' '),
-    audience: asked.get('aud') ?? 'operation-gateway',
-    accessTokenTTL: Number(asked.get('ttl') ?? 600),
-    accessTokenFormat: asked.has('opaque') ? 'opaque' : 'jwt',
-    jwt: { sign: { alg: asked.get('alg') ?? 'RS256' } },
+    audience: requested.get('aud') ?? 'operation-gateway',
+    accessTokenTTL: Number(requested.get('ttl') ?? 600),
+    accessTokenFormat: requested.has('opaque') ? 'opaque' : 'jwt',
+    jwt: { sign: { alg: requested.get('alg') ?? 'RS256' } },
   };
 }
 
-// What a login would have put into a token: the tenant, and the roles of the client or of the person.
+// The claims that a login would put into a token: the tenant, and the roles of the client or of the person.
 function claims(ctx, token) {
   const { tenant, roles, people } = token.client.metadata();
   return { tenant, roles: token.accountId ? people[token.accountId] : roles };
 }
 
 function bend(ctx, token, jwt) {
-  const asked = new URL(ctx.oidc.params.resource).searchParams;
-  const shift = Number(asked.get('shift') ?? 0);
+  const requested = new URL(ctx.oidc.params.resource).searchParams;
+  const shift = Number(requested.get('shift') ?? 0);
   jwt.payload.iat += shift;
   jwt.payload.exp += shift;
   if (shift > 0) jwt.payload.nbf = jwt.payload.iat;
-  if (asked.has('iss')) jwt.payload.iss = asked.get('iss');
+  if (requested.has('iss')) jwt.payload.iss = requested.get('iss');
 }
 
 const certificateOf = (ctx) => ctx.req.socket.getPeerX509Certificate?.();
@@ -120,8 +120,8 @@ provider.registerGrantType(PERSON_GRANT, async (ctx) => {
   });
   const { people } = client.metadata();
   if (!(params.person in people)) throw new Error('no such person');
-  const asked = resourceServer(ctx, params.resource);
-  token.resourceServer = new provider.ResourceServer(params.resource, asked);
+  const requested = resourceServer(ctx, params.resource);
+  token.resourceServer = new provider.ResourceServer(params.resource, requested);
   ctx.body = { access_token: await token.save(), token_type: 'Bearer', expires_in: token.expiration };
 }, ['person', 'scope', 'resource']);
 

@@ -1,11 +1,11 @@
-//! The threat model: each threat names tests that show its defence, and each of those exists.
+//! The threat model: each threat names existing tests of its defence.
 
-use crate::finding::Finding;
+use crate::report::Finding;
 use crate::tree::TextFile;
 use std::collections::BTreeSet;
 
 const PAGE: &str = "host/docs/threat-model.md";
-/// What the tables of threats begin with.
+/// The first line of each table of threats.
 const HEADER: &str = "| threat | defence | tests |";
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
@@ -13,11 +13,11 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
         return vec![Finding::error(format!("`{PAGE}` is missing"))];
     };
     let tests = files.iter().filter(|file| file.is_rust()).flat_map(|file| tests(&file.text)).collect();
-    unshown(&page.text, &tests)
+    untested(&page.text, &tests)
 }
 
-/// The threats without a test, and the tests that do not exist.
-fn unshown(page: &str, tests: &BTreeSet<&str>) -> Vec<Finding> {
+/// Threats without a test, and names of tests that do not exist.
+fn untested(page: &str, tests: &BTreeSet<&str>) -> Vec<Finding> {
     let (mut found, mut is_threats) = (Vec::new(), false);
     for (index, line) in page.lines().enumerate() {
         let mut error = |text: String| found.push(Finding::error(text).at(PAGE, index + 1));
@@ -26,13 +26,13 @@ fn unshown(page: &str, tests: &BTreeSet<&str>) -> Vec<Finding> {
             continue;
         }
         let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
-        let [_, _, shown] = cells.as_slice() else {
-            error("a threat has a defence and tests, three cells in all".to_owned());
+        let [_, _, named_tests] = cells.as_slice() else {
+            error("a row has three cells: threat, defence, tests".to_owned());
             continue;
         };
-        let named: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
+        let named: Vec<&str> = named_tests.split('`').skip(1).step_by(2).collect();
         if named.is_empty() {
-            error("no test shows this defence".to_owned());
+            error("no test of this defence".to_owned());
         }
         for name in named.into_iter().filter(|name| !tests.contains(name)) {
             error(format!("there is no test `{name}`"));
@@ -41,17 +41,17 @@ fn unshown(page: &str, tests: &BTreeSet<&str>) -> Vec<Finding> {
     found
 }
 
-/// The names of the functions that stand under an attribute of a test.
+/// The names of the functions with a test attribute.
 fn tests(code: &str) -> Vec<&str> {
     let is_test = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-    let (mut found, mut is_awaited) = (Vec::new(), false);
+    let (mut found, mut follows_attribute) = (Vec::new(), false);
     for line in code.lines().map(str::trim_start) {
         let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
         match function.and_then(|rest| rest.split_once('(')) {
-            Some((name, _)) if is_awaited => found.push(name),
+            Some((name, _)) if follows_attribute => found.push(name),
             Some(_) | None => {}
         }
-        is_awaited = is_test(line) || (is_awaited && function.is_none());
+        follows_attribute = is_test(line) || (follows_attribute && function.is_none());
     }
     found
 }
@@ -61,16 +61,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threat_needs_tests_that_exist() {
+    fn threat_without_existing_tests_is_found() {
         let code =
             "#[test]\nfn here() {\n}\n#[tokio::test]\n#[cfg(unix)]\nasync fn there() {}\nfn helper() {}\n";
         let known: BTreeSet<&str> = tests(code).into_iter().collect();
         assert_eq!(known, BTreeSet::from(["here", "there"]));
         let page =
             |rows: &str| format!("| a | b |\n|---|---|\n| x | `y` |\n\n{HEADER}\n|---|---|---|\n{rows}\n");
-        assert_eq!(unshown(&page("| a | b | `here`, `there` |"), &known).len(), 0);
+        assert_eq!(untested(&page("| a | b | `here`, `there` |"), &known).len(), 0);
         for rows in ["| a | b | `helper` |", "| a | b | none |", "| a | `here` |"] {
-            assert_eq!(unshown(&page(rows), &known).len(), 1, "{rows}");
+            assert_eq!(untested(&page(rows), &known).len(), 1, "{rows}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What was decided: whoever has the authority's key can have any decision signed, and it must be this operation's.
+//! The signed decision: the authority's key can sign any decision, so it must match this operation.
 
 use super::{Alter, Forgery};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn child(path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_decision_on_something_else_is_named() {
+async fn decision_that_does_not_match_the_operation_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     for (name, value) in [
         ("operation_id", other()),
@@ -34,7 +34,7 @@ async fn a_decision_on_something_else_is_named() {
 }
 
 #[tokio::test]
-async fn a_child_key_is_the_one_that_was_asked_for() {
+async fn decision_with_an_unrequested_child_key_is_found() {
     let plain = Forgery::of_payment("/threshold", json!(2)).await;
     let of_child = Forgery::of_child_key().await;
     for (forgery, derivation) in [
@@ -50,7 +50,7 @@ async fn a_child_key_is_the_one_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn what_stands_beside_the_envelope_is_what_was_signed_while_it_held() {
+async fn decision_that_differs_from_its_signed_envelope_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let alterations: [(Alter, &str); 4] = [
         (|event| event["change"]["admission"]["decision"]["epoch"] = json!("9"), "/admission/decision: "),
@@ -68,7 +68,7 @@ async fn what_stands_beside_the_envelope_is_what_was_signed_while_it_held() {
 }
 
 #[tokio::test]
-async fn a_quorum_is_of_enough_people_who_approved() {
+async fn quorum_that_the_approvals_do_not_support_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let alterations: [Alter; 5] = [
         |policy| policy["decision"] = json!("DENY"),
@@ -84,7 +84,7 @@ async fn a_quorum_is_of_enough_people_who_approved() {
 }
 
 #[tokio::test]
-async fn an_answer_is_to_the_question_that_was_asked() {
+async fn policy_outcome_with_other_input_or_output_hash_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     for kind in ["submitted", "approval_recorded", DECISION] {
         for name in ["input_hash", "output_hash"] {
@@ -95,7 +95,7 @@ async fn an_answer_is_to_the_question_that_was_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_is_of_a_bundle_that_the_reader_believes() {
+async fn policy_outcome_of_an_untrusted_bundle_is_found() {
     let mut forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let decided = forgery.forger.first(DECISION)["change"]["policy"]["bundle_hash"].clone();
     forgery.roots.bundles = vec![serde_json::from_value(decided).unwrap()];
@@ -110,7 +110,7 @@ async fn an_answer_is_of_a_bundle_that_the_reader_believes() {
 }
 
 #[tokio::test]
-async fn another_intent_under_the_same_hash_is_found() {
+async fn altered_intent_under_the_same_hash_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let alter = |event: &mut Value| event["change"]["intent"]["amount_minor"] = json!(1);
     forgery.assert_finds(&forgery.forger.event("submitted", alter).await, "/intent_hash: ");

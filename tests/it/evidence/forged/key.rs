@@ -1,10 +1,10 @@
-//! What is said of the key and the log besides the events.
+//! Statements on the key and the log besides the events.
 
 use super::Forgery;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_key_that_is_not_the_operation_s_is_named() {
+async fn key_that_is_not_the_operations_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     for (name, value) in [
         ("key_id", "11".repeat(32)),
@@ -16,7 +16,7 @@ async fn a_key_that_is_not_the_operation_s_is_named() {
 }
 
 #[tokio::test]
-async fn a_key_that_nobody_stated_is_found() {
+async fn key_that_differs_from_its_signed_note_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let mut altered = forgery.evidence.clone();
     altered["key"]["state"] = json!("retired");
@@ -27,7 +27,7 @@ async fn a_key_that_nobody_stated_is_found() {
 }
 
 #[tokio::test]
-async fn what_nobody_signed_does_not_stand_in_a_proof() {
+async fn unsigned_data_in_a_log_proof_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let mut altered = forgery.evidence.clone();
     let proof = altered["log"]["proof"].as_str().unwrap();

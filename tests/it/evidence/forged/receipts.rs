@@ -1,4 +1,4 @@
-//! The nodes' word: whoever has no node's key has it for no step that the node did not make.
+//! Signed receipts of nodes: an attacker without a node's key cannot claim a step that the node did not perform.
 
 use super::super::not_checked;
 use super::{Alter, Forgery, assert_holds};
@@ -22,7 +22,7 @@ fn one_signer_less(event: &mut Value) {
 }
 
 #[tokio::test]
-async fn a_signature_needs_the_word_of_each_signer() {
+async fn executed_event_requires_a_receipt_of_each_signer() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
     let at = forgery.at("executed", "/receipts: are not from exactly the signers");
     let alterations: [Alter; 4] = [
@@ -42,9 +42,9 @@ async fn a_signature_needs_the_word_of_each_signer() {
     forgery.assert_finds(&written, &at);
 }
 
-/// Before publication nobody sees the signature; who made it is on record all the same.
+/// Before publication the signature is hidden, but its signers are on record.
 #[tokio::test]
-async fn a_signature_that_is_not_published_needs_it_too() {
+async fn unpublished_signature_requires_a_receipt_of_each_signer() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
     let at = forgery.at("executed", "/receipts: are not from exactly the signers");
     let executed = forgery.forger.place("executed");
@@ -56,7 +56,7 @@ async fn a_signature_that_is_not_published_needs_it_too() {
 }
 
 #[tokio::test]
-async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
+async fn signing_step_requires_receipts_of_enough_nodes() {
     let forgery = Forgery::of_payment("/threshold", json!(3)).await;
     for kind in ["admission_applied", "receipt_materialized", "published"] {
         for n_left in [0, 2] {
@@ -73,7 +73,7 @@ async fn a_step_of_a_signature_needs_the_word_of_enough_nodes() {
 }
 
 #[tokio::test]
-async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
+async fn resharing_step_requires_receipts_of_all_share_holders() {
     for forgery in Forgery::of_creation_and_refresh().await {
         for kind in ["admission_applied", "receipt_materialized", "epoch_decided", "published"] {
             for n_left in [0, 2] {
@@ -88,7 +88,7 @@ async fn a_step_to_new_shares_needs_the_word_of_all_who_hold_one() {
 }
 
 #[tokio::test]
-async fn who_holds_no_share_any_more_need_not_publish() {
+async fn node_without_a_share_need_not_sign_the_publication() {
     let body = custody::reshare("2");
     let forgery = Forgery::of_change(
         "/reshare",
@@ -105,7 +105,7 @@ async fn who_holds_no_share_any_more_need_not_publish() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_needs_the_word_of_all_who_may_hold_something_of_it() {
+async fn failed_key_creation_needs_discard_receipts() {
     let faults: Arc<Faults> = Arc::default();
     let world = World::with_faults(faults.clone(), &[]).await;
     faults.refusing.store(true, Ordering::SeqCst);
@@ -151,7 +151,7 @@ async fn failed_signing_operation_needs_discard_receipts() {
         let written = forgery.forger.event("failed", |event| receipts(event).truncate(n_left)).await;
         forgery.found(&written)
     };
-    assert_eq!(left_by(2).await, [""; 0], "the third alone cannot sign");
+    assert_eq!(left_by(2).await, [""; 0], "one node alone cannot sign");
     for n_left in [0, 1] {
         let alter = |event: &mut Value| {
             let receipts = event["change"]["receipts"].as_array().unwrap();
@@ -160,7 +160,7 @@ async fn failed_signing_operation_needs_discard_receipts() {
         let written = forgery.forger.event("failed", alter).await;
         forgery.assert_finds_only(&written, &forgery.at("failed", "/receipts: are not from enough"));
     }
-    // A receipt is of its own step.
+    // A receipt is valid for its own step only.
     let admitted = receipts(&mut forgery.forger.first("admission_applied")).clone();
     let written = forgery.forger.event("failed", |event| *receipts(event) = admitted).await;
     forgery.assert_finds(&written, &forgery.at("failed", "/receipts/0: "));
@@ -189,9 +189,9 @@ async fn failure_without_discard_receipts_is_not_verified() {
         let report = forgery.verified(&forgery.forger.events(alter).await);
         assert_eq!(report.verdict(), Verdict::NotChecked, "{last}: {report:?}");
         let why = not_checked(&report);
-        let told =
+        let is_reported =
             |(name, why): &(&str, &str)| *name == "signature" && why.contains("claimed by the gateway alone");
-        assert!(why.iter().any(told), "{last}: {why:?}");
+        assert!(why.iter().any(is_reported), "{last}: {why:?}");
     }
     // An executed operation cannot fail.
     let cut = forgery.forger.place("executed") + 1;
@@ -205,7 +205,7 @@ async fn failure_without_discard_receipts_is_not_verified() {
 }
 
 #[tokio::test]
-async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
+async fn operation_expired_before_a_decision_needs_no_receipts() {
     let world = World::with_faults(Arc::default(), &[("approval_ttl_ms", "1")]).await;
     let operation = submitted(&world, &payment("expired")).await;
     world.post(&path(&operation, "/approve"), &approval("alice")).await.fails(409, "operation_failed");
@@ -220,9 +220,9 @@ async fn what_expired_before_a_node_heard_of_it_needs_nobody_s_word() {
     );
 }
 
-/// Nobody's word at all would otherwise be nothing to check.
+/// Otherwise evidence without any receipts would have nothing to check.
 #[tokio::test]
-async fn a_key_that_no_node_made_is_none() {
+async fn key_creation_without_receipts_is_found() {
     let forgery = Forgery::of_creation().await;
     let alter = |events: &mut Vec<Value>| {
         for event in events {
@@ -234,7 +234,7 @@ async fn a_key_that_no_node_made_is_none() {
 }
 
 #[tokio::test]
-async fn a_receipt_is_of_one_node_for_one_step_and_signed_by_it() {
+async fn receipt_of_another_node_or_step_or_signature_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let at = forgery.at("published", "/receipts/0: ");
     let alterations: [Alter; 3] = [

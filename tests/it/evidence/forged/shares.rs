@@ -1,10 +1,10 @@
-//! New shares: nodes say which generation they staged, and which result they published.
+//! New shares: nodes state which epoch they staged and which result they published.
 
 use super::Forgery;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_published_result_is_of_the_shares() {
+async fn published_result_must_match_the_staged_shares() {
     for forgery in Forgery::of_creation_and_refresh().await {
         for (kind, pointer) in
             [("epoch_decided", "/change/staged/public/public_key_hex"), ("executed", "/change/result_ref")]
@@ -17,7 +17,7 @@ async fn the_published_result_is_of_the_shares() {
 }
 
 #[tokio::test]
-async fn the_shares_are_those_that_were_admitted() {
+async fn staged_shares_must_match_the_admission() {
     for forgery in Forgery::of_creation_and_refresh().await {
         for (pointer, value) in [
             ("/epoch/name", json!("9")),
@@ -36,7 +36,7 @@ async fn the_shares_are_those_that_were_admitted() {
 }
 
 #[tokio::test]
-async fn the_key_has_the_public_key_of_its_shares() {
+async fn key_must_have_the_public_key_of_its_shares() {
     for forgery in Forgery::of_creation_and_refresh().await {
         let other = format!("frost-ed25519-sha512:{}", "11".repeat(32));
         let written = forgery.forger.key(|key| key["public_key_artifact_ref"] = json!(other)).await;

@@ -1,4 +1,4 @@
-//! What came of it: a signature over what was admitted, under the key it was admitted for.
+//! The signature: over the admitted digest, under the admitted key.
 
 use super::{Alter, Forgery};
 use gateway_domain::ids::KeyId;
@@ -10,7 +10,7 @@ fn pinned(forgery: &Forgery, key: &str) -> [(KeyId, String); 1] {
 }
 
 #[tokio::test]
-async fn a_signature_is_over_what_was_admitted() {
+async fn signature_over_an_unadmitted_digest_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let first = forgery.forger.first("executed")["change"].clone();
     let alterations: [(&str, Value, &str); 4] = [
@@ -27,7 +27,7 @@ async fn a_signature_is_over_what_was_admitted() {
 }
 
 #[tokio::test]
-async fn a_signature_is_by_enough_of_those_who_were_admitted() {
+async fn signature_by_unadmitted_or_too_few_signers_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let alterations: [(Alter, &str); 2] = [
         (|decision| decision["participants"] = json!([0, 7]), "a signer was not admitted"),
@@ -40,7 +40,7 @@ async fn a_signature_is_by_enough_of_those_who_were_admitted() {
 }
 
 #[tokio::test]
-async fn a_signature_that_nobody_admitted_is_named() {
+async fn signature_without_an_admission_is_found() {
     let forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let decided = forgery.forger.place("decision_signed");
     let executed = forgery.forger.place("executed") - 1;
@@ -49,7 +49,7 @@ async fn a_signature_that_nobody_admitted_is_named() {
 }
 
 #[tokio::test]
-async fn a_child_key_s_signature_is_under_the_admitted_child() {
+async fn signature_under_an_unadmitted_child_key_is_found() {
     let forgery = Forgery::of_child_key().await;
     let alter = |decision: &mut Value| decision["derivation"]["public_key_hex"] = json!("11".repeat(32));
     let written = forgery.forger.decision(alter).await;
@@ -57,9 +57,9 @@ async fn a_child_key_s_signature_is_under_the_admitted_child() {
         .assert_finds(&written, &forgery.at("executed", "/signature/public_key_hex: the admitted child key"));
 }
 
-/// A child key is not the pinned one.
+/// A child key is not the pinned key.
 #[tokio::test]
-async fn a_signature_is_under_the_key_that_the_reader_believes() {
+async fn signature_under_another_key_than_the_pinned_one_is_found() {
     let mut forgery = Forgery::of_payment("/threshold", json!(2)).await;
     let at = forgery.at("executed", "/signature/public_key_hex: the key in the roots");
     forgery.roots.keys.extend(pinned(&forgery, &"11".repeat(32)));

@@ -1,4 +1,4 @@
-//! When approvers signed, by their own clocks: a gateway cannot bring their word into another time than they gave it in.
+//! When approvers signed, by their own clocks: a gateway cannot move an approval to another time.
 
 use super::{other_key, signed, verified};
 use crate::harness::forged::Forger;
@@ -6,7 +6,7 @@ use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_evidence::roots::RootsFile;
 use serde_json::{Value, json};
 
-/// Whose word it is, as far as the tests alter it: Alice's, who is the first.
+/// The altered approval: Alice's, the first one.
 struct Signed {
     forger: Forger,
     roots: RootsFile,
@@ -23,7 +23,7 @@ impl Signed {
         Self { forger, roots, claimed_at_ms }
     }
 
-    /// What is found of approvals where the first event of this kind is said to be of then, besides that time goes back.
+    /// The findings on approvals when the first event of this kind is dated `at`, without the findings on time going back.
     async fn found_at(&self, kind: &str, at_ms: u64) -> Vec<String> {
         let alter = |event: &mut Value| {
             event["at_ms"] = json!(at_ms);
@@ -41,16 +41,16 @@ impl Signed {
     }
 }
 
-/// One finding on the first approval.
+/// One finding, on the first approval.
 #[track_caller]
 fn assert_is(found: &[String], fault: &str) {
     let at = "/events/2/event/change/approval/signature: approval of `alice`: ";
     assert!(found.iter().any(|found| found.starts_with(&format!("{at}`{fault}`"))), "{fault}: {found:#?}");
 }
 
-/// Operations have the ids that their names give them: an old approval would fit a new operation of the same name.
+/// Operation ids follow from their names: an old approval would fit a new operation of the same name.
 #[tokio::test]
-async fn an_approval_from_before_the_submission_is_of_another_operation() {
+async fn approval_dated_before_the_submission_is_rejected() {
     let signed = Signed::new().await;
     let last = signed.claimed_at_ms + CLOCK_SKEW_MS;
     assert_eq!(signed.found_at("submitted", last).await, [""; 0]);
@@ -58,7 +58,7 @@ async fn an_approval_from_before_the_submission_is_of_another_operation() {
 }
 
 #[tokio::test]
-async fn an_approval_from_after_it_was_recorded_is_none() {
+async fn approval_dated_after_its_event_is_rejected() {
     let signed = Signed::new().await;
     let first = signed.claimed_at_ms - CLOCK_SKEW_MS;
     assert_eq!(signed.found_at("approval_recorded", first).await, [""; 0]);
@@ -66,7 +66,7 @@ async fn an_approval_from_after_it_was_recorded_is_none() {
 }
 
 #[tokio::test]
-async fn a_claim_is_part_of_what_was_signed() {
+async fn claimed_time_is_covered_by_the_approvers_signature() {
     let signed = Signed::new().await;
     let alter = |event: &mut Value| {
         event["change"]["approval"]["claimed_at_ms"] = json!(signed.claimed_at_ms + 1);
@@ -74,9 +74,9 @@ async fn a_claim_is_part_of_what_was_signed() {
     assert_is(&signed.found(&signed.forger.event("approval_recorded", alter).await), "bad_signature");
 }
 
-/// It changes nothing, and is shown to readers all the same.
+/// Such an approval has no effect, but readers see it.
 #[tokio::test]
-async fn an_approval_after_the_quorum_is_held_to_it_too() {
+async fn approval_after_the_quorum_is_checked_too() {
     let signed = Signed::new().await;
     let late = |subject: &str, key: &Value| {
         let mut event = signed.forger.first("approval_recorded");

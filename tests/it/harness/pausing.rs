@@ -1,4 +1,4 @@
-//! A store whose reader can be held up: what it read is old by the time it goes on.
+//! A store whose next read of a key can be paused, so that the key changes before the reader acts.
 
 use async_trait::async_trait;
 use gateway_domain::evidence::ChainedEvent;
@@ -13,23 +13,23 @@ use gateway_store::Store;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// The next reader of a key says that it has read, and waits to be let go.
-pub(crate) struct HeldUp {
+/// Pauses the next read of a key: it signals `has_read`, then waits for `goes_on`.
+pub(crate) struct Pause {
     pub(crate) has_read: oneshot::Sender<()>,
     pub(crate) goes_on: oneshot::Receiver<()>,
 }
 
-pub(crate) struct Superseded {
+pub(crate) struct PausingStore {
     pub(crate) store: Arc<Store>,
-    pub(crate) next: Arc<Mutex<Option<HeldUp>>>,
+    pub(crate) next: Arc<Mutex<Option<Pause>>>,
 }
 
 #[async_trait]
-impl ReadOperations for Superseded {
+impl ReadOperations for PausingStore {
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError> {
         let key = self.store.key_load(id).await;
-        let held_up = self.next.lock().unwrap().take();
-        if let Some(HeldUp { has_read, goes_on }) = held_up {
+        let pause = self.next.lock().unwrap().take();
+        if let Some(Pause { has_read, goes_on }) = pause {
             has_read.send(()).unwrap();
             goes_on.await.unwrap();
         }

@@ -1,17 +1,14 @@
-//! The whole gateway in process, every part the real one but its clock, which stands still until a test moves it.
+//! The whole gateway in process, every part real except the clock, which moves only when a test moves it.
 
-use super::world::{Answer, World, parsed};
+use super::world::{Answer, World, parsed, real_ports};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use gateway_api::state::App;
-use gateway_authority::{EmbeddedAuthority, LogSigner};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Ports;
 use gateway_engine::ports::TellTime;
 use gateway_runtime::EmbeddedFleet;
-use gateway_seal::key_file;
-use gateway_store::Store;
 use operation_gateway::settings::Settings;
 use operation_gateway::{SystemClock, compose};
 use serde_json::Value;
@@ -20,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
-/// Begins at the system's instant, which is the nodes'.
+/// Starts at the system's time, which the nodes use.
 struct Clock(AtomicU64);
 
 impl TellTime for Clock {
@@ -29,14 +26,14 @@ impl TellTime for Clock {
     }
 }
 
-pub(crate) struct Standing {
+pub(crate) struct TimedWorld {
     world: World,
     ports: Ports,
     fleet: Arc<EmbeddedFleet>,
     clock: Arc<Clock>,
 }
 
-impl Deref for Standing {
+impl Deref for TimedWorld {
     type Target = World;
 
     fn deref(&self) -> &World {
@@ -44,7 +41,7 @@ impl Deref for Standing {
     }
 }
 
-impl Standing {
+impl TimedWorld {
     pub(crate) async fn start(given: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = parsed(folder.path(), given);
@@ -53,24 +50,7 @@ impl Standing {
     }
 
     async fn open(settings: Settings, folder: TempDir, clock: Arc<Clock>) -> Self {
-        let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
-        let policy = compose::open_policy(&settings).unwrap();
-        let policies =
-            compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
-        let fleet = compose::open_fleet(&settings, authority.public_key()).await.unwrap();
-        let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
-        let ports = Ports {
-            commits: store.clone(),
-            reads: store.clone(),
-            log: store.clone(),
-            checkpoints: Arc::new(LogSigner::new(settings.log_origin.clone(), &log_seed)),
-            policy: policies.host(),
-            policies,
-            authority: Arc::new(authority),
-            nodes: fleet.clone(),
-            clock: clock.clone(),
-        };
+        let (store, fleet, ports) = real_ports(&settings, &settings, clock.clone()).await;
         let app = Self::app(&settings, ports.clone());
         let world = World::of(app, store, Default::default(), settings, folder);
         Self { world, ports, fleet, clock }
@@ -81,18 +61,18 @@ impl Standing {
         compose::app(settings, compose::rules(settings), authenticator, ports)
     }
 
-    /// Moves the clock, also back.
-    pub(crate) fn pass_ms(&self, ms: i64) {
+    /// Moves the clock, forward or back.
+    pub(crate) fn advance_ms(&self, ms: i64) {
         let now_ms = self.clock.0.load(Ordering::SeqCst);
         self.clock.0.store(now_ms.saturating_add_signed(ms), Ordering::SeqCst);
     }
 
-    /// The router of another engine on the same store, as another replica has.
-    pub(crate) fn twin(&self) -> Router {
+    /// The router of a second engine on the same store, as another replica has.
+    pub(crate) fn replica(&self) -> Router {
         gateway_api::router(Self::app(&self.settings, self.ports.clone()))
     }
 
-    /// The same data in a new process, as far as they can tell; the clock stands where it stood.
+    /// The same data in a new engine, as after a restart; the clock stays.
     pub(crate) async fn restarted(self) -> Self {
         let Self { world, ports, fleet, clock } = self;
         world.engine.finish().await;
@@ -104,12 +84,12 @@ impl Standing {
     }
 }
 
-/// A submission to one of several routers.
+/// Sends a submission to one of several routers.
 pub(crate) async fn post_to(router: Router, path: &str, body: &Value) -> Answer {
     World::answer_of(router, Request::post(path).body(Body::from(body.to_string())).unwrap()).await
 }
 
-/// A request without a body, to any router.
+/// Sends a request without a body to any router.
 pub(crate) async fn send_to(router: Router, request: axum::http::request::Builder) -> Answer {
     World::answer_of(router, request.body(Body::empty()).unwrap()).await
 }

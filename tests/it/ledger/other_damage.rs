@@ -1,10 +1,9 @@
-//! What one altered value of one row cannot show.
+//! Damage that altering one value of one row does not cover.
 
 use super::checked;
-use super::history::{History, open};
-use sqlx::{AssertSqlSafe, Connection};
+use super::history::{History, execute};
 
-/// What is done, and the finding that says it.
+/// The SQL statement, and the finding it must cause.
 const DAMAGES: [(&str, &str, &str); 13] = [
     (
         "INSERT INTO spending SELECT operation_id, tenant, 'a', 'b', 'EUR', 1, 1 FROM operations WHERE family = 'custody' LIMIT 1",
@@ -42,7 +41,7 @@ const DAMAGES: [(&str, &str, &str); 13] = [
         "ledger_nodes",
         "not checked from leaf",
     ),
-    // All of an operation but its claim.
+    // Everything of an operation except its idempotency claim.
     (
         "DELETE FROM operations WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events));
          DELETE FROM events WHERE operation_id = (SELECT operation_id FROM events WHERE ledger_index = (SELECT min(ledger_index) FROM events))",
@@ -54,30 +53,24 @@ const DAMAGES: [(&str, &str, &str); 13] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_nowhere_is_found() {
-    let history = History::lived().await;
+async fn rows_that_belong_to_nothing_are_found() {
+    let history = History::written().await;
     let whole = std::fs::read(history.database()).unwrap();
     for (damage, table, what) in DAMAGES {
         std::fs::write(history.database(), &whole).unwrap();
-        let mut conn = open(&history.database()).await;
-        sqlx::raw_sql(AssertSqlSafe(damage)).execute(&mut conn).await.unwrap();
-        conn.close().await.unwrap();
+        execute(&history.database(), damage).await;
         let (findings, _) = checked(&history.database()).await.unwrap();
         let says = findings.iter().any(|finding| finding.table == table && finding.what.starts_with(what));
         assert!(says, "{damage}: {findings:#?}");
     }
 }
 
-/// Missing leaves cost no more findings than there are rows around them.
+/// Missing leaves cause no more findings than there are rows around them.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_missing_event_is_not_told_for_the_whole_log() {
-    let history = History::lived().await;
-    let mut conn = open(&history.database()).await;
-    sqlx::raw_sql("DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5")
-        .execute(&mut conn)
-        .await
-        .unwrap();
-    conn.close().await.unwrap();
+async fn missing_event_is_not_reported_for_the_whole_log() {
+    let history = History::written().await;
+    let damage = "DELETE FROM events WHERE operation_id = (SELECT operation_id FROM spending) AND seq = 5";
+    execute(&history.database(), damage).await;
     let (findings, checked) = checked(&history.database()).await.unwrap();
     let rows: Vec<_> =
         findings.iter().map(|finding| (finding.table.as_str(), finding.what.as_str())).collect();

@@ -1,4 +1,4 @@
-//! What every engine is asked: a payment at its admission, approved by two people.
+//! The request that every engine evaluates: a payment at its admission, approved by two people.
 
 use gateway_domain::approval::Approval;
 use gateway_domain::binding::ClientBinding;
@@ -9,8 +9,8 @@ use gateway_domain::roster::Roster;
 use gateway_domain::time::EpochMs;
 use std::error::Error;
 
-/// The gateway's own form of a request: each engine is given this, and building what it wants of it is part of its time.
-pub(crate) struct Asked {
+/// A request in the gateway's own types. Converting it to an engine's input is part of the measured time.
+pub(crate) struct Case {
     tenant: Tenant,
     key_ref: KeyRef,
     submitter: ClientBinding,
@@ -20,8 +20,8 @@ pub(crate) struct Asked {
     pub(crate) facts: Facts,
 }
 
-impl Asked {
-    /// Of a payment to `recipient`; `acct-2` and `acct-3` are permitted.
+impl Case {
+    /// A payment to `recipient`; `acct-2` and `acct-3` are permitted.
     pub(crate) fn to(recipient: &str) -> Result<Self, Box<dyn Error>> {
         let intent = payment(recipient)?;
         Ok(Self {
@@ -48,11 +48,11 @@ impl Asked {
     }
 
     /// # Errors
-    /// When it is no payment, and it always is.
+    /// If it is not a payment, which cannot happen.
     pub(crate) fn payment(&self) -> Result<&Payment, &'static str> {
         match &self.intent {
             Intent::Payment(payment) => Ok(payment),
-            _ => Err("what is asked about is no payment"),
+            _ => Err("the intent is not a payment"),
         }
     }
 }
