@@ -94,7 +94,7 @@ fn a_running_gateway_goes_forward_and_back() {
     let url = format!("http://{}", gateway.address);
     let asked = ["--gateway", url.as_str(), "--wait", "100"];
     let said = put("second", &asked).ok();
-    assert!(said.contains("active      the gateway judges with it"), "{said}");
+    assert!(said.contains("active      the gateway uses it"), "{said}");
 
     let refused = put("first", &asked).refused();
     assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");

@@ -148,10 +148,10 @@ impl World {
         let policy = compose::open_policy(&settings).unwrap();
         let policies =
             compose::open_lifecycle(&settings, policy, store.clone(), clock.clone()).await.unwrap();
-        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
+        let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority.key).unwrap());
         let real = compose::open_fleet(&of_nodes, authority.public_key()).await.unwrap();
-        let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
-        let log_signer = LogSigner::new(settings.log_origin.clone(), &log_seed);
+        let log_seed = key_file::load_or_create(&settings.log.key).unwrap();
+        let log_signer = LogSigner::new(settings.log.origin.clone(), &log_seed);
         let ports = Ports {
             commits: store.clone(),
             reads: Arc::new(Superseded { store: store.clone(), next: held_up.clone() }),
@@ -189,7 +189,7 @@ impl World {
 
     /// What a reader of its evidence believes beforehand.
     pub(crate) async fn roots(&self) -> RootsFile {
-        operation_gateway::evidence::roots::roots(&self.settings).await.unwrap()
+        operation_gateway::evidence::roots(&self.settings).await.unwrap()
     }
 
     /// Where all its data are.
