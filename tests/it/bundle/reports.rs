@@ -103,7 +103,7 @@ fn a_bundle_of_another_tool_is_completed_and_can_be_signed() {
     (manifest["files"], manifest["capabilities"]) = (serde_json::json!({}), serde_json::json!([]));
     fs::write(&path, manifest.to_string()).unwrap();
     let said = complete();
-    assert!(said.contains("signatures  1 of the bundle before this dropped"), "{said}");
+    assert!(said.contains("signatures  1 of the previous bundle dropped"), "{said}");
     let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(manifest["files"], committed_files);
     let key = committed("development-signing-key.json");

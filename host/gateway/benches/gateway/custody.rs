@@ -3,7 +3,7 @@
 
 use crate::http::{Client, post};
 use crate::preview::serve;
-use crate::{Measured, median, world};
+use crate::{Measured, http, median, world};
 use std::time::Instant;
 
 const N_ROUNDS: usize = 5;

@@ -4,7 +4,7 @@
 
 use crate::http::{Client, post};
 use crate::preview::serve;
-use crate::{Measured, median, world};
+use crate::{Measured, http, median, world};
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::operation::{Change, Event, replay};
 use gateway_engine::ports::{Commit, CommitOperations, Committed, ReadOperations};

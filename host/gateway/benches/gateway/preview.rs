@@ -2,7 +2,7 @@
 //! and answers with the same bytes.
 
 use crate::http::{Client, post};
-use crate::{Measured, median, world};
+use crate::{Measured, http, median, world};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;

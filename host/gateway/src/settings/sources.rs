@@ -3,6 +3,7 @@
 use super::{FIRST, SECTIONS, Section, Setting, all};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -185,10 +186,11 @@ fn add(
         let table =
             if let [section] = sections { format!(" in `[{}]`", section.name) } else { String::new() };
         faults.push(format!("settings file: `{name}`{table} names no setting"));
-    } else if values.contains_key(&name) {
-        faults.push(format!("settings file: `{name}` is given twice"));
-    } else {
-        values.insert(name, text);
+        return;
+    }
+    match values.entry(name) {
+        Entry::Vacant(entry) => drop(entry.insert(text)),
+        Entry::Occupied(entry) => faults.push(format!("settings file: `{}` is given twice", entry.key())),
     }
 }
 
