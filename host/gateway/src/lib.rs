@@ -134,4 +134,17 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_flag_after_the_command_wins_over_one_before_it() {
+        let arguments =
+            ["operation-gateway", "--bind=127.0.0.1:1", "--log=debug", "config", "--bind=127.0.0.1:2"];
+        let Cli { settings: before, command: Some(Command::Config(after)) } =
+            Cli::<Flags>::parse_from(arguments)
+        else {
+            panic!()
+        };
+        let resolved = after.or(&before).resolve([]).unwrap();
+        assert_eq!((resolved.text("bind"), resolved.text("log")), ("127.0.0.1:2", "debug"));
+    }
 }

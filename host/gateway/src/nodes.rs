@@ -2,6 +2,7 @@
 
 use crate::node_key;
 use crate::settings::Settings;
+use crate::transport::stopped;
 use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::holders;
 use gateway_domain::roster::ParticipantIndex;
@@ -65,7 +66,7 @@ pub(crate) async fn watch(engine: Engine, mut reported: Reported, mut stopping: 
     loop {
         tokio::select! {
             _ = steps.tick() => {}
-            _ = stopping.wait_for(|stop| *stop) => return,
+            () = stopped(&mut stopping) => return,
         }
         if let Err(error) = engine.check_nodes().await {
             tracing::warn!(%error, "nodes could not be compared with the keys");

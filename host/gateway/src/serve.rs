@@ -6,7 +6,7 @@ use crate::file_limit;
 use crate::nodes::{self, Reported};
 use crate::settings::{Exception, Settings};
 use crate::signals::Signals;
-use crate::transport::{Server, Tls};
+use crate::transport::{Server, Tls, stopped};
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
@@ -123,7 +123,7 @@ async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receive
     loop {
         tokio::select! {
             _ = rounds.tick() => {}
-            _ = stopped(&mut stopping) => return,
+            () = stopped(&mut stopping) => return,
         }
         engine.reconcile().await;
     }
@@ -174,7 +174,7 @@ async fn watch_policies(
 ) {
     loop {
         let cause = tokio::select! {
-            _ = stopped(&mut stopping) => return,
+            () = stopped(&mut stopping) => return,
             cause = schedule.next() => cause,
         };
         if cause == Cause::Asked {
@@ -195,7 +195,7 @@ async fn watch_files(
 ) {
     loop {
         let cause = tokio::select! {
-            _ = stopped(&mut stopping) => return,
+            () = stopped(&mut stopping) => return,
             cause = schedule.next() => cause,
         };
         match (cause, &mut verifiers) {
@@ -222,11 +222,6 @@ fn log_reading(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
             "{what} could not be read again; those in use stay"
         ),
     }
-}
-
-/// Waits until the gateway stops; a dropped sender counts too.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    let _sender_gone = stopping.wait_for(|stop| *stop).await.map(|_| ());
 }
 
 impl Gateway {

@@ -91,7 +91,7 @@ fn open_now(listener: &'static str, n_open: usize) {
 }
 
 /// Waits until the gateway stops; a dropped sender counts too.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _sender_gone = stopping.wait_for(|stop| *stop).await.map(|_| ());
 }
 
