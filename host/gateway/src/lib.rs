@@ -127,7 +127,7 @@ mod tests {
         let help = Cli::<Flags>::command().render_help().to_string();
         for setting in settings::all() {
             assert_eq!(
-                help.contains(&setting.variable()),
+                help.contains(&format!("{}]", setting.variable())),
                 settings::FIRST.contains(&setting.name),
                 "{}",
                 setting.name
