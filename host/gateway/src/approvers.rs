@@ -1,68 +1,55 @@
-//! The registry of approvers: read at start, and again when it changes or the process is told to. And the commands on it.
+//! The registry of approvers: read at the start, and again when it changes or on SIGHUP.
 
 use crate::compose::StartError;
 use crate::settings::{Settings, SignedApprovals};
-use gateway_domain::approval::limits::REGISTRY_BYTES_MAX;
+use gateway_cli::{Fault, registry};
 use gateway_domain::approval::{Approvers, Pinned, SigningRule};
 use gateway_domain::canonical;
 use gateway_domain::chain;
 use gateway_domain::ids::Hex32;
-use std::error::Error;
-use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) mod command;
-
-pub(crate) use command::main;
-
-type Fault = Box<dyn Error + Send + Sync>;
-
-/// Others may write to it: whoever may write a registry may approve anything.
-const WRITABLE_BY_ALL: u32 = 0o002;
-
-/// What the gateway makes of signatures: an approval is signed for an operation that waits for it.
+/// The gateway's rule for signatures: an approval may be as old as an operation can wait for it.
 #[must_use]
 pub fn at_approval(settings: &Settings) -> SigningRule {
-    rule(settings, settings.approval_ttl_ms)
+    rule(settings, settings.approvals.ttl_ms)
 }
 
-/// What a node makes of them, from a registry that it reads for itself: a decision may come as long after the approvals
-/// as it holds.
+/// A node's rule for signatures, with a registry that it reads for itself: an approval may be older by the validity of an
+/// admission decision.
 #[must_use]
 pub fn at_nodes(settings: &Settings) -> SigningRule {
-    rule(settings, settings.approval_ttl_ms.saturating_add(settings.admission_ttl_ms))
+    rule(settings, settings.approvals.ttl_ms.saturating_add(settings.operations.admission_ttl_ms))
 }
 
-/// With a registry that cannot be read no approval counts, until [`Verifiers`] finds one that can.
+/// While the registry cannot be read no approval counts; [`Verifiers`] reads it again.
 fn rule(settings: &Settings, age_max_ms: u64) -> SigningRule {
-    let pinned = |file: &Path| match load(file) {
+    let pinned = |file: &Path| match registry::load(file) {
         Ok(approvers) => Pinned::new(Arc::new(approvers), age_max_ms),
         Err(_) => Pinned::without_registry(age_max_ms),
     };
-    match &settings.signed_approvals {
+    match &settings.approvals.signed {
         SignedApprovals::Off => SigningRule::Off,
         SignedApprovals::Optional(file) => SigningRule::Optional(pinned(file)),
         SignedApprovals::Required(file) => SigningRule::Required(pinned(file)),
     }
 }
 
-/// Everybody who verifies signatures, and the file that says whose.
+/// The rules that verify signatures, and the registry's file.
 #[derive(Debug)]
 pub struct Verifiers {
     file: PathBuf,
     rules: Vec<SigningRule>,
-    /// Of what was read last, or of why it could not be.
+    /// Of the text that was read last, or of the error.
     fingerprint: Hex32,
 }
 
 impl Verifiers {
-    /// Those that hold to these rules, with the registry as it is now; none where nobody verifies.
+    /// Puts the registry into these rules; `None` if signatures are not verified.
     #[must_use]
     pub fn open(settings: &Settings, rules: Vec<SigningRule>) -> Option<Self> {
-        let file = settings.signed_approvals.file()?.to_owned();
+        let file = settings.approvals.signed.file()?.to_owned();
         let mut verifiers = Self { file, rules, fingerprint: Hex32::ZERO };
         if let Err(error) = verifiers.reload() {
             log_unusable(&error);
@@ -70,22 +57,22 @@ impl Verifiers {
         Some(verifiers)
     }
 
-    /// Reads the registry, and tells in the log when it is another than before. What cannot be read, or is none, may be a
-    /// revocation: no approval counts until it is right.
+    /// Reads the registry, and logs when it changed. A file that cannot be read may be a revocation: no approval counts until
+    /// it can be read.
     pub fn watch(&mut self) {
-        let text = read(&self.file);
+        let text = registry::read(&self.file);
         if fingerprint(&text) != self.fingerprint {
             log(self.put_in_force(text));
         }
     }
 
-    /// As [`Self::watch`], and tells in any case.
-    pub fn look_again(&mut self) {
+    /// Reads the registry, and logs in any case.
+    pub fn read_again(&mut self) {
         log(self.reload());
     }
 
     fn reload(&mut self) -> Result<(), Fault> {
-        self.put_in_force(read(&self.file))
+        self.put_in_force(registry::read(&self.file))
     }
 
     fn put_in_force(&mut self, text: Result<Vec<u8>, Fault>) -> Result<(), Fault> {
@@ -117,33 +104,10 @@ fn fingerprint(text: &Result<Vec<u8>, Fault>) -> Hex32 {
     }
 }
 
-/// The deployment's registry; none where nobody verifies.
-pub(crate) fn registry(settings: &Settings) -> Result<Option<Approvers>, StartError> {
-    let Some(path) = settings.signed_approvals.file() else { return Ok(None) };
-    let approvers = load(path);
+/// The deployment's registry; `None` if signatures are not verified.
+pub(crate) fn of_deployment(settings: &Settings) -> Result<Option<Approvers>, StartError> {
+    let Some(path) = settings.approvals.signed.file() else { return Ok(None) };
+    let approvers = registry::load(path);
     let named = |error| StartError::new(format!("approvers file `{}`", path.display()), error);
     approvers.map(Some).map_err(named)
-}
-
-/// The registry in a file that not everybody may write to.
-pub(crate) fn load(path: &Path) -> Result<Approvers, Fault> {
-    Ok(Approvers::parse(&read(path)?)?)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Fault> {
-    let opened = |error: std::io::Error| Fault::from(format!("can not be opened: {}", error.kind()));
-    // A pipe would keep every later look waiting.
-    if !fs::metadata(path).map_err(opened)?.is_file() {
-        return Err("is not a regular file".into());
-    }
-    let file = File::open(path).map_err(opened)?;
-    // Of the open file, not of the name.
-    let mode = file.metadata().map_err(opened)?.mode();
-    if mode & WRITABLE_BY_ALL != 0 {
-        return Err(format!("has mode {:04o}: anybody may write to it", mode & 0o7777).into());
-    }
-    let mut text = Vec::new();
-    let bytes_max = u64::try_from(REGISTRY_BYTES_MAX).unwrap_or(u64::MAX);
-    file.take(bytes_max.saturating_add(1)).read_to_end(&mut text).map_err(opened)?;
-    Ok(text)
 }

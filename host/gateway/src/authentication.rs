@@ -1,7 +1,6 @@
-//! Who tells the gateway who calls: from the settings to an authenticator.
+//! Makes the authenticator from the settings.
 
-use crate::clock::SystemClock;
-use crate::compose::StartError;
+use crate::compose::{StartError, SystemClock};
 use crate::settings::{Auth, ClientSecretSource, IssuerKeys, Settings};
 use gateway_auth::{
     Authenticator, ClientSecret, Clock, Introspection, IntrospectionConfig, Jwks, JwksConfig, KeySource,
@@ -12,11 +11,11 @@ use gateway_seal::key_file;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The authenticator of the mode that is set. Reads files and nothing else: a gateway starts without its identity
-/// provider, and lets nobody in until it answers.
+/// The authenticator of the configured mode. Only reads files: a gateway starts without its identity provider, and rejects
+/// callers until it answers.
 ///
 /// # Errors
-/// [`StartError`] naming the file that is wrong, never what is in it.
+/// [`StartError`], which names the file and never its content.
 pub(crate) fn open(settings: &Settings) -> Result<Authenticator, StartError> {
     of_mode(settings).map(|authenticator| authenticator.requiring_tenant(settings.tenant_required))
 }
@@ -58,7 +57,7 @@ fn provider(url: &ProviderUrl, ca: Option<&Path>) -> Result<Provider, StartError
     Provider::new(url.clone(), pem.as_deref()).map_err(|why| StartError::new(what(), why))
 }
 
-/// A file that is not there now is a mistake; one that is replaced later is a rotation.
+/// Reads the file now, so that a mistake stops the start; it is read again later, when keys are rotated.
 fn issuer_file(path: &Path) -> Result<KeySource, StartError> {
     let what = || format!("issuer's keys `{}`", path.display());
     let bytes = std::fs::read(path).map_err(|error| StartError::new(what(), error))?;

@@ -2,10 +2,9 @@
 
 use crate::approvers::{self, Verifiers};
 use crate::authentication;
-use crate::clock::SystemClock;
-use crate::counting;
 use crate::node_key;
 use crate::settings::{Profile, Settings};
+use crate::telemetry;
 use gateway_api::state::{App, Options, UnknownFields};
 use gateway_auth::Authenticator;
 use gateway_authority::{EmbeddedAuthority, LogSigner};
@@ -14,6 +13,7 @@ use gateway_domain::dsse::KeySet;
 use gateway_domain::intent::KeyUse;
 use gateway_domain::policy::facts;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::time::EpochMs;
 use gateway_engine::ports::TellTime;
 use gateway_engine::{Engine, Ports, RateLimit, Rules};
 use gateway_policy::lifecycle::{self, Prepared, Sources};
@@ -26,13 +26,14 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use zeroize::Zeroizing;
 
 /// Why the gateway does not start: one line for an operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {}", chain(.source.as_ref()))]
 pub struct StartError {
-    /// What could not be had.
+    /// The part that failed.
     what: String,
     source: Box<dyn Error + Send + Sync>,
 }
@@ -43,27 +44,37 @@ impl StartError {
     }
 }
 
+/// The machine's clock.
+pub struct SystemClock;
+
+impl TellTime for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the clock adapter is where time comes from")]
+    fn now(&self) -> EpochMs {
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        EpochMs(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
 /// A gateway that is ready to serve.
 pub struct Gateway {
     /// The application behind the router.
     pub app: App,
-    /// The gateway's store, to be closed in the end.
+    /// The gateway's store, which [`Gateway::close`] closes.
     pub store: Arc<Store>,
-    /// The nodes, to be closed in the end.
+    /// The nodes, which [`Gateway::close`] closes.
     pub fleet: Arc<EmbeddedFleet>,
-    /// The policy bundles, to be looked after.
+    /// The policy bundles, which are read again while the gateway serves.
     pub policies: Arc<Lifecycle>,
-    /// Who verifies approvers' signatures, to be told of another registry.
+    /// The rules that verify approvers' signatures, which get the registry again when it changes.
     pub verifiers: Option<Verifiers>,
 }
 
-/// The bundle on offer, verified, compiled and tested. Reads files and nothing else.
+/// Verifies, compiles and tests the configured bundle. Only reads files.
 ///
 /// # Errors
-/// [`StartError`] naming what is wrong with the trust roots, or with the bundle where there is no store that could have
-/// a better one.
+/// [`StartError`] for unusable trust roots, or for an unusable bundle if there is no store, which could have an earlier one.
 pub fn open_policy(settings: &Settings) -> Result<Prepared, StartError> {
-    counting::start();
+    telemetry::start_metrics();
     let prepared = policy_sources(settings)?.prepare(SystemClock.now());
     let exists = store_exists(settings)?;
     let prepared = prepared.and_then(|prepared| if exists { Ok(prepared) } else { prepared.or_nothing() });
@@ -75,12 +86,12 @@ fn store_exists(settings: &Settings) -> Result<bool, StartError> {
 }
 
 fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
-    let pins = Pins::parse(&settings.policy_pins);
+    let pins = Pins::parse(&settings.policy.pins);
     Ok(Sources {
-        bundle: settings.policy_bundle.clone(),
-        trust_roots: settings.policy_trust_roots.clone(),
-        activation: settings.policy_activation.clone(),
-        candidate: settings.policy_candidate.clone(),
+        bundle: settings.policy.bundle.clone(),
+        trust_roots: settings.policy.trust_roots.clone(),
+        activation: settings.policy.activation.clone(),
+        candidate: settings.policy.candidate.clone(),
         pins: pins.map_err(|error| StartError::new("policy pins", error))?,
         allows_development: settings.profile == Profile::Development,
     })
@@ -89,18 +100,18 @@ fn policy_sources(settings: &Settings) -> Result<Sources, StartError> {
 fn policy_error(settings: &Settings, why: lifecycle::StartError) -> StartError {
     use lifecycle::StartError as Why;
     let what = match &why {
-        Why::TrustRoots(_) => shown("policy trust roots", &settings.policy_trust_roots),
-        Why::Bundle(_) => shown("policy bundle", &settings.policy_bundle),
+        Why::TrustRoots(_) => shown("policy trust roots", &settings.policy.trust_roots),
+        Why::Bundle(_) => shown("policy bundle", &settings.policy.bundle),
         Why::Engine(_) => "policy engine".to_owned(),
         Why::Store(_) => "policy store".to_owned(),
     };
     StartError::new(what, why)
 }
 
-/// The life of the deployment's bundles, from what was prepared and what the store has.
+/// Opens the deployment's bundles: the prepared one, and those in the store.
 ///
 /// # Errors
-/// [`StartError`] when there is no bundle to judge with and there never was.
+/// [`StartError`] when no bundle can be activated and none ever was.
 pub async fn open_lifecycle(
     settings: &Settings,
     policy: Prepared,
@@ -110,14 +121,14 @@ pub async fn open_lifecycle(
     policy.open(store, clock).await.map_err(|why| policy_error(settings, why))
 }
 
-/// Every adapter, opened and put together.
+/// Opens every adapter and puts them together.
 ///
 /// # Errors
-/// [`StartError`] naming what could not be had.
+/// [`StartError`] naming the part that failed.
 pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, StartError> {
-    // Before anything is written: a first start without a registry leaves nothing behind. Later ones come up and tell.
+    // Before anything is written: a first start without a registry leaves nothing behind. A later start comes up and reports it.
     if !store_exists(settings)? {
-        approvers::registry(settings)?;
+        approvers::of_deployment(settings)?;
     }
     let rules = rules(settings);
     let authenticator = open_authenticator(settings)?;
@@ -145,7 +156,7 @@ pub async fn open(settings: &Settings, policy: Prepared) -> Result<Gateway, Star
     Ok(Gateway { app: app(settings, rules, authenticator, ports), store, fleet, policies, verifiers })
 }
 
-/// Who tells who calls, beginning to get ready.
+/// The authenticator, which starts to fetch keys in the background.
 ///
 /// # Errors
 /// [`StartError`] naming the file that is wrong.
@@ -158,18 +169,18 @@ pub fn open_authenticator(settings: &Settings) -> Result<Authenticator, StartErr
 /// The application on these adapters.
 #[must_use]
 pub fn app(settings: &Settings, rules: Rules, authenticator: Authenticator, ports: Ports) -> App {
-    App::new(Engine::new(ports, rules), authenticator, options(settings), counting::text)
+    App::new(Engine::new(ports, rules), authenticator, options(settings), telemetry::metrics)
 }
 
 fn open_authority(settings: &Settings) -> Result<EmbeddedAuthority, StartError> {
-    let seed = seed(settings, &settings.authority_key);
+    let seed = seed(settings, &settings.authority.key);
     Ok(EmbeddedAuthority::new(&*seed.map_err(|error| StartError::new("authority", error))?))
 }
 
-/// Who reads a signature must never have to ask which of the two it could have been.
+/// The log must not sign with the authority's key: a signature must have one meaning.
 fn open_log_signer(settings: &Settings, authority: &EmbeddedAuthority) -> Result<LogSigner, StartError> {
-    let seed = seed(settings, &settings.log_key).map_err(|error| StartError::new("log key", error))?;
-    let signer = LogSigner::new(settings.log_origin.clone(), &seed);
+    let seed = seed(settings, &settings.log.key).map_err(|error| StartError::new("log key", error))?;
+    let signer = LogSigner::new(settings.log.origin.clone(), &seed);
     if signer.public_key() == authority.public_key() {
         return Err(StartError::new("log key", "must be another key than the authority's"));
     }
@@ -183,10 +194,10 @@ fn seed(settings: &Settings, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFile
     }
 }
 
-/// Each node pins the authority and the approvers, and holds operations to the deployment's approvals by itself.
+/// Opens the nodes. Each pins the authority and the approvers, and checks the deployment's rules for approvals itself.
 ///
 /// # Errors
-/// [`StartError`] when the authority's key is no key, or the nodes do not open under their own.
+/// [`StartError`] when the authority's key is invalid, or the nodes cannot be decrypted.
 pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<EmbeddedFleet>, StartError> {
     let kek = Arc::new(node_key::open(settings).await?);
     let fleet = EmbeddedFleet::new(fleet_config(settings, authority, kek)?);
@@ -194,39 +205,39 @@ pub async fn open_fleet(settings: &Settings, authority: [u8; 32]) -> Result<Arc<
     Ok(Arc::new(fleet))
 }
 
-/// What the nodes are told. Decisions of earlier keys of the authority hold for as long as they would have.
+/// The configuration of the nodes. Decisions by earlier keys of the authority stay valid until they expire.
 ///
 /// # Errors
-/// [`StartError`] when a key of the authority is no key.
+/// [`StartError`] when a key of the authority is invalid.
 pub(crate) fn fleet_config(
     settings: &Settings,
     authority: [u8; 32],
     kek: Arc<Kek>,
 ) -> Result<FleetConfig, StartError> {
-    let previous = settings.authority_keys_previous.iter().map(|key| *key.as_bytes());
+    let previous = settings.authority.keys_previous.iter().map(|key| *key.as_bytes());
     let authorities = KeySet::new([authority].into_iter().chain(previous));
     let nodes = NodeSettings {
         kek,
         authorities: authorities.map_err(|error| StartError::new("authority", error))?,
-        required_approvals: settings.required_approvals,
-        decision_ttl_max_ms: settings.admission_ttl_ms,
+        required_approvals: settings.approvals.required,
+        decision_ttl_max_ms: settings.operations.admission_ttl_ms,
         signed_approvals: approvers::at_nodes(settings),
-        keys_without_approvals: settings.auto_provision_keys,
+        keys_without_approvals: settings.operations.auto_provision_keys,
         clock: Arc::new(|| SystemClock.now()),
     };
-    Ok(FleetConfig { folder: settings.node_directory.clone(), nodes })
+    Ok(FleetConfig { folder: settings.nodes.directory.clone(), nodes })
 }
 
-/// The Ed25519 public keys that the nodes' receipts verify under, by participant: what an offline verifier pins. Read
-/// from the nodes' databases beside a gateway that may be serving with them; nothing is opened to be written, and nothing
-/// begun. A participant that never took part in anything has no database yet, and is not named.
+/// The Ed25519 public keys that verify the nodes' receipts, by participant, which an offline verifier pins. Reads the nodes'
+/// databases, also while a gateway serves; writes nothing. A participant that never took part in an operation has no database
+/// and is left out.
 ///
 /// # Errors
-/// [`StartError`] when the key that the nodes are sealed under can not be had, or a database can not be read with it.
+/// [`StartError`] when the key that encrypts the nodes' secrets cannot be loaded, or a database cannot be read with it.
 pub async fn node_identities(
     settings: &Settings,
 ) -> Result<BTreeMap<ParticipantIndex, [u8; 32]>, StartError> {
-    let folder = &settings.node_directory;
+    let folder = &settings.nodes.directory;
     if existing(folder).is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -235,44 +246,50 @@ pub async fn node_identities(
     Ok(nodes.into_iter().map(|(participant, node)| (participant, node.signing_key())).collect())
 }
 
-/// What the deployment settled, for the engine.
+/// The engine's part of the settings.
 #[must_use]
 pub fn rules(settings: &Settings) -> Rules {
     Rules {
         policy: facts::Rules {
-            permitted_recipients: settings.permitted_recipients.clone(),
-            required_approvals: settings.required_approvals,
-            separation_of_duties: settings.separation_of_duties,
+            permitted_recipients: settings.operations.permitted_recipients.clone(),
+            required_approvals: settings.approvals.required,
+            separation_of_duties: settings.approvals.separation_of_duties,
         },
         signed_approvals: approvers::at_approval(settings),
-        approval_ttl_ms: settings.approval_ttl_ms,
-        admission_ttl_ms: settings.admission_ttl_ms,
-        auto_provision_keys: settings.auto_provision_keys,
-        n_nodes: settings.node_count,
-        admission_rate: RateLimit { per_second: settings.admission_rate, burst: settings.admission_burst },
-        preview_rate: RateLimit { per_second: settings.preview_rate, burst: settings.preview_burst },
-        preview_records_max: settings.preview_records_max,
-        answer_within: settings.answer_within,
+        approval_ttl_ms: settings.approvals.ttl_ms,
+        admission_ttl_ms: settings.operations.admission_ttl_ms,
+        auto_provision_keys: settings.operations.auto_provision_keys,
+        n_nodes: settings.nodes.count,
+        admission_rate: RateLimit {
+            per_second: settings.operations.admission_rate,
+            burst: settings.operations.admission_burst,
+        },
+        preview_rate: RateLimit {
+            per_second: settings.operations.preview_rate,
+            burst: settings.operations.preview_burst,
+        },
+        preview_records_max: settings.operations.preview_records_max,
+        answer_within: settings.operations.answer_within,
     }
 }
 
-/// What the deployment settled, for the HTTP border.
+/// The HTTP API's part of the settings.
 #[must_use]
 pub fn options(settings: &Settings) -> Options {
     Options {
-        body_bytes_max: settings.body_bytes_max,
-        recovery_body_bytes_max: settings.recovery_body_bytes_max,
-        audit_bytes_max: settings.audit_bytes_max,
-        body_within: settings.transport.body_within,
-        request_within: settings.transport.request_within,
-        probes_apart: settings.transport.admin_bind.is_some(),
-        allowed_origins: settings.allowed_origins.clone(),
-        unknown_fields: if settings.reject_unknown_fields {
+        body_bytes_max: settings.server.body_bytes_max,
+        recovery_body_bytes_max: settings.server.recovery_body_bytes_max,
+        audit_bytes_max: settings.server.audit_bytes_max,
+        body_within: settings.server.body_within,
+        request_within: settings.server.request_within,
+        probes_apart: settings.server.admin_bind.is_some(),
+        allowed_origins: settings.server.allowed_origins.clone(),
+        unknown_fields: if settings.server.reject_unknown_fields {
             UnknownFields::Reject
         } else {
             UnknownFields::Warn
         },
-        signature_profiles: settings.signature_profile_aliases.clone(),
+        signature_profiles: settings.operations.signature_profile_aliases.clone(),
         exceptions: settings.production_exceptions.iter().map(|exception| exception.as_str()).collect(),
         keys_serve: match settings.profile {
             Profile::Development => None,

@@ -1,17 +1,17 @@
-//! How many files the operating system lets the process have open; each connection is one.
+//! The operating system's limit of open files; each connection is one.
 
 use crate::compose::StartError;
 use crate::settings::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are no connections: the gateway's database, policies, pipes.
+/// Files other than connections: the gateway's database, policies, pipes.
 const FILES_OF_GATEWAY: u64 = 256;
 
-/// A node's database, its journal and its shared memory, opened by each reader and the writer.
+/// Files of a node: its database, journal and shared memory, opened by each reader and the writer.
 const FILES_OF_NODE: u64 = 16;
 
-/// Raises the process's own limit to what the settings need. A gateway that runs out of files before it reaches
-/// `connections_max` cannot open its databases either.
+/// Raises the process's limit to what the settings need. A gateway that runs out of files below `connections_max` could not
+/// open its databases either.
 ///
 /// # Errors
 /// [`StartError`] when the system allows fewer.
@@ -33,8 +33,8 @@ pub(crate) fn raise(settings: &Settings) -> Result<(), StartError> {
 }
 
 fn n_needed(settings: &Settings) -> u64 {
-    let n_listeners = 1 + u64::from(settings.transport.admin_bind.is_some());
-    let connections_max = u64::try_from(settings.transport.limits.connections_max).unwrap_or(u64::MAX);
-    let n_of_nodes = u64::from(settings.node_count).saturating_mul(FILES_OF_NODE);
+    let n_listeners = 1 + u64::from(settings.server.admin_bind.is_some());
+    let connections_max = u64::try_from(settings.server.limits.connections_max).unwrap_or(u64::MAX);
+    let n_of_nodes = u64::from(settings.nodes.count).saturating_mul(FILES_OF_NODE);
     connections_max.saturating_mul(n_listeners).saturating_add(n_of_nodes).saturating_add(FILES_OF_GATEWAY)
 }

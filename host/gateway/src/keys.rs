@@ -1,51 +1,49 @@
-//! The deployment's keys: made, shown and replaced. Private halves stay in their files; what is printed is public.
+//! `operation-gateway keys …`: creates, shows and replaces the deployment's keys. Private halves stay in their files; only public
+//! halves are printed.
 //!
-//! A key that is there is never overwritten by making one. Replacing one goes by way of a file of its own that is renamed
-//! into place last, so that whoever is killed in between has the old key, or both.
+//! Creating keys never overwrites one. A replacement is written to a file of its own that is renamed into place last: a process
+//! that is killed in between leaves the old key, or both.
 
 mod rotate;
 
-use crate::cli::keys::Keys;
-use crate::settings::{NodeKey, Settings};
+use crate::settings::{Flags, NodeKey, Settings};
 use gateway_authority::{EmbeddedAuthority, LogSigner};
+use gateway_cli::{EXIT_FAILED, Fault, KeysCommand, RotatedKey, complain};
 use gateway_domain::chain;
 use gateway_domain::ids::Hex32;
 use gateway_engine::ports::SignCheckpoint;
 use gateway_runtime::existing;
 use gateway_seal::at_rest::Kek;
 use gateway_seal::key_file;
-use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-type Fault = Box<dyn Error + Send + Sync>;
-
-/// Runs one of the commands.
-pub(crate) fn main(asked: Keys, settings: &Settings) -> ExitCode {
+/// Runs one command.
+pub(crate) fn run(command: &KeysCommand<Flags>, settings: &Settings) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    let done = match asked {
-        Keys::Generate => generate(settings, &mut out),
-        Keys::Show => show(settings, &mut out),
-        Keys::RotateAuthority => rotate::authority(settings, &mut out),
-        Keys::RotateNode => rotate::node(settings, &mut out),
+    let done = match command {
+        KeysCommand::Generate(_) => generate(settings, &mut out),
+        KeysCommand::Show(_) => show(settings, &mut out),
+        KeysCommand::Rotate { key: RotatedKey::Authority, .. } => rotate::authority(settings, &mut out),
+        KeysCommand::Rotate { key: RotatedKey::Node, .. } => rotate::node(settings, &mut out),
     };
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => crate::complain(&[chain(error.as_ref())], crate::EXIT_START),
+        Err(error) => complain(&[chain(error.as_ref())], EXIT_FAILED),
     }
 }
 
-/// Makes what is missing, and says of each key whether it was.
+/// Creates the missing keys, and prints for each key whether it existed.
 fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    for path in [&settings.authority_key, &settings.log_key] {
-        let was_there = path.exists();
+    for path in [&settings.authority.key, &settings.log.key] {
+        let existed = path.exists();
         key_file::load_or_create(path)?;
-        told(out, was_there, path)?;
+        report(out, existed, path)?;
     }
-    if let NodeKey::File(path) = &settings.node_key {
-        let was_there = path.exists();
-        if !was_there && !existing(&settings.node_directory).is_empty() {
+    if let NodeKey::File(path) = &settings.nodes.key {
+        let existed = path.exists();
+        if !existed && !existing(&settings.nodes.directory).is_empty() {
             return Err(format!(
                 "the nodes have databases, and what they are sealed under is missing: `{}`",
                 path.display()
@@ -53,29 +51,29 @@ fn generate(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
             .into());
         }
         key_file::load_or_create(path)?;
-        told(out, was_there, path)?;
+        report(out, existed, path)?;
     }
     show(settings, out)
 }
 
-fn told(out: &mut impl Write, was_there: bool, path: &Path) -> Result<(), Fault> {
-    let what = if was_there { "was there" } else { "made" };
+fn report(out: &mut impl Write, existed: bool, path: &Path) -> Result<(), Fault> {
+    let what = if existed { "was there" } else { "made" };
     Ok(writeln!(out, "{what}: {}", path.display())?)
 }
 
-/// One line for each key: setting, public half, file.
+/// Prints one line for each key: setting, public half, file.
 fn show(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    let (authority, log) = (&settings.authority_key, &settings.log_key);
+    let (authority, log) = (&settings.authority.key, &settings.log.key);
     let public = Hex32::new(EmbeddedAuthority::new(&*key_file::load(authority)?).public_key());
     writeln!(out, "authority_key {public} {}", authority.display())?;
-    for previous in &settings.authority_keys_previous {
+    for previous in &settings.authority.keys_previous {
         writeln!(out, "authority_keys_previous {previous}")?;
     }
-    let signer = LogSigner::new(settings.log_origin.clone(), &*key_file::load(log)?);
+    let signer = LogSigner::new(settings.log.origin.clone(), &*key_file::load(log)?);
     writeln!(out, "log_key {} {}", signer.verifier_key(), log.display())?;
-    match &settings.node_key {
+    match &settings.nodes.key {
         NodeKey::File(path) => {
-            // A name that a symmetric key has: it says nothing of the key.
+            // The id of a symmetric key, which does not reveal the key.
             writeln!(out, "node_key {} {}", Kek::from_file(path)?.id(), path.display())?;
         }
         NodeKey::Passphrase(path) => writeln!(out, "node_passphrase_file - {}", path.display())?,

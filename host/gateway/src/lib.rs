@@ -1,103 +1,150 @@
-//! The operation gateway: composition root and binary.
+//! The operation gateway: settings, composition, transport, and the binary.
 //!
-//! Start at [`main`], then [`serve`], then [`compose`], the only place that knows which adapters there are.
+//! Start at [`main`], then [`serve`], then [`compose`], the only file that names concrete adapters. The command line and the
+//! commands that need none of these are in the crate `gateway-cli`.
 
 pub mod approvers;
 mod authentication;
-mod cli;
-mod clock;
 pub mod compose;
-mod counting;
 pub mod evidence;
 mod file_limit;
 mod keys;
-mod ledger;
 mod node_key;
 mod nodes;
-mod records;
 pub mod serve;
 pub mod settings;
 mod signals;
 mod telemetry;
 pub mod transport;
 
-pub use clock::SystemClock;
+pub use compose::SystemClock;
 
-use cli::{CliError, Invocation};
-use settings::{Resolved, Settings};
+use clap::Parser;
+use gateway_cli::evidence::EvidenceCommand;
+use gateway_cli::ledger::LedgerCommand;
+use gateway_cli::records::{self, DecisionsCommand, PolicyCommand, Trust};
+use gateway_cli::{Cli, Command, EXIT_FAILED, EXIT_UNCHECKED, KeysCommand, NodesCommand, complain};
+use gateway_engine::ports::TellTime;
+use settings::{Flags, Resolved, Settings};
 use std::io::Write;
 use std::process::ExitCode;
-
-/// Exit code of a start that failed, as of a wrong setting: nothing was half-started.
-const EXIT_SETTINGS: u8 = 2;
-const EXIT_START: u8 = 1;
 
 /// The process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let environment = std::env::vars_os();
-    let environment =
-        environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    match cli::invocation(std::env::args_os(), environment) {
-        Ok(Invocation::Serve(resolved)) => with_settings(&resolved, run),
-        Ok(Invocation::PrintSettings(resolved)) => print_settings(&resolved),
-        Ok(Invocation::Records(records, resolved)) => {
-            with_settings(&resolved, |settings| records::main(&records, settings))
+    let Cli { settings: before, command } = Cli::<Flags>::parse();
+    let now = SystemClock.now();
+    // Settings may stand before the command and after it; those after it win.
+    let with = |after: &Flags, run: &dyn Fn(&Settings) -> ExitCode| match resolve(&after.or(&before)) {
+        Ok(resolved) => with_settings(&resolved, run),
+        Err(faults) => complain(&faults, EXIT_UNCHECKED),
+    };
+    match &command {
+        None => with(&before, &start),
+        Some(Command::Serve(flags)) => with(flags, &start),
+        Some(Command::Config(flags)) => match resolve(&flags.or(&before)) {
+            Ok(resolved) => print_settings(&resolved),
+            Err(faults) => complain(&faults, EXIT_UNCHECKED),
+        },
+        Some(Command::Decisions(DecisionsCommand::Export { settings, export })) => {
+            with(settings, &|settings| records::export(&settings.database_url, export))
         }
-        Ok(Invocation::Bundle(matches)) => cli::bundle::run(&matches),
-        Ok(Invocation::Verify(verify)) => evidence::verify_files(&verify),
-        Ok(Invocation::Roots(resolved)) => with_settings(&resolved, evidence::print_roots),
-        Ok(Invocation::Keys(asked, resolved)) => {
-            with_settings(&resolved, |settings| keys::main(asked, settings))
+        Some(Command::Policy(PolicyCommand::Replay { settings, replay })) => with(settings, &|settings| {
+            records::replay(&settings.database_url, &settings.policy.bundle, replay)
+        }),
+        Some(Command::Policy(PolicyCommand::Impact { settings, impact })) => with(settings, &|settings| {
+            let trust = Trust { roots: &settings.policy.trust_roots, now };
+            records::impact(&settings.database_url, &trust, impact)
+        }),
+        Some(Command::Evidence(EvidenceCommand::Verify(verify))) => gateway_cli::evidence::run(verify),
+        Some(Command::Evidence(EvidenceCommand::Roots(flags))) => with(flags, &evidence::print_roots),
+        Some(Command::Keys(command)) => {
+            let (KeysCommand::Generate(flags)
+            | KeysCommand::Show(flags)
+            | KeysCommand::Rotate { settings: flags, .. }) = command;
+            with(flags, &|settings| keys::run(command, settings))
         }
-        Ok(Invocation::Approvers(command)) => approvers::main(&command),
-        Ok(Invocation::Fsck(asked, resolved)) => {
-            with_settings(&resolved, |settings| ledger::main(asked, settings))
+        Some(Command::Ledger(LedgerCommand::Fsck { settings, json })) => {
+            with(settings, &|settings| gateway_cli::ledger::fsck(&settings.database_url, *json))
         }
-        Ok(Invocation::Nodes(asked, resolved)) => {
-            with_settings(&resolved, |settings| nodes::main(asked, settings))
-        }
-        Err(CliError::Clap(error)) => error.exit(),
-        Err(CliError::Settings(faults)) => complain(&faults, EXIT_SETTINGS),
+        Some(Command::Nodes(NodesCommand::Check(flags))) => with(flags, &nodes::check),
+        Some(Command::Approvers(command)) => gateway_cli::approvers::run(command, now),
+        Some(Command::Bundle(bundle)) => gateway_cli::bundle::run(bundle, now),
     }
 }
 
-/// Does what needs settings, once they are known to be right.
-fn with_settings(resolved: &Resolved, then: impl FnOnce(&Settings) -> ExitCode) -> ExitCode {
+fn resolve(flags: &Flags) -> Result<Resolved, Vec<String>> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    flags.resolve(std::env::vars_os().filter_map(text))
+}
+
+fn with_settings(resolved: &Resolved, run: impl FnOnce(&Settings) -> ExitCode) -> ExitCode {
     match Settings::parse(resolved) {
-        Ok(settings) => then(&settings),
-        Err(faults) => complain(&faults, EXIT_SETTINGS),
+        Ok(settings) => run(&settings),
+        Err(faults) => complain(&faults, EXIT_UNCHECKED),
     }
 }
 
-fn run(settings: &Settings) -> ExitCode {
-    if let Err(fault) = telemetry::start(&settings.log, settings.log_format) {
-        return complain(&[format!("setting `log` is no filter: {fault}")], EXIT_SETTINGS);
+fn start(settings: &Settings) -> ExitCode {
+    if let Err(fault) = telemetry::start_log(&settings.log_filter, settings.log_format) {
+        return complain(&[format!("setting `log` is no filter: {fault}")], EXIT_UNCHECKED);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = match runtime {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(&[format!("no threads: {error}")], EXIT_START),
+        Err(error) => return complain(&[format!("no threads: {error}")], EXIT_FAILED),
     };
     match runtime.block_on(serve::serve(settings)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&[error.to_string()], EXIT_START),
+        Err(error) => complain(&[error.to_string()], EXIT_FAILED),
     }
-}
-
-/// One line for each fault, to standard error.
-fn complain(faults: &[String], code: u8) -> ExitCode {
-    let mut stderr = std::io::stderr().lock();
-    for fault in faults {
-        let _nobody_reads = writeln!(stderr, "operation-gateway: {fault}");
-    }
-    ExitCode::from(code)
 }
 
 fn print_settings(resolved: &Resolved) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     for (setting, text, source) in resolved.iter() {
-        let _nobody_reads = writeln!(stdout, "{} = {text:?} # {source}", setting.name);
+        let _reader_gone = writeln!(stdout, "{} = {text:?} # {source}", setting.name);
     }
     with_settings(resolved, |_| ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_well_formed_and_lists_every_setting() {
+        let mut command = Cli::<Flags>::command();
+        command.clone().debug_assert();
+        let help = command.render_long_help().to_string();
+        assert!(settings::all().all(|setting| help.contains(&setting.variable())));
+    }
+
+    #[test]
+    fn short_help_lists_the_settings_to_start_with_and_no_others() {
+        let help = Cli::<Flags>::command().render_help().to_string();
+        for setting in settings::all() {
+            assert_eq!(
+                help.contains(&format!("{}]", setting.variable())),
+                settings::FIRST.contains(&setting.name),
+                "{}",
+                setting.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_flag_after_the_command_wins_over_one_before_it() {
+        let arguments =
+            ["operation-gateway", "--bind=127.0.0.1:1", "--log=debug", "config", "--bind=127.0.0.1:2"];
+        let Cli { settings: before, command: Some(Command::Config(after)) } =
+            Cli::<Flags>::parse_from(arguments)
+        else {
+            panic!()
+        };
+        let resolved = after.or(&before).resolve([]).unwrap();
+        assert_eq!((resolved.text("bind"), resolved.text("log")), ("127.0.0.1:2", "debug"));
+    }
 }

@@ -1,4 +1,4 @@
-//! The key that the embedded nodes' secrets are sealed under: in a file, or stretched from a passphrase.
+//! The key that encrypts the secrets of the embedded nodes: from a file, or derived from a passphrase.
 
 use crate::compose::StartError;
 use crate::settings::{NodeKey, Profile, Settings};
@@ -10,29 +10,29 @@ use std::path::{Path, PathBuf};
 
 type Fault = Box<dyn Error + Send + Sync>;
 
-/// How the passphrase is stretched, beside the databases that are sealed under it.
+/// The file with the parameters of the derivation, beside the databases.
 const STRETCHING: &str = "stretching.json";
 
-/// Where the key is that is to take the place of the one in this file.
+/// The file of the key that replaces the one in this file.
 pub(crate) fn next(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".next");
     name.into()
 }
 
-/// The key. A passphrase takes a tenth of a second, on a thread where nobody waits for it.
+/// Loads the key on a blocking thread: deriving it from a passphrase takes a tenth of a second.
 ///
 /// # Errors
-/// [`StartError`] naming the file that is wrong, never what is in it.
+/// [`StartError`], which names the file and never its content.
 pub(crate) async fn open(settings: &Settings) -> Result<Kek, StartError> {
-    let (key, folder) = (settings.node_key.clone(), settings.node_directory.clone());
+    let (key, folder) = (settings.nodes.key.clone(), settings.nodes.directory.clone());
     let profile = settings.profile;
     let opening = tokio::task::spawn_blocking(move || load(&key, &folder, profile)).await;
     let opened = opening.map_err(|error| StartError::new("node key", error))?;
     opened.map_err(|error| StartError::new("node key", error))
 }
 
-/// Nothing is made where nodes have databases already: what they were sealed under is missing, not new.
+/// A key is created only while there are no databases: otherwise the key that encrypts them is missing, and another is no use.
 fn load(key: &NodeKey, folder: &Path, profile: Profile) -> Result<Kek, Fault> {
     let is_first = existing(folder).is_empty();
     match key {
@@ -49,7 +49,7 @@ fn load(key: &NodeKey, folder: &Path, profile: Profile) -> Result<Kek, Fault> {
             let written = folder.join(STRETCHING);
             if is_first && !written.exists() {
                 let fresh = Stretching::fresh()?;
-                // Tried before it is kept: a passphrase that is refused leaves nothing behind.
+                // Derived before the parameters are written: a passphrase that is refused leaves nothing behind.
                 let kek = Kek::from_passphrase(&passphrase, &fresh)?;
                 key_file::create(&written, &serde_json::to_vec(&fresh)?)?;
                 return Ok(kek);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_in_development_and_only_before_there_are_databases() {
+    fn key_is_created_in_development_only_while_there_are_no_databases() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let key = NodeKey::File(folder.join("node.key"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn stretching_is_written_once_and_only_for_a_passphrase_that_holds() {
+    fn derivation_parameters_are_written_once_and_only_for_an_accepted_passphrase() {
         let folder = tempfile::tempdir().unwrap();
         let (folder, path) = (folder.path(), folder.path().join("passphrase"));
         let key = NodeKey::Passphrase(path.clone());

@@ -1,16 +1,15 @@
-//! The nodes' shares, looked after: in rounds while the gateway serves, and by `nodes check` beside it.
+//! Checks what the nodes hold: in the background while the gateway serves, and all of it by `operation-gateway nodes check`.
 
-use crate::cli::nodes::NodesCheck;
-use crate::compose::StartError;
 use crate::node_key;
 use crate::settings::Settings;
-use gateway_domain::chain;
+use crate::transport::stopped;
+use gateway_cli::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
 use gateway_domain::key::holders;
 use gateway_domain::roster::ParticipantIndex;
-use gateway_engine::{Engine, Unavailable};
+use gateway_engine::Engine;
 use gateway_runtime::{Damage, check_file, existing, file_lacks};
 use gateway_seal::at_rest::Kek;
-use gateway_store::{Fsck, OpenError, Store};
+use gateway_store::{Fsck, Store};
 use metrics::gauge;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -20,28 +19,23 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-/// Gauges of this file, each with what it says.
+/// The gauges of this file with their descriptions.
 pub(crate) const DESCRIPTIONS: &[(&str, &str)] =
-    &[(DAMAGED, "What is wrong with what a node holds, by participant: findings, 0 when it is sound")];
+    &[(DAMAGED, "Findings about what a node holds, by participant; 0 when it is sound")];
 
 const DAMAGED: &str = "operation_gateway_node_damaged";
 
-/// Between two steps of the check: so many rows of each node a second ([`gateway_runtime::CHECKED_ROWS`]).
+/// Interval between two steps of the background check, each of [`gateway_runtime::CHECKED_ROWS`] rows of each node.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Something is wrong.
-const EXIT_FOUND: u8 = 1;
-/// Nothing can be said.
-const EXIT_UNREADABLE: u8 = 2;
-
-/// What was told of each node: what changes is logged once.
+/// The damage that was last reported for each node, so that a change is logged once.
 #[derive(Default)]
-pub(crate) struct Told(BTreeMap<ParticipantIndex, String>);
+pub(crate) struct Reported(BTreeMap<ParticipantIndex, String>);
 
-impl Told {
-    /// Sets the gauges, and logs what changed.
+impl Reported {
+    /// Sets the gauges, and logs changes.
     pub(crate) async fn report(&mut self, engine: &Engine) {
-        // Readiness says that nobody can say.
+        // Readiness reports it when the nodes cannot be asked.
         let Ok(nodes) = engine.nodes().await else { return };
         let participants: BTreeSet<_> =
             nodes.open.iter().chain(nodes.faults.keys()).chain(self.0.keys()).copied().collect();
@@ -65,54 +59,36 @@ impl Told {
     }
 }
 
-/// Checks the nodes, some rows a second, until told to stop.
-pub(crate) async fn watch(engine: Engine, mut told: Told, mut stopping: watch::Receiver<bool>) {
+/// Checks the nodes, some rows a second, until the gateway stops.
+pub(crate) async fn watch(engine: Engine, mut reported: Reported, mut stopping: watch::Receiver<bool>) {
     let mut steps = tokio::time::interval(CHECK_EVERY);
     steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = steps.tick() => {}
-            _ = stopping.wait_for(|stop| *stop) => return,
+            () = stopped(&mut stopping) => return,
         }
         if let Err(error) = engine.check_nodes().await {
             tracing::warn!(%error, "nodes could not be compared with the keys");
         }
-        told.report(&engine).await;
+        reported.report(&engine).await;
     }
 }
 
-/// Why nothing can be said: one line for an operator.
-#[derive(Debug, thiserror::Error)]
-enum NodesError {
-    #[error(transparent)]
-    Start(#[from] StartError),
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-    #[error("the answer cannot be written")]
-    Output(#[from] std::io::Error),
-}
-
-/// Carries `nodes check` out, printing to standard output.
-pub(crate) fn main(_: NodesCheck, settings: &Settings) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = match runtime {
-        Ok(runtime) => runtime.block_on(run(settings)),
-        Err(error) => Err(error.into()),
+/// Runs `nodes check`, printing to standard output.
+pub(crate) fn check(settings: &Settings) -> ExitCode {
+    let check = async {
+        let is_sound = print(&findings(settings).await?)?;
+        Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
     };
-    match done.and_then(|checked| print(&checked)) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(EXIT_FOUND),
-        Err(error) => crate::complain(&[chain(&error)], EXIT_UNREADABLE),
-    }
+    gateway_cli::run(check, |_: &Fault| EXIT_UNCHECKED)
 }
 
-/// What is wrong with each node.
+/// The damage of each node.
 type Checked = BTreeMap<ParticipantIndex, Vec<Damage>>;
 
-/// Whether all of them are sound.
-fn print(checked: &Checked) -> Result<bool, NodesError> {
+/// Prints the findings; returns whether all nodes are sound.
+fn print(checked: &Checked) -> std::io::Result<bool> {
     let mut out = std::io::stdout().lock();
     for (participant, found) in checked {
         if found.is_empty() {
@@ -128,10 +104,10 @@ fn print(checked: &Checked) -> Result<bool, NodesError> {
     Ok(checked.values().all(Vec::is_empty))
 }
 
-async fn run(settings: &Settings) -> Result<Checked, NodesError> {
-    let folder = &settings.node_directory;
+async fn findings(settings: &Settings) -> Result<Checked, Fault> {
+    let folder = &settings.nodes.directory;
     let known = existing(folder);
-    // Where no node has a database, there is nothing to open, and no key is made for it.
+    // Without databases there is nothing to open, and no key must be created.
     let kek = if known.is_empty() { None } else { Some(Arc::new(node_key::open(settings).await?)) };
     let mut checked = Checked::new();
     for participant in known {
@@ -145,19 +121,15 @@ async fn run(settings: &Settings) -> Result<Checked, NodesError> {
     Ok(checked)
 }
 
-/// Every key that signs, with its nodes. A gateway may be making another generation meanwhile: what is missing counts for a
-/// key that is the same before the nodes were looked at and after.
-async fn compare(
-    settings: &Settings,
-    kek: Option<&Arc<Kek>>,
-    checked: &mut Checked,
-) -> Result<(), NodesError> {
+/// Compares every key that can sign with what its nodes hold. A running gateway may be changing a key's shares meanwhile, so a
+/// missing share counts only if the key is the same before the nodes were read and after.
+async fn compare(settings: &Settings, kek: Option<&Arc<Kek>>, checked: &mut Checked) -> Result<(), Fault> {
     let mut fsck = Fsck::open(&settings.database_url).await?;
     let (mut lacking, mut after) = (Vec::new(), None);
     loop {
         let (keys, last) = fsck.keys_after(after).await?;
         for (participant, held) in holders(&keys) {
-            let lacks = file_lacks(&settings.node_directory, participant, kek, &held).await;
+            let lacks = file_lacks(&settings.nodes.directory, participant, kek, &held).await;
             lacking.extend(lacks.into_iter().map(|damage| (participant, damage)));
         }
         if last.is_none() {

@@ -1,12 +1,12 @@
-//! Listening, and stopping without losing what is in flight.
+//! Serves the API, and stops without losing work in progress.
 
 use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
 use crate::file_limit;
-use crate::nodes::{self, Told};
+use crate::nodes::{self, Reported};
 use crate::settings::{Exception, Settings};
 use crate::signals::Signals;
-use crate::transport::{Server, Tls};
+use crate::transport::{Server, Tls, stopped};
 use gateway_api::state::App;
 use gateway_engine::Engine;
 use gateway_policy::Lifecycle;
@@ -20,22 +20,22 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Serves until told to stop, and then until what is in flight is finished.
+/// Serves until SIGTERM or SIGINT, and then until requests and work in progress are finished.
 ///
-/// The order of opening is that of harmlessness: policy and certificates are read, the ports taken, and only then is anything
-/// written.
+/// Policy and certificates are read first, then the ports are bound, and only then is anything written: a start that fails
+/// leaves nothing behind.
 ///
 /// # Errors
-/// [`StartError`] when something could not be had; nothing is left half-started.
+/// [`StartError`] naming the part that failed.
 pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let signals = Signals::listen();
     settings.production_exceptions.iter().for_each(Exception::warn);
     file_limit::raise(settings)?;
     let policy = compose::open_policy(settings)?;
-    let tls = settings.transport.tls.clone().map(Tls::open).transpose();
+    let tls = settings.server.tls.clone().map(Tls::open).transpose();
     let tls = tls.map_err(|error| StartError::new("tls", error))?.map(Arc::new);
-    let (listener, address) = bind(settings.bind).await?;
-    let admin = match settings.transport.admin_bind {
+    let (listener, address) = bind(settings.server.bind).await?;
+    let admin = match settings.server.admin_bind {
         Some(admin) => Some(bind(admin).await?),
         None => None,
     };
@@ -43,31 +43,31 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     let engine = gateway.app.engine().clone();
     let keys = engine.check_every_holder().await;
     keys.map_err(|error| StartError::new("nodes", error))?;
-    let mut told = Told::default();
-    told.report(&engine).await;
+    let mut reported = Reported::default();
+    reported.report(&engine).await;
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
-        signals.stop.told().await;
-        let _nobody_listens = stop.send(true);
+        signals.stop.received().await;
+        let _receiver_gone = stop.send(true);
     });
     let reconciler =
         tokio::spawn(reconcile(gateway.app.engine().clone(), settings.reconcile_every, stopping.clone()));
     let watcher = tokio::spawn(watch_policies(
         gateway.policies.clone(),
-        Looks::new(settings.policy_watch, signals.policies),
+        Schedule::new(settings.policy.watch, signals.policies),
         stopping.clone(),
     ));
     let files = tokio::spawn(watch_files(
         tls.clone(),
         gateway.verifiers.take(),
         gateway.app.clone(),
-        Looks::new(settings.policy_watch, signals.files),
+        Schedule::new(settings.policy.watch, signals.files),
         stopping.clone(),
     ));
-    let nodes = tokio::spawn(nodes::watch(engine, told, stopping.clone()));
+    let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
     let log_key = gateway.app.engine().log_key();
     let is_tls = tls.is_some();
-    let limits = settings.transport.limits;
+    let limits = settings.server.limits;
     let admin_address = admin.as_ref().map(|(_, address)| tracing::field::display(*address));
     tracing::info!(
         %address,
@@ -104,10 +104,10 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
     Ok((listener, address))
 }
 
-/// The servers' end, or their deadline once they are stopping: a client that never hangs up does not keep them.
+/// Waits until the servers end, at most `deadline` once they are stopping: a client that keeps its connection cannot hold them.
 async fn within(deadline: Duration, mut stopping: watch::Receiver<bool>, serving: impl Future<Output = ()>) {
     let too_late = async {
-        is_true(&mut stopping).await;
+        stopped(&mut stopping).await;
         tokio::time::sleep(deadline).await;
     };
     tokio::select! {
@@ -116,26 +116,26 @@ async fn within(deadline: Duration, mut stopping: watch::Receiver<bool>, serving
     }
 }
 
-/// Looks for work that nobody drives: at once, for what a crash left, and then in rounds.
+/// Resumes unfinished operations: immediately, for those that a crash interrupted, and then at intervals.
 async fn reconcile(engine: Engine, every: Duration, mut stopping: watch::Receiver<bool>) {
     let mut rounds = tokio::time::interval(every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             _ = rounds.tick() => {}
-            _ = is_true(&mut stopping) => return,
+            () = stopped(&mut stopping) => return,
         }
         engine.reconcile().await;
     }
 }
 
-/// When to look at files: in rounds, and on SIGHUP.
-struct Looks {
+/// When to read files again: at intervals, and on SIGHUP.
+struct Schedule {
     rounds: Option<Interval>,
     hangups: Option<Signal>,
 }
 
-impl Looks {
+impl Schedule {
     fn new(every: Option<Duration>, hangups: Option<Signal>) -> Self {
         let rounds = every.map(|every| {
             let mut rounds = tokio::time::interval(every);
@@ -145,7 +145,7 @@ impl Looks {
         Self { rounds, hangups }
     }
 
-    /// Waits for the next one.
+    /// Waits for the next interval or SIGHUP.
     async fn next(&mut self) -> Cause {
         let round = async {
             match &mut self.rounds {
@@ -166,51 +166,55 @@ impl Looks {
     }
 }
 
-/// Looks at what is offered in rounds, and considers all of it afresh on SIGHUP.
-async fn watch_policies(policies: Arc<Lifecycle>, mut looks: Looks, mut stopping: watch::Receiver<bool>) {
+/// Reads changed bundles at intervals, and all of them on SIGHUP.
+async fn watch_policies(
+    policies: Arc<Lifecycle>,
+    mut schedule: Schedule,
+    mut stopping: watch::Receiver<bool>,
+) {
     loop {
         let cause = tokio::select! {
-            _ = is_true(&mut stopping) => return,
-            cause = looks.next() => cause,
+            () = stopped(&mut stopping) => return,
+            cause = schedule.next() => cause,
         };
         if cause == Cause::Asked {
-            tracing::info!("told to look at the policy bundles again");
+            tracing::info!("reading the policy bundles again on SIGHUP");
         }
         policies.reload(cause).await;
     }
 }
 
-/// Looks at the registry of approvers in rounds, and reads it and the certificates again on SIGHUP. Certificates that cannot
-/// be used leave those in use; a registry that cannot be used leaves none.
+/// Reads a changed registry of approvers at intervals; on SIGHUP the registry, the certificates and the issuer's keys.
+/// Certificates and keys that cannot be used leave those in use; a registry that cannot be used leaves none.
 async fn watch_files(
     tls: Option<Arc<Tls>>,
     mut verifiers: Option<Verifiers>,
     app: App,
-    mut looks: Looks,
+    mut schedule: Schedule,
     mut stopping: watch::Receiver<bool>,
 ) {
     loop {
         let cause = tokio::select! {
-            _ = is_true(&mut stopping) => return,
-            cause = looks.next() => cause,
+            () = stopped(&mut stopping) => return,
+            cause = schedule.next() => cause,
         };
         match (cause, &mut verifiers) {
             (Cause::Watch, Some(verifiers)) => verifiers.watch(),
-            (Cause::Asked, Some(verifiers)) => verifiers.look_again(),
+            (Cause::Asked, Some(verifiers)) => verifiers.read_again(),
             (Cause::Watch | Cause::Asked, None) => {}
         }
         if let (Cause::Asked, Some(tls)) = (cause, &tls) {
-            told("certificates", tls.reload().map_err(Into::into));
+            log_reading("certificates", tls.reload().map_err(Into::into));
         }
         if cause == Cause::Asked
             && let Some(reading) = app.authenticator().reload_keys().await
         {
-            told("the issuer's keys", reading.map_err(Into::into));
+            log_reading("the issuer's keys", reading.map_err(Into::into));
         }
     }
 }
 
-fn told(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
+fn log_reading(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
     match reading {
         Ok(()) => tracing::info!("{what} were read again"),
         Err(error) => tracing::error!(
@@ -220,16 +224,11 @@ fn told(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
     }
 }
 
-/// Waits for the word to stop; a sender that is gone has said it.
-async fn is_true(stopping: &mut watch::Receiver<bool>) {
-    let _sender_gone = stopping.wait_for(|stop| *stop).await.map(|_| ());
-}
-
 impl Gateway {
-    /// Finishes what is in flight and closes the stores.
+    /// Finishes work in progress and closes the stores.
     pub async fn close(self, within: Duration) {
         if tokio::time::timeout(within, self.app.engine().finish()).await.is_err() {
-            tracing::warn!("stopping with work in flight; the next start takes it up");
+            tracing::warn!("stopping with work in progress; the next start resumes it");
         }
         self.fleet.close().await;
         self.store.close().await;

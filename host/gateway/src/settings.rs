@@ -1,18 +1,271 @@
-//! Settings: one table, four sources (flag over environment over file over default), every fault one line.
+//! The gateway's settings. A flag wins over the environment, the environment over the file, the file over the default.
+//!
+//! Each area has a module with its settings as rows of a table, the type that they are parsed to, and the rules between
+//! them. `--help`, the environment, the file and the parser all come from these rows. Every fault is one line, and all
+//! faults are reported together.
 
 mod approvals;
 mod auth;
 mod exceptions;
 mod limits;
-mod parse;
+mod nodes;
+mod operations;
+mod policy;
+mod reader;
+mod server;
 mod sources;
-mod table;
-mod transport;
 
-pub use approvals::SignedApprovals;
+pub use approvals::{Approvals, SignedApprovals};
 pub use auth::{Auth, ClientSecretSource, IssuerKeys};
 pub use exceptions::Exception;
-pub use parse::{LogFormat, NodeKey, Profile, Settings};
+pub use nodes::{Authority, Log, NodeKey, Nodes};
+pub use operations::Operations;
+pub use policy::Policy;
+pub use server::Server;
+pub(crate) use sources::Flags;
 pub use sources::{Resolved, Secret, Source, resolve};
-pub use table::{SETTINGS, Setting};
-pub use transport::Transport;
+
+use reader::Reader;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The key in the file, in snake case. The flag is the same in kebab case; the environment variable is
+    /// `SVC_OPERATION_GATEWAY_` and the name in upper case.
+    pub name: &'static str,
+    /// The default in the development profile; [`PRODUCTION_DEFAULTS`] has those of production that differ.
+    pub default: &'static str,
+    /// Unit or form of the value.
+    pub unit: &'static str,
+    /// Help text.
+    pub help: &'static str,
+}
+
+const fn setting(
+    name: &'static str,
+    default: &'static str,
+    unit: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting { name, default, unit, help }
+}
+
+/// The settings of one area: a heading of `--help`, and a table of the file.
+#[derive(Debug)]
+pub struct Section {
+    /// The name of the table in the file.
+    pub name: &'static str,
+    /// The heading in `--help`.
+    pub heading: &'static str,
+    /// The settings, in the order of `--help`.
+    pub settings: &'static [Setting],
+}
+
+/// Every setting, by area.
+pub const SECTIONS: &[Section] = &[
+    GATEWAY,
+    server::SERVER,
+    server::TLS,
+    server::CONNECTIONS,
+    auth::AUTH,
+    policy::POLICY,
+    approvals::APPROVALS,
+    operations::OPERATIONS,
+    nodes::AUTHORITY,
+    nodes::LOG,
+    nodes::NODES,
+];
+
+/// Defaults of the production profile that differ from development: `None` must be given.
+pub const PRODUCTION_DEFAULTS: &[(&str, Option<&str>)] = &[
+    // Keys, and the identity of the log.
+    ("authority_key", None),
+    ("log_key", None),
+    ("log_origin", None),
+    // Who decides, and who may call.
+    ("policy_bundle", None),
+    ("policy_trust_roots", None),
+    ("auth_mode", None),
+    ("tenant_required", Some("true")),
+    // What development permits for convenience.
+    ("permitted_recipients", Some("")),
+    ("separation_of_duties", Some("true")),
+    ("auto_provision_keys", Some("false")),
+    ("signature_profile_aliases", Some("")),
+    ("unknown_fields", Some("reject")),
+    ("preview_rate", Some("100")),
+];
+
+/// The ten settings that a new deployment looks at first.
+pub const FIRST: [&str; 10] = [
+    "profile",
+    "bind",
+    "tls_certificate",
+    "tls_key",
+    "auth_mode",
+    "database_url",
+    "policy_bundle",
+    "policy_trust_roots",
+    "authority_key",
+    "log_key",
+];
+
+const GATEWAY: Section = Section {
+    name: "gateway",
+    heading: "Gateway",
+    settings: &[
+        setting(
+            "profile",
+            "development",
+            "development|production",
+            "Selects defaults, and which values are refused",
+        ),
+        setting(
+            "production_exceptions",
+            "",
+            "NAME,...",
+            "Protections that production runs without: unsigned_approvals, embedded_nodes, embedded_authority; each is shown \
+             by /readyz and in the log",
+        ),
+        setting("database_url", "sqlite://data/gateway.db", "URL", "The gateway's database"),
+        setting(
+            "reconcile_every_ms",
+            "1000",
+            "MILLISECONDS",
+            "Interval between searches for unfinished work",
+        ),
+        setting(
+            "shutdown_within_ms",
+            "30000",
+            "MILLISECONDS",
+            "How long a stopping gateway waits for work in progress",
+        ),
+        setting("log", "info", "FILTER", "What is logged, as tracing filter directives"),
+        setting("log_format", "auto", "auto|pretty|json", "auto is pretty in a terminal and JSON elsewhere"),
+    ],
+};
+
+impl Setting {
+    /// The environment variable.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("{}{}", sources::ENVIRONMENT_PREFIX, self.name.to_uppercase())
+    }
+
+    /// The flag, without its dashes.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// The default in production; `None` if the setting must be given there.
+    #[must_use]
+    pub fn production_default(&self) -> Option<&'static str> {
+        let differs = PRODUCTION_DEFAULTS.iter().find(|(name, _)| *name == self.name);
+        differs.map_or(Some(self.default), |(_, default)| *default)
+    }
+}
+
+/// Every setting, in the order of [`SECTIONS`].
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    SECTIONS.iter().flat_map(|section| section.settings)
+}
+
+/// Which defaults hold, and which values are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Works without configuration; does not authenticate callers.
+    Development,
+    /// Nothing unsafe by default.
+    Production,
+}
+
+/// The format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Pretty in a terminal, JSON elsewhere.
+    Auto,
+    /// For people.
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Every setting, parsed. The rows of [`SECTIONS`] describe each.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
+pub struct Settings {
+    pub profile: Profile,
+    pub production_exceptions: BTreeSet<Exception>,
+    pub database_url: String,
+    pub reconcile_every: Duration,
+    pub shutdown_within: Duration,
+    pub log_filter: String,
+    pub log_format: LogFormat,
+    pub server: Server,
+    pub auth: Auth,
+    pub tenant_required: bool,
+    pub policy: Policy,
+    pub approvals: Approvals,
+    pub operations: Operations,
+    pub authority: Authority,
+    pub log: Log,
+    pub nodes: Nodes,
+}
+
+impl Settings {
+    /// Parses every setting and checks them against each other.
+    ///
+    /// # Errors
+    /// One line for each fault.
+    pub fn parse(resolved: &Resolved) -> Result<Self, Vec<String>> {
+        let mut reader = Reader::new(resolved);
+        let settings = reader.settings();
+        if let Some(settings) = &settings {
+            reader.check_server(settings);
+            reader.check_exceptions(settings);
+            reader.check_approvals(settings);
+            reader.check_operations(settings);
+            reader.check_auth(settings);
+        }
+        settings.filter(|_| reader.faults.is_empty()).ok_or(reader.faults)
+    }
+}
+
+impl Reader<'_> {
+    /// `None` if a faulty setting has no value that could stand in for it while the others are checked.
+    fn settings(&mut self) -> Option<Settings> {
+        let log = self.log();
+        Some(Settings {
+            profile: self.one_of(
+                "profile",
+                &[("development", Profile::Development), ("production", Profile::Production)],
+                Profile::Development,
+            ),
+            production_exceptions: self.exceptions(),
+            database_url: self.text("database_url"),
+            reconcile_every: self.duration("reconcile_every_ms"),
+            shutdown_within: self.duration("shutdown_within_ms"),
+            log_filter: self.text("log"),
+            log_format: self.one_of(
+                "log_format",
+                &[("auto", LogFormat::Auto), ("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
+                LogFormat::Json,
+            ),
+            server: self.server(),
+            auth: self.auth(),
+            tenant_required: self.flag("tenant_required"),
+            policy: self.policy(),
+            approvals: self.approvals(),
+            operations: self.operations(),
+            authority: self.authority(),
+            nodes: self.nodes(),
+            log: log?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

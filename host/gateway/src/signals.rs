@@ -1,15 +1,15 @@
-//! What the operating system tells the process.
+//! Signals of the operating system.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listened to before anything else is done: until then each of these ends the process on the spot. What comes while it starts
-/// is heard once it has started.
+/// The signals that the gateway handles. They are registered before anything else: until then each ends the process. A signal
+/// during the start is handled after it.
 pub(crate) struct Signals {
-    /// To stop.
+    /// SIGTERM and SIGINT: stop.
     pub(crate) stop: Stop,
-    /// SIGHUP: to look at the policy bundles again.
+    /// SIGHUP, for the policy bundles.
     pub(crate) policies: Option<Signal>,
-    /// SIGHUP: to read other files again.
+    /// SIGHUP, for other files.
     pub(crate) files: Option<Signal>,
 }
 
@@ -18,15 +18,15 @@ pub(crate) struct Stop([Option<Signal>; 2]);
 
 impl Signals {
     pub(crate) fn listen() -> Self {
-        let stop = [SignalKind::terminate(), SignalKind::interrupt()].map(heard);
-        let [policies, files] = [SignalKind::hangup(); 2].map(heard);
+        let stop = [SignalKind::terminate(), SignalKind::interrupt()].map(register);
+        let [policies, files] = [SignalKind::hangup(); 2].map(register);
         Self { stop: Stop(stop), policies, files }
     }
 }
 
 impl Stop {
-    /// Waits for the word to stop.
-    pub(crate) async fn told(self) {
+    /// Waits for one of them.
+    pub(crate) async fn received(self) {
         let [terminate, interrupt] = self.0;
         tokio::select! {
             () = received(terminate) => {}
@@ -35,9 +35,9 @@ impl Stop {
     }
 }
 
-fn heard(kind: SignalKind) -> Option<Signal> {
+fn register(kind: SignalKind) -> Option<Signal> {
     let listening = signal(kind);
-    listening.inspect_err(|error| tracing::error!(%error, ?kind, "a signal cannot be listened to")).ok()
+    listening.inspect_err(|error| tracing::error!(%error, ?kind, "a signal cannot be handled")).ok()
 }
 
 async fn received(listening: Option<Signal>) {

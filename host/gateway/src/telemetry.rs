@@ -1,14 +1,19 @@
-//! The log: to standard error, pretty for people, JSON for machines. No body, secret or credential is ever logged.
+//! The log and the metrics of the process. Bodies, secrets and credentials are never logged.
 
 use crate::settings::LogFormat;
+use metrics::{describe_counter, describe_gauge, set_global_recorder};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 use tracing_subscriber::EnvFilter;
 
-/// Starts the log of this process. A second call changes nothing.
+static METRICS: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// Starts the log, which goes to standard error. A second call has no effect.
 ///
 /// # Errors
-/// The filter's own word for what is wrong with it.
-pub(crate) fn start(filter: &str, format: LogFormat) -> Result<(), String> {
+/// What is wrong with the filter.
+pub(crate) fn start_log(filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let pretty = match format {
@@ -19,4 +24,27 @@ pub(crate) fn start(filter: &str, format: LogFormat) -> Result<(), String> {
     let _already_started =
         if pretty { builder.try_init() } else { builder.json().flatten_event(true).try_init() };
     Ok(())
+}
+
+/// Starts the metrics. A second call has no effect.
+pub(crate) fn start_metrics() {
+    METRICS.get_or_init(|| {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        let _already_set = set_global_recorder(recorder);
+        let counters =
+            gateway_api::counters::DESCRIPTIONS.iter().chain(gateway_policy::counters::DESCRIPTIONS);
+        for (name, text) in counters.chain(crate::transport::DESCRIPTIONS) {
+            describe_counter!(*name, *text);
+        }
+        for (name, text) in crate::nodes::DESCRIPTIONS {
+            describe_gauge!(*name, *text);
+        }
+        handle
+    });
+}
+
+/// All metrics, in the text format of Prometheus.
+pub(crate) fn metrics() -> String {
+    METRICS.get().map(PrometheusHandle::render).unwrap_or_default()
 }

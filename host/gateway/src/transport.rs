@@ -1,9 +1,8 @@
-//! Connections: accepted, limited, encrypted, timed, and drained at the end.
+//! Accepts connections, limits them, encrypts them, and drains them at the end. HTTP/1.1 only.
 //!
-//! HTTP/1.1 only. What a connection may take, in numbers and in time, is in [`Limits`]; what one request may take is the
-//! router's (`gateway_api::layers`). A connection beyond the limits takes the place of one that is not used
-//! (`connection_limit` says which), or is closed at once. It never waits: behind a queue that nobody works off, every client
-//! would wait until it gives up.
+//! [`Limits`] are those of connections; those of one request are in `gateway_api::layers`. A connection beyond the limit
+//! replaces one that waits for its client (`connection_limit` chooses it), or is closed immediately. It is never queued: clients
+//! would wait in the queue until they give up.
 
 mod activity;
 mod connection;
@@ -20,54 +19,54 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// What the clients of one address may take of the server, and for how long.
+/// Connection limits, and deadlines for clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once.
+    /// Simultaneous connections.
     pub connections_max: usize,
-    /// Of these, from one address. Addresses of IPv6 count by their first 64 bits: whoever has one has all of them.
+    /// Simultaneous connections from one address. IPv6 addresses count by their first 64 bits, which one client usually owns.
     pub connections_per_address_max: usize,
-    /// From connection to the end of the TLS handshake.
+    /// From accepting the connection to the end of the TLS handshake.
     pub handshake_within: Duration,
-    /// From the first byte of a request, or from the connection's beginning, to the end of its headers.
+    /// From the first byte of a request, or from accepting the connection, to the end of the headers.
     pub header_within: Duration,
-    /// From an answer to the first byte of the next request.
+    /// From a response to the first byte of the next request.
     pub idle_within: Duration,
-    /// From the moment in which the client takes no more of an answer to the end of it.
+    /// From the moment when the client stops reading a response to the end of the response.
     pub write_within: Duration,
-    /// Request line and headers together, bytes.
+    /// Bytes of request line and headers together.
     pub header_bytes_max: usize,
-    /// Headers of a request.
+    /// Number of headers of a request.
     pub headers_max: usize,
 }
 
-/// Whether clients must show a certificate.
+/// Whether clients present a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// None is asked for.
+    /// Certificates are not requested.
     Off,
-    /// One that is shown must be signed by these, PEM.
+    /// A certificate that is presented must be signed by these authorities, PEM.
     Optional(PathBuf),
-    /// One must be shown, signed by these, PEM.
+    /// A certificate is required and must be signed by these authorities, PEM.
     Required(PathBuf),
 }
 
-/// Where the TLS identity is.
+/// The files of the TLS identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The chain, PEM, the gateway's own first.
+    /// The certificate chain, PEM, the gateway's own certificate first.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// The private key, PEM.
     pub key: PathBuf,
-    /// Clients' certificates.
+    /// The verification of clients' certificates.
     pub clients: ClientAuth,
 }
 
-/// Counters of this module, each with what it counts.
+/// The counters of this module with their descriptions.
 pub(crate) const DESCRIPTIONS: &[(&str, &str)] = &[
-    (REFUSED, "Connections closed at once, by reason"),
-    (CUT, "Connections cut off, by reason"),
-    (EVICTED, "Connections closed to make room for others, by listener and what the client was waited for"),
+    (REFUSED, "Connections closed immediately, by reason"),
+    (CUT, "Connections cut off after a missed deadline, by reason"),
+    (EVICTED, "Connections closed to make room for others, by listener and by what the gateway waited for"),
 ];
 
 const REFUSED: &str = "operation_gateway_connections_refused_total";
@@ -91,8 +90,8 @@ fn open_now(listener: &'static str, n_open: usize) {
     gauge!(OPEN, "listener" => listener).set(u32::try_from(n_open).unwrap_or(u32::MAX));
 }
 
-/// Waits for the word to stop; a sender that is gone has said it.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
+/// Waits until the gateway stops; a dropped sender counts too.
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _sender_gone = stopping.wait_for(|stop| *stop).await.map(|_| ());
 }
 

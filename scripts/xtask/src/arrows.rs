@@ -16,7 +16,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("gateway-evidence", &["gateway-domain"]),
     ("gateway-store", &["gateway-domain", "gateway-engine", "gateway-sqlite"]),
     ("gateway-policy", &["gateway-domain", "gateway-engine"]),
-    ("gateway-bundler", &["gateway-domain", "gateway-policy", "gateway-seal"]),
+    (
+        "gateway-cli",
+        &[
+            "gateway-api",
+            "gateway-domain",
+            "gateway-engine",
+            "gateway-evidence",
+            "gateway-policy",
+            "gateway-seal",
+            "gateway-store",
+        ],
+    ),
     ("gateway-authority", &["gateway-domain", "gateway-engine"]),
     ("gateway-node", &["gateway-domain", "gateway-seal", "gateway-sqlite", "gateway-threshold"]),
     (
@@ -30,7 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "gateway-api",
             "gateway-auth",
             "gateway-authority",
-            "gateway-bundler",
+            "gateway-cli",
             "gateway-domain",
             "gateway-engine",
             "gateway-evidence",

@@ -94,7 +94,7 @@ fn running_gateway_activates_and_rolls_back() {
     let url = format!("http://{}", gateway.address);
     let asked = ["--gateway", url.as_str(), "--wait", "100"];
     let output = put("second", &asked).ok();
-    assert!(output.contains("active      the gateway judges with it"), "{output}");
+    assert!(output.contains("active      the gateway uses it"), "{output}");
 
     let refused = put("first", &asked).refused();
     assert!(refused.contains("refuses the bundle: bundle sequence 101 is not above 102"), "{refused}");

@@ -107,7 +107,7 @@ fn bundle_of_another_tool_is_completed_and_can_be_signed() {
     (manifest["files"], manifest["capabilities"]) = (serde_json::json!({}), serde_json::json!([]));
     fs::write(&path, manifest.to_string()).unwrap();
     let output = complete();
-    assert!(output.contains("signatures  1 of the bundle before this dropped"), "{output}");
+    assert!(output.contains("signatures  1 of the previous bundle dropped"), "{output}");
     let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(manifest["files"], committed_files);
     let key = committed("development-signing-key.json");

@@ -40,8 +40,8 @@ impl Forger {
         Self {
             events: events.iter().map(|chained| json!(chained.event)).collect(),
             key: read("key"),
-            authority: SigningKey::from_bytes(&seed(&world.settings.authority_key)),
-            log: LogSigner::new(world.settings.log_origin.clone(), &seed(&world.settings.log_key)),
+            authority: SigningKey::from_bytes(&seed(&world.settings.authority.key)),
+            log: LogSigner::new(world.settings.log.origin.clone(), &seed(&world.settings.log.key)),
         }
     }
 

@@ -203,7 +203,7 @@ impl World {
 
     /// The roots that a reader of its evidence trusts.
     pub(crate) async fn roots(&self) -> RootsFile {
-        operation_gateway::evidence::roots::roots(&self.settings).await.unwrap()
+        operation_gateway::evidence::roots(&self.settings).await.unwrap()
     }
 
     /// The folder of all its data.

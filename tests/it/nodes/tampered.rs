@@ -150,10 +150,10 @@ async fn check_error(
 
 /// A copy of the node's database without other files, and the key that seals its secrets.
 async fn copied(history: &History, folder: &Path) -> (PathBuf, Arc<Kek>) {
-    let NodeKey::File(key) = &history.world.settings.node_key else { panic!("a key in a file") };
+    let NodeKey::File(key) = &history.world.settings.nodes.key else { panic!("a key in a file") };
     let kek = Arc::new(Kek::from_file(key).unwrap());
     let path = folder.join(format!("node-{NODE}.db"));
-    let original = history.world.settings.node_directory.join(format!("node-{NODE}.db"));
+    let original = history.world.settings.nodes.directory.join(format!("node-{NODE}.db"));
     let mut conn = open(&original).await;
     let copy = format!("VACUUM INTO '{}'", path.display());
     sqlx::raw_sql(AssertSqlSafe(copy)).execute(&mut conn).await.unwrap();

@@ -51,5 +51,5 @@ fn invalid_registries_stop_the_start() {
     fs::write(signers.path(), "{}").unwrap();
     assert!(start().starts_with(&format!("{prefix}not a registry of approvers: missing field `format`")));
     fs::remove_file(signers.path()).unwrap();
-    assert_eq!(start(), format!("{prefix}can not be opened: entity not found"));
+    assert_eq!(start(), format!("{prefix}cannot be opened: entity not found"));
 }

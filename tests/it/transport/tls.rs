@@ -160,19 +160,19 @@ fn invalid_tls_identities_stop_the_start() {
     let prefix = "operation-gateway: tls:";
     key(&identity.key_pem(), 0o640);
     let exposed =
-        "the private key can not be read: the file `FOLDER/tls.key` has mode 0640; it must be 0600 or 0400";
+        "the private key cannot be read: the file `FOLDER/tls.key` has mode 0640; it must be 0600 or 0400";
     assert_eq!(start("off"), format!("{prefix} {exposed}"));
     key("no key", 0o600);
     assert_eq!(start("off"), format!("{prefix} the file `FOLDER/tls.key` has no PEM private key in it"));
     key(&ours.server().key_pem(), 0o600);
     let line = start("off");
-    assert!(line.starts_with(&format!("{prefix} certificate and private key can not be used: ")), "{line}");
+    assert!(line.starts_with(&format!("{prefix} certificate and private key cannot be used: ")), "{line}");
     key(&identity.key_pem(), 0o600);
     fs::write(&files.clients, "nobody").unwrap();
     let line = start("required");
     assert_eq!(line, format!("{prefix} the file `FOLDER/clients.pem` is not a list of PEM certificates"));
     fs::remove_file(&files.certificate).unwrap();
-    assert!(start("off").contains("the file `FOLDER/tls.pem` can not be read"));
+    assert!(start("off").contains("the file `FOLDER/tls.pem` cannot be read"));
     fs::create_dir(&files.certificate).unwrap();
     assert!(start("off").contains("`FOLDER/tls.pem` is not a list of PEM certificates"));
 }

@@ -1,10 +1,10 @@
-//! A key in the place of another.
+//! `keys rotate`: replaces a key.
 
-use super::Fault;
 use crate::compose;
 use crate::node_key;
 use crate::settings::{NodeKey, Settings};
 use gateway_authority::EmbeddedAuthority;
+use gateway_cli::Fault;
 use gateway_domain::ids::Hex32;
 use gateway_engine::failpoint::failpoint;
 use gateway_runtime::{existing, identities, rewrap};
@@ -15,14 +15,14 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A new authority key. What the old one has signed is believed for as long as its public half is in
-/// `authority_keys_previous`: it is printed before the old key goes.
+/// Replaces the authority's key. Decisions of the old key are valid while its public half is in `authority_keys_previous`, so
+/// that is printed before the old key is overwritten.
 pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    let path = &settings.authority_key;
+    let path = &settings.authority.key;
     let old = Hex32::new(EmbeddedAuthority::new(&*key_file::load(path)?).public_key());
     let next = node_key::next(path);
     let new = Hex32::new(EmbeddedAuthority::new(&*key_file::load_or_create(&next)?).public_key());
-    let mut previous = settings.authority_keys_previous.clone();
+    let mut previous = settings.authority.keys_previous.clone();
     previous.retain(|key| *key != old && *key != new);
     previous.insert(0, old);
     let previous = previous.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
@@ -31,28 +31,28 @@ pub(super) fn authority(settings: &Settings, out: &mut impl Write) -> Result<(),
     writeln!(
         out,
         "take {old} out of it when its last decision has expired: {} s after that start",
-        settings.admission_ttl_ms.div_ceil(1000)
+        settings.operations.admission_ttl_ms.div_ceil(1000)
     )?;
     out.flush()?;
     failpoint("before-authority-key");
     put_in_place(&next, path)
 }
 
-/// A new key for the nodes' secrets. The gateway must not be running: their databases are locked while it is.
+/// Replaces the key that encrypts the nodes' secrets. The gateway must be stopped: it locks the nodes' databases.
 pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Fault> {
-    let NodeKey::File(path) = &settings.node_key else {
+    let NodeKey::File(path) = &settings.nodes.key else {
         return Err("the nodes' key is made of a passphrase: there is no file to replace".into());
     };
     let next = node_key::next(path);
     let old = Arc::new(Kek::from_file(path)?);
-    let authority = EmbeddedAuthority::new(&*key_file::load(&settings.authority_key)?).public_key();
+    let authority = EmbeddedAuthority::new(&*key_file::load(&settings.authority.key)?).public_key();
     let config = compose::fleet_config(settings, authority, Arc::clone(&old))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let was_begun = next.exists();
     let new = Arc::new(Kek::new(key_file::load_or_create(&next)?));
     let rewrapped = runtime.block_on(async {
         let rewrapped = rewrap(&config, &new).await;
-        // Nodes come in order: the first would be under the new key if any were.
+        // Nodes are rewritten in order: if any is under the new key, the first one is.
         let is_unused = identities(&config.folder, &new).await.is_err_and(|error| {
             existing(&config.folder).first().is_some_and(|first| error.participant == *first)
         });
@@ -70,7 +70,7 @@ pub(super) fn node(settings: &Settings, out: &mut impl Write) -> Result<(), Faul
     Ok(())
 }
 
-/// Both names are in one folder, whose entry changes in one step.
+/// Renames atomically: both files are in one folder.
 fn put_in_place(next: &Path, path: &Path) -> Result<(), Fault> {
     std::fs::rename(next, path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

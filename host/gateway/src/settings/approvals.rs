@@ -1,21 +1,69 @@
-//! Whether approvals are signed, and whose signatures are believed.
+//! Settings of approvals: how many are needed, and whether their signatures are verified.
 
-use super::parse::Reader;
+use super::reader::Reader;
+use super::{Profile, Section, Settings, limits, setting};
 use std::path::{Path, PathBuf};
 
-/// Whether approvals are signed by their approvers; where they are verified, the registry they are verified against.
+pub(super) const APPROVALS: Section = Section {
+    name: "approvals",
+    heading: "Approvals",
+    settings: &[
+        setting(
+            "required_approvals",
+            "2",
+            "APPROVALS",
+            "Least number of approvals that an operation needs; a bundle may require more",
+        ),
+        setting(
+            "signed_approvals",
+            "off",
+            "off|optional|required",
+            "Whether approvers sign; the gateway and each node verify signatures with approvers_file",
+        ),
+        setting(
+            "approvers_file",
+            "",
+            "FILE",
+            "Registry of the approvers' public keys, read again when it changes; must be empty while signed_approvals is off",
+        ),
+        setting(
+            "approval_ttl_ms",
+            "86400000",
+            "MILLISECONDS",
+            "How long an operation waits for its approvals",
+        ),
+        setting(
+            "separation_of_duties",
+            "false",
+            "true|false",
+            "Whether an approval by the submitter is refused",
+        ),
+    ],
+};
+
+/// How operations are approved.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
+pub struct Approvals {
+    pub required: u32,
+    pub signed: SignedApprovals,
+    pub ttl_ms: u64,
+    pub separation_of_duties: bool,
+}
+
+/// Whether approvals are signed by their approvers, with the file of the registry that verifies them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignedApprovals {
-    /// Nobody verifies any.
+    /// Signatures are not verified.
     Off,
-    /// Those that are signed are verified.
+    /// An approval may be signed; its signature is verified then.
     Optional(PathBuf),
-    /// An approval without a signature is none.
+    /// An approval without a signature is refused.
     Required(PathBuf),
 }
 
 impl SignedApprovals {
-    /// The registry; none where nobody verifies.
+    /// The registry; `None` if signatures are not verified.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -26,29 +74,45 @@ impl SignedApprovals {
 }
 
 impl Reader<'_> {
-    pub(super) fn signed_approvals(&mut self) -> SignedApprovals {
+    pub(super) fn approvals(&mut self) -> Approvals {
+        Approvals {
+            required: self.number("required_approvals", 0..=limits::REQUIRED_APPROVALS_MAX),
+            signed: self.signed_approvals(),
+            ttl_ms: self.milliseconds("approval_ttl_ms"),
+            separation_of_duties: self.flag("separation_of_duties"),
+        }
+    }
+
+    fn signed_approvals(&mut self) -> SignedApprovals {
         let file = self.resolved.text("approvers_file");
         match (self.resolved.text("signed_approvals"), file) {
-            ("off", "") => SignedApprovals::Off,
+            ("off", "") => {}
             ("off", _) => {
                 self.fault(
                     "approvers_file",
-                    "must be empty while `signed_approvals` is `off`: nobody reads it",
+                    "must be empty while `signed_approvals` is `off`: it would not be read",
                 );
-                SignedApprovals::Off
             }
             (word @ ("optional" | "required"), "") => {
-                let why = format!("must be given while `signed_approvals` is `{word}`");
-                self.fault("approvers_file", &why);
-                SignedApprovals::Off
+                self.fault("approvers_file", &format!("must be given while `signed_approvals` is `{word}`"));
             }
-            ("optional", file) => SignedApprovals::Optional(file.into()),
-            ("required", file) => SignedApprovals::Required(file.into()),
+            ("optional", file) => return SignedApprovals::Optional(file.into()),
+            ("required", file) => return SignedApprovals::Required(file.into()),
             (other, _) => {
-                let why = format!("must be one of off, optional, required, not `{other}`");
-                self.fault("signed_approvals", &why);
-                SignedApprovals::Off
+                let message = format!("must be one of off, optional, required, not `{other}`");
+                self.fault("signed_approvals", &message);
             }
+        }
+        SignedApprovals::Off
+    }
+
+    pub(super) fn check_approvals(&mut self, settings: &Settings) {
+        let Approvals { required, signed, .. } = &settings.approvals;
+        if *required == 0 && settings.profile == Profile::Production {
+            self.fault("required_approvals", "must be at least 1 in production");
+        }
+        if *required == 0 && matches!(signed, SignedApprovals::Required(_)) {
+            self.fault("required_approvals", "must be at least 1 while `signed_approvals` is `required`");
         }
     }
 }

@@ -1,22 +1,91 @@
-//! How callers are authenticated: each mode has settings of its own, and those of another contradict it.
+//! Settings of authentication. Each mode has its own settings; giving one of another mode is a fault.
 
-use super::parse::Reader;
+use super::reader::Reader;
 use super::sources::Secret;
+use super::{Profile, Section, Settings, setting};
 use gateway_auth::{Addresses, ClaimName, ClaimRules, ProviderUrl};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(super) const AUTH: Section = Section {
+    name: "auth",
+    heading: "Authentication",
+    settings: &[
+        setting(
+            "auth_mode",
+            "bypass",
+            "bypass|trusted_headers|jwks|introspection",
+            "How callers are authenticated; see host/docs/authentication.md for the settings of each mode",
+        ),
+        setting(
+            "tenant_required",
+            "false",
+            "true|false",
+            "Whether a caller without a tenant is refused; otherwise such callers share the tenant `default`",
+        ),
+        setting(
+            "trusted_proxies",
+            "",
+            "ADDRESS|CIDR,...",
+            "Proxies whose identity headers and x-client-cert-sha256 are trusted",
+        ),
+        setting("jwks_url", "", "URL", "The issuer's keys: https, or http on loopback"),
+        setting(
+            "jwks_file",
+            "",
+            "FILE",
+            "Instead of jwks_url: a JSON Web Key Set, read again when a token names a key that it does not have",
+        ),
+        setting(
+            "jwks_max_age_ms",
+            "86400000",
+            "MILLISECONDS",
+            "How long the last keys are used while they cannot be fetched; they are fetched every five minutes",
+        ),
+        setting("token_issuer", "", "TEXT", "The required `iss` of tokens"),
+        setting("token_audience", "", "TEXT", "The required `aud` of tokens, or one of its values"),
+        setting(
+            "token_client_claims",
+            "client_id,azp",
+            "CLAIM,...",
+            "Claims with the calling system, of which the first present is used; a name that starts with / is a JSON pointer",
+        ),
+        setting("token_roles_claim", "roles", "CLAIM", "The claim with the caller's roles"),
+        setting("token_tenant_claim", "tenant", "CLAIM", "The claim with the caller's tenant"),
+        setting(
+            "introspection_url",
+            "",
+            "URL",
+            "The token introspection endpoint: https, or http on loopback",
+        ),
+        setting("introspection_client_id", "", "TEXT", "The gateway's client id at the identity provider"),
+        setting(
+            "introspection_client_secret_file",
+            "",
+            "FILE",
+            "The gateway's client secret, one line, mode 0600; or the secret itself in the environment variable \
+             SVC_OPERATION_GATEWAY_INTROSPECTION_CLIENT_SECRET",
+        ),
+        setting(
+            "identity_provider_ca",
+            "",
+            "FILE",
+            "Certificate authorities of the identity provider, PEM; empty for those of the system",
+        ),
+    ],
+};
+
 /// How callers are authenticated.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "settings::table documents each")]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
 pub enum Auth {
-    /// Not at all.
+    /// Callers are not authenticated.
     Bypass,
-    /// By a proxy.
+    /// By a proxy, which sends the identity in headers.
     TrustedHeaders { proxies: Addresses },
-    /// By tokens that an issuer signs.
+    /// By tokens, verified with the issuer's keys.
     Jwks { proxies: Addresses, keys: IssuerKeys, max_age: Duration, rules: ClaimRules },
-    /// By tokens that the identity provider is asked about.
+    /// By tokens, verified by the identity provider (RFC 7662).
     Introspection {
         proxies: Addresses,
         url: ProviderUrl,
@@ -27,22 +96,22 @@ pub enum Auth {
     },
 }
 
-/// Where the issuer's keys are.
+/// The source of the issuer's keys.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "settings::table documents each")]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
 pub enum IssuerKeys {
-    /// The identity provider publishes them.
+    /// The identity provider.
     Url { url: ProviderUrl, ca: Option<PathBuf> },
-    /// An operator puts them there.
+    /// A file that an operator maintains.
     File(PathBuf),
 }
 
-/// Where the secret is that this gateway shows to the identity provider.
+/// The source of the gateway's secret at the identity provider.
 #[derive(Clone, Debug)]
 pub enum ClientSecretSource {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// It was in the environment.
+    /// The environment.
     Environment(Secret),
 }
 
@@ -61,10 +130,10 @@ const MODES: [(&str, Mode); 4] = [
     ("introspection", Mode::Introspection),
 ];
 
-/// The secret itself; in the environment alone.
+/// The secret itself, which only the environment may have.
 pub(super) const CLIENT_SECRET: &str = "introspection_client_secret";
 
-/// Settings that only some modes have.
+/// The settings of each mode.
 const OF_MODES: [(&str, &[Mode]); 14] = [
     ("trusted_proxies", &[Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection]),
     ("jwks_url", &[Mode::Jwks]),
@@ -83,7 +152,7 @@ const OF_MODES: [(&str, &[Mode]); 14] = [
 ];
 
 impl Reader<'_> {
-    /// The mode with its settings. Where one is wrong there is a fault, and what is returned stands for nothing.
+    /// The mode with its settings; [`Auth::Bypass`] stands in for one with a fault.
     pub(super) fn auth(&mut self) -> Auth {
         let mode = self.one_of("auth_mode", &MODES, Mode::Bypass);
         let chosen = self.resolved.text("auth_mode");
@@ -148,7 +217,7 @@ impl Reader<'_> {
         if client_id.is_empty() {
             self.missing("introspection_client_id");
         }
-        // A provider knows other deployments' tokens too, and says of each that it is active.
+        // A provider reports tokens that were issued for other services as active too.
         for name in ["token_issuer", "token_audience"] {
             if self.resolved.text("profile") == "production" && self.resolved.text(name).is_empty() {
                 self.fault(name, "must be given in production while `auth_mode` is `introspection`");
@@ -216,6 +285,12 @@ impl Reader<'_> {
 
     fn claim_name(&mut self, name: &str, text: &str) -> Option<ClaimName> {
         text.parse().map_err(|why| self.fault(name, why)).ok()
+    }
+
+    pub(super) fn check_auth(&mut self, settings: &Settings) {
+        if settings.profile == Profile::Production && self.resolved.text("auth_mode") == "bypass" {
+            self.fault("auth_mode", "must not be `bypass` in production");
+        }
     }
 
     fn missing(&mut self, name: &str) {

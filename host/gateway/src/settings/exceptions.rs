@@ -1,24 +1,24 @@
-//! What production does without, because its operator asked for that by name.
+//! Protections that production runs without, each named by its operator.
 
-use super::approvals::SignedApprovals;
-use super::parse::{Profile, Reader, Settings};
+use super::reader::Reader;
+use super::{Profile, Settings, SignedApprovals};
 use std::collections::BTreeSet;
 
-/// A defence that production has unless it is named here.
+/// A protection that production has, unless `production_exceptions` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exception {
     /// The policy authority's key is in the gateway's process.
     EmbeddedAuthority,
     /// The runtime nodes, and with them whole keys, are in the gateway's process.
     EmbeddedNodes,
-    /// Approvals are the gateway's word: approvers do not sign them.
+    /// Approvals are not signed by their approvers: nodes rely on the gateway.
     UnsignedApprovals,
 }
 
 impl Exception {
     const ALL: [Self; 3] = [Self::EmbeddedAuthority, Self::EmbeddedNodes, Self::UnsignedApprovals];
 
-    /// Its name in the setting, in readiness and in the log.
+    /// The name in the setting, in readiness and in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -28,12 +28,12 @@ impl Exception {
         }
     }
 
-    /// Says in the log that it was asked for.
+    /// Logs the exception.
     pub fn warn(&self) {
-        tracing::warn!(exception = self.as_str(), "production does without a defence");
+        tracing::warn!(exception = self.as_str(), "production runs without a protection");
     }
 
-    /// What the deployment is to have instead.
+    /// What a deployment must have to do without the exception.
     const fn instead(self) -> &'static str {
         match self {
             Self::EmbeddedAuthority => {
@@ -46,11 +46,12 @@ impl Exception {
         }
     }
 
-    fn is_made(self, settings: &Settings) -> bool {
+    /// Whether these settings run without the protection.
+    fn applies(self, settings: &Settings) -> bool {
         match self {
-            // There are no others.
+            // This release has embedded ones only.
             Self::EmbeddedAuthority | Self::EmbeddedNodes => true,
-            Self::UnsignedApprovals => !matches!(settings.signed_approvals, SignedApprovals::Required(_)),
+            Self::UnsignedApprovals => !matches!(settings.approvals.signed, SignedApprovals::Required(_)),
         }
     }
 }
@@ -76,9 +77,9 @@ impl Reader<'_> {
         exceptions
     }
 
-    /// Each exception that production makes is asked for, and no other.
+    /// Production must name every exception that applies, and no other.
     pub(super) fn check_exceptions(&mut self, settings: &Settings) {
-        let asked = |exception| settings.production_exceptions.contains(&exception);
+        let is_named = |exception| settings.production_exceptions.contains(&exception);
         if settings.profile == Profile::Development {
             if !settings.production_exceptions.is_empty() {
                 self.fault("production_exceptions", "must be empty in development");
@@ -86,12 +87,12 @@ impl Reader<'_> {
             return;
         }
         for exception in Exception::ALL {
-            let (name, is_made) = (exception.as_str(), exception.is_made(settings));
-            if is_made && !asked(exception) {
+            let (name, applies) = (exception.as_str(), exception.applies(settings));
+            if applies && !is_named(exception) {
                 let message = format!("must name `{name}`: production wants {}", exception.instead());
                 self.fault("production_exceptions", &message);
             }
-            if !is_made && asked(exception) {
+            if !applies && is_named(exception) {
                 self.fault("production_exceptions", &format!("must not name `{name}`: nothing needs it"));
             }
         }

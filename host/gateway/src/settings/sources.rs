@@ -1,11 +1,19 @@
-//! From flags, environment and file to one text for each setting.
+//! Reads the text of each setting from flags, environment, file and default.
 
-use super::table::{ENVIRONMENT_PREFIX, SECRETS, SETTINGS, Setting};
+use super::{FIRST, SECTIONS, Section, Setting, all};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Where a value came from.
+/// What the names of environment variables begin with.
+pub(super) const ENVIRONMENT_PREFIX: &str = "SVC_OPERATION_GATEWAY_";
+
+/// Secrets, which only the environment may have: flags and settings files are readable by more people.
+const SECRETS: &[&str] = &[super::auth::CLIENT_SECRET];
+
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The command line.
@@ -29,14 +37,14 @@ impl fmt::Display for Source {
     }
 }
 
-/// Each setting's text and where it came from.
+/// The text of each setting, and its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     texts: BTreeMap<&'static str, (String, Source)>,
     secrets: BTreeMap<&'static str, Secret>,
 }
 
-/// A secret that came from the environment: wiped when it is dropped, and shown nowhere.
+/// A secret from the environment: zeroised on drop, and never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -53,36 +61,36 @@ impl fmt::Debug for Secret {
 }
 
 impl Resolved {
-    /// The text of a setting; empty for one that must be given and was not.
+    /// The text of a setting; empty if the name is unknown.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.texts.get(name).map_or("", |(text, _)| text)
     }
 
-    /// A secret, where there is one.
+    /// A secret, if it was given.
     pub(super) fn secret(&self, name: &str) -> Option<&Secret> {
         self.secrets.get(name)
     }
 
-    /// Whether somebody said what it is to be; an empty text says nothing.
+    /// Whether the setting has a text that is not its default and not empty.
     pub(super) fn is_given(&self, name: &str) -> bool {
         let is_text = |(text, source): &(String, Source)| *source != Source::Default && !text.is_empty();
         self.texts.get(name).is_some_and(is_text) || self.secrets.contains_key(name)
     }
 
-    /// In the order of the table.
+    /// Every setting with its text and source, in the order of [`SECTIONS`].
     pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &str, Source)> {
-        SETTINGS.iter().filter_map(|setting| {
+        all().filter_map(|setting| {
             let (text, source) = self.texts.get(setting.name)?;
             Some((setting, text.as_str(), *source))
         })
     }
 }
 
-/// Settles every setting: flag over environment over file over the profile's default.
+/// Determines every setting: flag over environment over file over the profile's default.
 ///
 /// # Errors
-/// One line for each fault: a name nobody knows, or a setting that must be given.
+/// One line for each unknown name, and for each setting that must be given.
 pub fn resolve(
     flags: &BTreeMap<String, String>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -95,10 +103,10 @@ pub fn resolve(
         let sources = [(flags, Source::Flag), (&environment, Source::Environment), (&file, Source::File)];
         sources.into_iter().find_map(|(values, source)| Some((values.get(name)?.clone(), source)))
     };
-    let production = given("profile").is_some_and(|(profile, _)| profile == "production");
+    let is_production = given("profile").is_some_and(|(profile, _)| profile == "production");
     let mut resolved = Resolved { texts: BTreeMap::new(), secrets };
-    for setting in SETTINGS {
-        let default = if production { setting.production } else { Some(setting.development) };
+    for setting in all() {
+        let default = if is_production { setting.production_default() } else { Some(setting.default) };
         match given(setting.name).or_else(|| Some((default?.to_owned(), Source::Default))) {
             Some(value) => drop(resolved.texts.insert(setting.name, value)),
             None => faults.push(format!(
@@ -127,7 +135,7 @@ fn from_environment(
             if !value.is_empty() {
                 secrets.insert(*secret, Secret(value));
             }
-        } else if SETTINGS.iter().any(|setting| setting.name == name) {
+        } else if all().any(|setting| setting.name == name) {
             values.insert(name, value);
         } else {
             faults.push(format!("environment variable `{variable}` names no setting"));
@@ -136,33 +144,136 @@ fn from_environment(
     (values, secrets)
 }
 
+/// A setting is in the table of its section, or outside of all tables.
 fn from_file(text: &str, faults: &mut Vec<String>) -> BTreeMap<String, String> {
-    let table: toml::Table = match text.parse() {
-        Ok(table) => table,
+    let mut values = BTreeMap::new();
+    let file: toml::Table = match text.parse() {
+        Ok(file) => file,
         Err(error) => {
             faults.push(format!("settings file is not TOML: {}", error.message()));
-            return BTreeMap::new();
+            return values;
         }
     };
-    let mut values = BTreeMap::new();
-    for (name, value) in table {
-        let text = match value {
-            toml::Value::String(text) => text,
-            toml::Value::Integer(number) => number.to_string(),
-            toml::Value::Boolean(flag) => flag.to_string(),
-            toml::Value::Float(_)
-            | toml::Value::Datetime(_)
-            | toml::Value::Array(_)
-            | toml::Value::Table(_) => {
-                faults.push(format!("settings file: `{name}` must be a string, an integer or a boolean"));
-                continue;
+    for (name, value) in file {
+        match (SECTIONS.iter().find(|section| section.name == name), value) {
+            (Some(section), toml::Value::Table(table)) => {
+                for (name, value) in table {
+                    add(&mut values, std::slice::from_ref(section), name, value, faults);
+                }
             }
-        };
-        if SETTINGS.iter().any(|setting| setting.name == name) {
-            values.insert(name, text);
-        } else {
-            faults.push(format!("settings file: `{name}` names no setting"));
+            (_, value) => add(&mut values, SECTIONS, name, value, faults),
         }
     }
     values
+}
+
+fn add(
+    values: &mut BTreeMap<String, String>,
+    sections: &[Section],
+    name: String,
+    value: toml::Value,
+    faults: &mut Vec<String>,
+) {
+    let text = match value {
+        toml::Value::String(text) => text,
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Boolean(flag) => flag.to_string(),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => {
+            return faults.push(format!("settings file: `{name}` must be a string, an integer or a boolean"));
+        }
+    };
+    if !sections.iter().flat_map(|section| section.settings).any(|setting| setting.name == name) {
+        let table =
+            if let [section] = sections { format!(" in `[{}]`", section.name) } else { String::new() };
+        faults.push(format!("settings file: `{name}`{table} names no setting"));
+        return;
+    }
+    match values.entry(name) {
+        Entry::Vacant(entry) => drop(entry.insert(text)),
+        Entry::Occupied(entry) => faults.push(format!("settings file: `{}` is given twice", entry.key())),
+    }
+}
+
+/// The flags of the command line, one for each setting, and `--config`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flags(BTreeMap<String, String>);
+
+impl Flags {
+    /// These flags, and those of `before` that are not among them.
+    pub(crate) fn or(&self, before: &Self) -> Self {
+        let mut flags = before.0.clone();
+        flags.extend(self.0.clone());
+        Self(flags)
+    }
+
+    /// Resolves every setting. The settings file is named by `--config`, or by the environment.
+    ///
+    /// # Errors
+    /// One line for each fault.
+    pub(crate) fn resolve(
+        &self,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Resolved, Vec<String>> {
+        let environment: Vec<_> = environment.into_iter().collect();
+        let variable = environment.iter().find(|(name, _)| name == "SVC_OPERATION_GATEWAY_CONFIG");
+        let file = self.0.get("config").or(variable.map(|(_, value)| value)).map(|path| {
+            let text = std::fs::read_to_string(path);
+            text.map_err(|error| vec![format!("settings file `{path}` cannot be read: {}", error.kind())])
+        });
+        resolve(&self.0, environment, file.transpose()?.as_deref())
+    }
+}
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |name: &str| Some((name.to_owned(), matches.get_one::<String>(name)?.clone()));
+        Ok(Self(all().map(|setting| setting.name).chain(["config"]).filter_map(given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?.or(self);
+        Ok(())
+    }
+}
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        let file = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .help("TOML file of settings [env: SVC_OPERATION_GATEWAY_CONFIG]");
+        let (first, others): (Vec<_>, Vec<_>) = SECTIONS
+            .iter()
+            .flat_map(|section| section.settings.iter().map(move |setting| (section, setting)))
+            .partition(|(_, setting)| FIRST.contains(&setting.name));
+        let first =
+            first.into_iter().map(|(_, setting)| argument(setting).help_heading("Settings to start with"));
+        let others = others
+            .into_iter()
+            .map(|(section, setting)| argument(setting).help_heading(section.heading).hide_short_help(true));
+        command.arg(file).args(first).args(others)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn argument(setting: &'static Setting) -> Arg {
+    let mut help = setting.help.to_owned();
+    let mut note = |name: &str, default: &str| help.push_str(&format!(" [{name}: {default}]"));
+    match (setting.default, setting.production_default()) {
+        ("", Some("")) => {}
+        (default, Some(production)) if default == production => note("default", default),
+        (default, Some(production)) => {
+            note("default", default);
+            note("in production", if production.is_empty() { "empty" } else { production });
+        }
+        (default, None) => {
+            note("default", default);
+            note("in production", "required");
+        }
+    }
+    note("env", &setting.variable());
+    Arg::new(setting.name).long(setting.flag()).value_name(setting.unit).help(help)
 }

@@ -1,34 +1,34 @@
-//! What a connection is doing: known to its stream, to the service above it, and to the connection limit, which closes
-//! connections on which the gateway waits for the client when room is short.
+//! The phase of a connection, shared by its stream, its service, and the connection limit, which evicts connections that wait
+//! for their client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
-/// What a connection is doing.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It was accepted, and TLS agreed upon where there is TLS; no byte of a request came yet.
+    /// Accepted, with the TLS handshake complete if there is TLS; no byte of a request was received.
     New,
-    /// The TLS handshake is under way.
+    /// The TLS handshake is in progress.
     Handshake,
-    /// Every request was answered, and no byte of the next one came yet.
+    /// Every request was answered; no byte of the next one was received.
     Idle,
-    /// Some of a request's headers came.
+    /// Part of a request's headers was received.
     Header,
     /// A request is being handled.
     Handling,
     /// A request is being handled, and the handler waits for more of its body.
     Body,
-    /// The answer is being sent.
-    NodesStatus,
-    /// The answer is being sent, and the client takes no more of it.
+    /// The response is being sent.
+    Responding,
+    /// The response is being sent, and the client has stopped reading it.
     Unread,
-    /// The connection is to be closed, to make room for another.
+    /// The connection is closed to make room for another.
     Evicted,
 }
 
-/// On what of a client the gateway waits. Within an address, connections are evicted in this order.
+/// What the gateway waits for from the client. Connections of one address are evicted in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Waiting {
     /// A request.
@@ -37,7 +37,7 @@ pub(super) enum Waiting {
     Header,
     /// The rest of a request's body.
     Body,
-    /// Space for the rest of an answer.
+    /// The client to read the rest of a response.
     Unread,
 }
 
@@ -60,36 +60,36 @@ impl Phase {
         Self::Header,
         Self::Handling,
         Self::Body,
-        Self::NodesStatus,
+        Self::Responding,
         Self::Unread,
         Self::Evicted,
     ];
 
-    /// None while the client waits for the gateway.
+    /// `None` while the client waits for the gateway.
     const fn waiting(self) -> Option<Waiting> {
         match self {
             Self::New | Self::Idle => Some(Waiting::Idle),
             Self::Handshake | Self::Header => Some(Waiting::Header),
             Self::Body => Some(Waiting::Body),
             Self::Unread => Some(Waiting::Unread),
-            Self::Handling | Self::NodesStatus | Self::Evicted => None,
+            Self::Handling | Self::Responding | Self::Evicted => None,
         }
     }
 }
 
-/// A connection's phase. Whoever moves it compares it first: a request that is taken up in the same moment is never evicted, and
-/// an evicted connection takes up no request.
+/// A connection's phase. It moves by compare-and-exchange: a connection whose request begins at the same moment is never
+/// evicted, and an evicted connection handles no request.
 #[derive(Debug)]
 pub(super) struct Activity {
     phase: AtomicU8,
-    /// A number that is higher the later the connection was accepted or had its last answer.
+    /// The logical time at which the connection was accepted or had its last response.
     used: AtomicU64,
     clock: Arc<AtomicU64>,
     evicted: Notify,
 }
 
 impl Activity {
-    /// A connection that was accepted just now. Connections that are compared share the `clock`.
+    /// A connection that was just accepted. All connections of a listener share the `clock`.
     pub(super) fn new(clock: Arc<AtomicU64>) -> Arc<Self> {
         let used = AtomicU64::new(clock.fetch_add(1, Ordering::Relaxed));
         Arc::new(Self { phase: AtomicU8::new(Phase::New as u8), used, clock, evicted: Notify::new() })
@@ -100,12 +100,12 @@ impl Activity {
         Phase::ALL.into_iter().find(|one| *one as u8 == phase).unwrap_or(Phase::Evicted)
     }
 
-    /// On what the gateway waits, and since which use of the connection; none while the client waits for the gateway.
+    /// What the gateway waits for, and when the connection was last used; `None` while the client waits for the gateway.
     pub(super) fn waiting(&self) -> Option<(Waiting, u64)> {
         Some((self.phase().waiting()?, self.used.load(Ordering::Relaxed)))
     }
 
-    /// Closes the connection if the gateway still waits for this.
+    /// Evicts the connection if the gateway still waits for this; returns whether it did.
     pub(super) fn evict(&self, waiting: Waiting) -> bool {
         let is_evicted = self.step(|phase| (phase.waiting() == Some(waiting)).then_some(Phase::Evicted));
         if is_evicted {
@@ -119,20 +119,20 @@ impl Activity {
         self.evicted.notified().await;
     }
 
-    pub(super) fn shaking_hands(&self) {
+    pub(super) fn handshake_started(&self) {
         self.step(|phase| (phase == Phase::New).then_some(Phase::Handshake));
     }
 
-    pub(super) fn shaken(&self) {
+    pub(super) fn handshake_done(&self) {
         self.step(|phase| (phase == Phase::Handshake).then_some(Phase::New));
     }
 
-    /// Bytes came: the beginning of a request, where one is due.
+    /// Bytes were received, which begin a request if none is in progress.
     pub(super) fn received(&self) {
         self.step(|phase| matches!(phase, Phase::New | Phase::Idle).then_some(Phase::Header));
     }
 
-    /// A request is complete as far as its headers. False: the connection was evicted, and the request must not be handled.
+    /// A request's headers are complete. False: the connection was evicted, and the request must not be handled.
     pub(super) fn handling(&self) -> bool {
         self.step(|phase| (phase != Phase::Evicted).then_some(Phase::Handling))
     }
@@ -142,36 +142,36 @@ impl Activity {
         self.step(|phase| (phase == Phase::Handling).then_some(Phase::Body));
     }
 
-    /// More of the body came, or its end. False: the connection was evicted, and the handler must go no further.
+    /// More of the body was received, or its end. False: the connection was evicted, and the handler must stop.
     pub(super) fn received_body(&self) -> bool {
         self.step(|phase| matches!(phase, Phase::Handling | Phase::Body).then_some(Phase::Handling))
     }
 
-    /// The handler has an answer.
-    pub(super) fn nodes_status(&self) {
-        self.step(|phase| (phase != Phase::Evicted).then_some(Phase::NodesStatus));
+    /// The handler has returned a response.
+    pub(super) fn responding(&self) {
+        self.step(|phase| (phase != Phase::Evicted).then_some(Phase::Responding));
     }
 
-    /// The client takes no more of the answer.
+    /// The client has stopped reading the response.
     pub(super) fn unread(&self) {
-        self.step(|phase| (phase == Phase::NodesStatus).then_some(Phase::Unread));
+        self.step(|phase| (phase == Phase::Responding).then_some(Phase::Unread));
     }
 
-    /// Some more of the answer was taken.
+    /// The client has read more of the response.
     pub(super) fn sent(&self) {
-        self.step(|phase| matches!(phase, Phase::Unread | Phase::Idle).then_some(Phase::NodesStatus));
+        self.step(|phase| matches!(phase, Phase::Unread | Phase::Idle).then_some(Phase::Responding));
     }
 
-    /// All of the answer was taken.
+    /// The client has read the whole response.
     pub(super) fn sent_all(&self) {
-        // First, so that whoever sees an idle connection sees since when.
-        if matches!(self.phase(), Phase::NodesStatus | Phase::Unread) {
+        // Before the phase, so that an idle connection always has its last use.
+        if matches!(self.phase(), Phase::Responding | Phase::Unread) {
             self.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Release);
         }
-        self.step(|phase| matches!(phase, Phase::NodesStatus | Phase::Unread).then_some(Phase::Idle));
+        self.step(|phase| matches!(phase, Phase::Responding | Phase::Unread).then_some(Phase::Idle));
     }
 
-    /// Moves to another phase, if there is one from here; whether it did.
+    /// Moves to the phase that `to` gives for the current one, if it gives one; returns whether it moved.
     fn step(&self, to: impl Fn(Phase) -> Option<Phase>) -> bool {
         loop {
             let from = self.phase();

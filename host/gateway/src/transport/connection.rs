@@ -27,10 +27,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-/// hyper reads no less at once.
+/// The smallest buffer that hyper accepts.
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
 
-/// What all connections of a listener have in common.
+/// What all connections of a listener share.
 pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) limits: Limits,
@@ -38,7 +38,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Answers requests until either side ends the connection, it is evicted, or the server stops.
+    /// Handles requests until either side closes the connection, it is evicted, or the server stops.
     pub(super) async fn connection(
         &self,
         stream: TcpStream,
@@ -48,22 +48,22 @@ impl Shared {
     ) {
         let peer = Peer { address: address.to_canonical(), certificate_sha256: None };
         let Some(tls) = &self.tls else { return self.requests(stream, peer, activity, stopping).await };
-        activity.shaking_hands();
+        activity.handshake_started();
         let handshake = TlsAcceptor::from(tls.config()).accept(stream);
-        let shaken = tokio::select! {
-            shaken = timeout(self.limits.handshake_within, handshake) => shaken,
+        let outcome = tokio::select! {
+            outcome = timeout(self.limits.handshake_within, handshake) => outcome,
             () = activity.evicted() => return,
             () = stopped(&mut stopping) => return,
         };
-        match shaken {
+        match outcome {
             Ok(Ok(stream)) => {
-                activity.shaken();
+                activity.handshake_done();
                 let peer = Peer { certificate_sha256: certificate_sha256(&stream), ..peer };
                 self.requests(stream, peer, activity, stopping).await;
             }
             Ok(Err(error)) => {
                 cut("handshake");
-                tracing::debug!(%error, peer = %peer.address, "no TLS connection came about");
+                tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
             }
             Err(_) => cut("handshake"),
         }
@@ -79,7 +79,7 @@ impl Shared {
         let stream = DeadlineStream::new(stream, Arc::clone(activity), &self.limits);
         let service = service_fn(|request| self.answer(request, peer, activity));
         let connection = http1::Builder::new()
-            // The stream has deadlines of its own, also for a client that sends nothing.
+            // The stream has its own deadlines, also for a client that sends nothing.
             .header_read_timeout(None)
             .max_headers(self.limits.headers_max)
             .max_header_size(self.limits.header_bytes_max)
@@ -90,7 +90,7 @@ impl Shared {
             ended = connection.as_mut() => ended,
             () = activity.evicted() => return,
             () = stopped(&mut stopping) => {
-                // What is in flight is answered, and nothing after it.
+                // The request in progress is answered; no other is read.
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -110,9 +110,9 @@ impl Shared {
             return Err(Evicted);
         }
         request.extensions_mut().insert(peer);
-        let request = request.map(|body| Body::new(Arriving { body, activity: Arc::clone(activity) }));
+        let request = request.map(|body| Body::new(TrackedBody { body, activity: Arc::clone(activity) }));
         let Ok(answer) = self.router.clone().oneshot(request).await;
-        activity.nodes_status();
+        activity.responding();
         Ok(answer)
     }
 }
@@ -123,12 +123,12 @@ impl Shared {
 struct Evicted;
 
 /// A request's body, which reports when the handler waits for more of it.
-struct Arriving {
+struct TrackedBody {
     body: Incoming,
     activity: Arc<Activity>,
 }
 
-impl hyper::body::Body for Arriving {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -141,7 +141,7 @@ impl hyper::body::Body for Arriving {
         if polled.is_pending() {
             this.activity.awaits_body();
         } else if !this.activity.received_body() {
-            // The connection is being closed; its handler goes no further.
+            // The connection is being closed; its handler stops here.
             return Poll::Pending;
         }
         polled
@@ -156,7 +156,7 @@ impl hyper::body::Body for Arriving {
     }
 }
 
-/// The client's own certificate, verified by then.
+/// SHA-256 of the client's own certificate, which the handshake has verified.
 fn certificate_sha256(stream: &TlsStream<TcpStream>) -> Option<Hex32> {
     let (_, connection) = stream.get_ref();
     let own = connection.peer_certificates()?.first()?;

@@ -1,15 +1,15 @@
-//! How many connections there are, in all and from one address, and which one is closed when room is short.
+//! Limits connections, in total and per address, and chooses the one to evict when a limit is reached.
 //!
-//! A connection on which the client waits for the gateway is never closed: its request is being handled, or its answer sent.
-//! All others are connections on which the gateway waits for the client, and may be closed for a new one:
+//! A connection whose client waits for the gateway is never evicted: its request is being handled, or its response sent. On all
+//! others the gateway waits for the client. Of these it evicts, for a new connection:
 //!
-//! 1. those of the address that has the most of them;
-//! 2. of these, those that wait for a request first (also those that never sent a byte), then those in the middle of a TLS
-//!    handshake or of headers, then those in the middle of a body, then those whose client does not read its answer;
+//! 1. one of the address that has the most of them;
+//! 2. of that address, first one that waits for a request (also if it never sent a byte), then one in the middle of a TLS
+//!    handshake or of headers, then one in the middle of a body, then one whose client does not read its response;
 //! 3. of these, the least recently used.
 //!
-//! So whoever holds connections without using them loses them to whoever comes, and an address that has none gets one, however
-//! many others have. A byte now and then does not make a connection used; only a whole request does.
+//! So a client that holds connections without using them loses them to others, and an address without a connection gets one
+//! however many others have. Only a whole request counts as a use; single bytes do not.
 
 use super::activity::{Activity, Waiting};
 use super::{Limits, evicted, open_now};
@@ -19,12 +19,12 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why there is no room for a connection, although those that could be closed were.
+/// The limit that was reached, when no connection can be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// There are as many connections as there may be.
+    /// The limit of the listener.
     Everywhere,
-    /// There are as many from this address.
+    /// The limit of the address.
     Address,
 }
 
@@ -40,7 +40,7 @@ impl Full {
 /// The connections of one listener.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
-    /// Whose: for counters.
+    /// The listener's name in metrics.
     listener: &'static str,
     max: usize,
     per_origin_max: usize,
@@ -52,7 +52,7 @@ pub(super) struct ConnectionLimit {
 #[derive(Debug, Default)]
 struct Open {
     connections: BTreeMap<u64, Connection>,
-    // INVARIANT: how many of `connections` are of the origin, and no zeros; `insert` and `remove` keep it.
+    // INVARIANT: the number of `connections` of each origin, without zeros; `insert` and `remove` keep it.
     by_origin: BTreeMap<IpAddr, usize>,
     next_id: u64,
 }
@@ -63,7 +63,7 @@ struct Connection {
     activity: Arc<Activity>,
 }
 
-/// A connection's place, free again when it is dropped or the connection evicted.
+/// A connection's share of the limit, released when it is dropped or the connection is evicted.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
@@ -83,7 +83,7 @@ impl ConnectionLimit {
         Arc::new(Self { listener, max, per_origin_max, clock: Arc::default(), open: Mutex::default() })
     }
 
-    /// Room for a connection from this address: free, or that of a connection which is evicted for it.
+    /// Takes a permit for a connection from this address, evicting another connection if a limit is reached.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Full> {
         let origin = origin(address);
         let mut open = self.lock();
@@ -98,15 +98,15 @@ impl ConnectionLimit {
         Ok(Permit { limit: Arc::clone(self), id, activity })
     }
 
-    /// Evicts a connection, whoever is to have its place; whether there was one.
+    /// Evicts a connection of any address; returns whether there was one.
     pub(super) fn make_room(&self) -> bool {
         let mut open = self.lock();
         self.evict(&mut open, None).is_some()
     }
 
-    /// Evicts one connection, of this origin or of any.
+    /// Evicts one connection of this origin, or of any; `None` if none can be evicted.
     fn evict(&self, open: &mut Open, of: Option<IpAddr>) -> Option<()> {
-        // Another turn when the one that was chosen has been taken up just now.
+        // Chooses again if a request has just begun on the chosen one.
         loop {
             let (id, waiting) = open.victim(of)?;
             if open.connections.get(&id)?.activity.evict(waiting) {
@@ -131,7 +131,7 @@ impl Open {
         id
     }
 
-    /// Nothing when it is gone already.
+    /// No effect if it was removed already.
     fn remove(&mut self, id: u64) {
         let Some(Connection { origin, .. }) = self.connections.remove(&id) else { return };
         let n_left = self.by_origin.get(&origin).copied().unwrap_or_default().saturating_sub(1);
@@ -142,7 +142,7 @@ impl Open {
         }
     }
 
-    /// The connection that is to be evicted next, in the order of the module's description.
+    /// The connection to evict next, in the order described at the top of this module.
     fn victim(&self, of: Option<IpAddr>) -> Option<(u64, Waiting)> {
         let candidates =
             self.connections.iter().filter(|(_, connection)| of.is_none_or(|of| connection.origin == of));
@@ -167,7 +167,7 @@ impl Drop for Permit {
     }
 }
 
-/// The part of its address that one client cannot choose freely.
+/// The part of an address that one client cannot choose freely: an IPv4 address, or the first 64 bits of IPv6.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -195,10 +195,10 @@ mod tests {
         Ok(permit)
     }
 
-    /// Answers on a connection: it is idle from now on.
+    /// Handles a request on a connection, which is idle afterwards.
     fn answer(permit: &Permit) {
         assert!(permit.activity().handling());
-        permit.activity().nodes_status();
+        permit.activity().responding();
         permit.activity().sent_all();
     }
 
@@ -206,7 +206,7 @@ mod tests {
         permit.limit.lock().connections.contains_key(&permit.id)
     }
 
-    /// Which of the connections are left after each of so many evictions.
+    /// The indices of the connections in the order of their eviction.
     fn evicted_in_turn(limit: &Arc<ConnectionLimit>, permits: &[Permit]) -> Vec<usize> {
         let mut gone = Vec::new();
         while limit.make_room() {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_does_not_take_all_and_all_is_a_number() {
+    fn connections_are_limited_per_address_and_in_total() {
         let limit = limit(3, 2);
         let (a, b) = ("10.0.0.1", "10.0.0.2");
         let first = handled(&limit, a).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_or_refused_connection_leaves_nothing_behind() {
+    fn closed_refused_and_evicted_connections_release_their_permits() {
         let limit = limit(2, 1);
         for n in 0..100 {
             let permit = handled(&limit, &format!("10.0.0.{n}")).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_itself_and_a_network_of_ipv6_is_one() {
+    fn mapped_ipv4_counts_as_ipv4_and_an_ipv6_64_counts_as_one_address() {
         let limit = limit(10, 1);
         let _permit = handled(&limit, "10.0.0.1").unwrap();
         assert!(handled(&limit, "::ffff:10.0.0.1").is_err());
@@ -262,13 +262,13 @@ mod tests {
         let origins = ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.3"];
         let permits: Vec<_> =
             origins.into_iter().map(|origin| limit.take(address(origin)).unwrap()).collect();
-        // An address whose requests are handled takes nothing that it does not use.
+        // Connections whose requests are being handled do not count.
         let _busy: Vec<_> = (0..9).map(|_| handled(&limit, "10.0.0.4").unwrap()).collect();
         assert_eq!(evicted_in_turn(&limit, &permits), [1, 2, 4, 0, 3, 5]);
     }
 
     #[test]
-    fn an_address_at_its_limit_makes_room_by_its_own_connections_alone() {
+    fn address_at_its_limit_evicts_only_its_own_connections() {
         let limit = limit(100, 3);
         let _busy = [handled(&limit, "10.0.0.1").unwrap(), handled(&limit, "10.0.0.1").unwrap()];
         let others: Vec<_> = (0..3).map(|_| limit.take(address("10.0.0.2")).unwrap()).collect();
@@ -284,20 +284,20 @@ mod tests {
         let permits: Vec<_> = (0..7).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
         let activity = |n: usize| permits[n].activity();
         assert!(activity(0).handling());
-        activity(0).nodes_status();
+        activity(0).responding();
         activity(0).unread();
         assert!(activity(1).handling());
         activity(1).awaits_body();
         activity(2).received();
-        activity(3).shaking_hands();
+        activity(3).handshake_started();
         answer(&permits[4]);
         assert!(activity(6).handling());
-        // The fifth never sent a byte and came before the fourth was used; the sixth is being handled.
+        // Index 5 never sent a byte and was accepted before index 4 was used; index 6 is being handled.
         assert_eq!(evicted_in_turn(&limit, &permits), [5, 4, 2, 3, 1, 0]);
     }
 
     #[test]
-    fn the_least_recently_used_is_evicted_first_and_a_byte_is_no_use() {
+    fn least_recently_used_is_evicted_first_and_a_single_byte_is_no_use() {
         let limit = limit(100, 100);
         let permits: Vec<_> = (0..4).map(|_| limit.take(address("10.0.0.1")).unwrap()).collect();
         answer(&permits[2]);
@@ -312,26 +312,26 @@ mod tests {
     fn handling_and_answering_connections_are_never_evicted() {
         let limit = limit(2, 2);
         let answering = handled(&limit, "10.0.0.1").unwrap();
-        answering.activity().nodes_status();
+        answering.activity().responding();
         let handling = handled(&limit, "10.0.0.1").unwrap();
         handling.activity().awaits_body();
         assert!(handling.activity().received_body());
         assert!(!limit.make_room());
         assert_eq!(limit.take(address("10.0.0.2")).unwrap_err(), Full::Everywhere);
-        // Once it is answered, its client is idle, and somebody else has its place.
+        // Once its response is sent the client is idle, and another connection replaces it.
         answering.activity().sent_all();
         let _other = limit.take(address("10.0.0.2")).unwrap();
         assert!(!is_open(&answering) && is_open(&handling));
     }
 
     #[test]
-    fn an_evicted_connection_takes_up_no_request() {
+    fn evicted_connection_handles_no_request() {
         let limit = limit(1, 1);
         let first = limit.take(address("10.0.0.1")).unwrap();
         let _second = limit.take(address("10.0.0.2")).unwrap();
         first.activity().received();
         assert!(!first.activity().handling() && !first.activity().received_body());
-        first.activity().nodes_status();
+        first.activity().responding();
         first.activity().sent_all();
         assert!(!first.activity().handling());
     }

@@ -1,7 +1,7 @@
 //! A stream that ends with an error when its client misses a deadline.
 //!
-//! Deadlines are for whole things: the headers, an answer. One that began anew with every byte would let a client hold its
-//! connection with one byte at a time.
+//! A deadline covers all headers, or a whole response. One that restarted with every byte would let a client hold its connection
+//! by sending single bytes.
 
 use super::activity::{Activity, Phase};
 use super::{Limits, cut};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// What a client must do in time while the gateway reads from it.
+/// What the client must do before the deadline, while the gateway reads from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     /// Begin a request.
@@ -28,20 +28,20 @@ impl Due {
     const fn of(phase: Phase) -> Self {
         match phase {
             Phase::New | Phase::Handshake | Phase::Header => Self::Header,
-            Phase::Idle | Phase::NodesStatus | Phase::Unread => Self::Request,
+            Phase::Idle | Phase::Responding | Phase::Unread => Self::Request,
             Phase::Handling | Phase::Body | Phase::Evicted => Self::Nothing,
         }
     }
 }
 
-/// A stream that ends with an error when its client takes too long.
+/// A stream with deadlines for its client.
 pub(super) struct DeadlineStream<S> {
     stream: S,
     activity: Arc<Activity>,
-    /// What `reading` is the deadline of.
+    /// What the deadline `reading` is for.
     timed: Due,
     reading: Pin<Box<Sleep>>,
-    /// When the client must have taken an answer that it has stopped taking.
+    /// The deadline for reading the rest of a response, once the client has stopped.
     writing: Option<Pin<Box<Sleep>>>,
     header_within: Duration,
     idle_within: Duration,
@@ -62,7 +62,7 @@ impl<S> DeadlineStream<S> {
         }
     }
 
-    /// Begins the deadline of what is due now, unless it has begun.
+    /// Starts the deadline of what is due now, unless it has started.
     fn enter(&mut self, due: Due) {
         if self.timed == due {
             return;
@@ -75,7 +75,7 @@ impl<S> DeadlineStream<S> {
         }
     }
 
-    fn nothing_came(&mut self, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn read_pending(&mut self, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.enter(Due::of(self.activity.phase()));
         let reason = match self.timed {
             Due::Nothing => return Poll::Pending,
@@ -85,19 +85,19 @@ impl<S> DeadlineStream<S> {
         self.reading.as_mut().poll(ctx).map(|()| Err(too_slow(reason)))
     }
 
-    /// The first byte of a request begins the deadline of its headers, except on a new connection, where it began with the
+    /// The first byte of a request starts the deadline of its headers. On a new connection the deadline started with the
     /// connection.
-    fn came(&mut self) {
+    fn received(&mut self) {
         let is_first = self.activity.phase() == Phase::Idle;
         self.activity.received();
         if is_first {
-            // Also when no read found nothing since the answer.
+            // Needed when no read returned `Pending` since the response.
             self.timed = Due::Request;
             self.enter(Due::Header);
         }
     }
 
-    /// Some of an answer was sent: idleness begins anew with its end.
+    /// Part of a response was sent: the idle deadline starts again at its end.
     fn sent(&mut self) {
         self.activity.sent();
         if self.timed == Due::Request {
@@ -105,8 +105,8 @@ impl<S> DeadlineStream<S> {
         }
     }
 
-    /// All of it was sent, and the client is idle from now on. hyper knows already that nothing came meanwhile and does not
-    /// read again before something does, so that no read would begin the deadline.
+    /// The whole response was sent, and the client is idle from now on. hyper does not read again until bytes arrive, so the
+    /// deadline starts here and not in a read.
     fn sent_all(&mut self, ctx: &mut Context<'_>) {
         self.writing = None;
         self.activity.sent_all();
@@ -118,7 +118,7 @@ impl<S> DeadlineStream<S> {
         }
     }
 
-    fn nothing_sent<T>(&mut self, ctx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn write_pending<T>(&mut self, ctx: &mut Context<'_>) -> Poll<io::Result<T>> {
         self.activity.unread();
         let within = self.write_within;
         let deadline = self.writing.get_or_insert_with(|| Box::pin(sleep(within)));
@@ -136,10 +136,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for DeadlineStream<S> {
         let this = self.get_mut();
         let n_before = buf.filled().len();
         match Pin::new(&mut this.stream).poll_read(ctx, buf) {
-            Poll::Pending => this.nothing_came(ctx),
+            Poll::Pending => this.read_pending(ctx),
             Poll::Ready(read) => {
                 if buf.filled().len() > n_before {
-                    this.came();
+                    this.received();
                 }
                 Poll::Ready(read)
             }
@@ -151,7 +151,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DeadlineStream<S> {
     fn poll_write(self: Pin<&mut Self>, ctx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_write(ctx, buf) {
-            Poll::Pending => this.nothing_sent(ctx),
+            Poll::Pending => this.write_pending(ctx),
             written @ Poll::Ready(_) => {
                 this.sent();
                 written
@@ -166,7 +166,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DeadlineStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_write_vectored(ctx, bufs) {
-            Poll::Pending => this.nothing_sent(ctx),
+            Poll::Pending => this.write_pending(ctx),
             written @ Poll::Ready(_) => {
                 this.sent();
                 written
@@ -181,7 +181,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DeadlineStream<S> {
     fn poll_flush(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_flush(ctx) {
-            Poll::Pending => this.nothing_sent(ctx),
+            Poll::Pending => this.write_pending(ctx),
             flushed @ Poll::Ready(_) => {
                 this.sent_all(ctx);
                 flushed
@@ -192,7 +192,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for DeadlineStream<S> {
     fn poll_shutdown(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         match Pin::new(&mut this.stream).poll_shutdown(ctx) {
-            Poll::Pending => this.nothing_sent(ctx),
+            Poll::Pending => this.write_pending(ctx),
             shut @ Poll::Ready(_) => shut,
         }
     }

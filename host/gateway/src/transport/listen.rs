@@ -13,10 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-/// How long accepting rests when the system gives no connection and none can be closed.
+/// Pause after an error of accept when no connection can be evicted.
 const REST: Duration = Duration::from_millis(100);
 
-/// A listener, what it serves, and how much of it.
+/// A listener with its router and limits.
 pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
@@ -24,7 +24,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server on a listener, which counters call `name`; without `tls` in plain HTTP.
+    /// A server on a listener; `name` is its name in metrics. Without `tls` it serves plain HTTP.
     #[must_use]
     pub fn new(
         name: &'static str,
@@ -37,17 +37,17 @@ impl Server {
         Self { listener, shared: Arc::new(Shared { router, limits, tls }), limit }
     }
 
-    /// Serves until told to stop, and then until every connection has ended.
+    /// Serves until `stopping`, and then until every connection has ended.
     pub async fn run(self, mut stopping: watch::Receiver<bool>) {
         let connections = TaskTracker::new();
-        let told = stopping.clone();
+        let for_connections = stopping.clone();
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
                 () = stopped(&mut stopping) => break,
             };
             match accepted {
-                Ok((stream, address)) => self.admit(&connections, stream, address, &told),
+                Ok((stream, address)) => self.admit(&connections, stream, address, &for_connections),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) if is_shortage(&error) && self.limit.make_room() => {
                     tracing::debug!(%error, "a connection was closed so that another can be accepted");
@@ -85,13 +85,13 @@ impl Server {
     }
 }
 
-/// The process or the system has too many files open, or no memory: closing a connection helps.
+/// The process or the system is out of files or memory: closing a connection helps.
 fn is_shortage(error: &io::Error) -> bool {
     let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
 }
 
-/// The client had gone before it was accepted.
+/// The client closed the connection before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

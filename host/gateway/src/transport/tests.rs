@@ -1,4 +1,4 @@
-//! What the server tells the router of a connection.
+//! What the router learns about a connection, and how connections end.
 
 use super::*;
 use axum::extract::Extension;
@@ -30,7 +30,7 @@ async fn who(Extension(peer): Extension<Peer>) -> Json<Value> {
     Json(json!({ "address": peer.address.to_string(), "certificate": certificate }))
 }
 
-/// A server on a port of this address, and the word that stops it.
+/// A server on this address, and the sender that stops it.
 async fn serving(address: &str) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
     serving_within(address, LIMITS).await
 }
@@ -44,7 +44,7 @@ async fn serving_within(address: &str, limits: Limits) -> (SocketAddr, watch::Se
     (address, stop, server)
 }
 
-async fn asked(address: SocketAddr, headers: &str) -> String {
+async fn get_who(address: SocketAddr, headers: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET /who HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -54,22 +54,22 @@ async fn asked(address: SocketAddr, headers: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_request_carries_its_connections_address_and_no_header_changes_it() {
+async fn forwarding_headers_do_not_change_the_peer_address() {
     let (address, _stop, _server) = serving("127.0.0.1:0").await;
     let claims = "x-forwarded-for: 8.8.8.8\r\nforwarded: for=8.8.8.8\r\nx-real-ip: 8.8.8.8\r\n";
-    let answer = asked(address, claims).await;
+    let answer = get_who(address, claims).await;
     assert!(answer.ends_with(r#"{"address":"127.0.0.1","certificate":null}"#), "{answer}");
 }
 
 #[tokio::test]
-async fn a_client_of_ipv4_has_its_own_address_on_a_listener_of_ipv6() {
+async fn ipv4_client_of_an_ipv6_listener_has_its_ipv4_address() {
     let (address, _stop, _server) = serving("[::]:0").await;
-    let answer = asked(SocketAddr::from(([127, 0, 0, 1], address.port())), "").await;
+    let answer = get_who(SocketAddr::from(([127, 0, 0, 1], address.port())), "").await;
     assert!(answer.contains(r#""address":"127.0.0.1""#), "{answer}");
 }
 
 #[tokio::test]
-async fn an_idle_connection_ends_whatever_time_headers_have() {
+async fn idle_connection_is_closed_before_the_header_deadline() {
     let limits = Limits { idle_within: Duration::from_millis(100), ..LIMITS };
     let (address, _stop, _server) = serving_within("127.0.0.1:0", limits).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -81,11 +81,11 @@ async fn an_idle_connection_ends_whatever_time_headers_have() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_ends_when_its_last_connection_does() {
+async fn stopping_server_answers_requests_in_progress_and_ends() {
     let (address, stop, server) = serving("127.0.0.1:0").await;
     let mut begun = TcpStream::connect(address).await.unwrap();
     begun.write_all(b"GET /who HTTP/1.1\r\n").await.unwrap();
-    let answer = asked(address, "").await;
+    let answer = get_who(address, "").await;
     assert!(answer.starts_with("HTTP/1.1 200 "));
     stop.send(true).unwrap();
     // A request that has begun is still answered, and ends its connection.
@@ -98,7 +98,7 @@ async fn a_server_that_is_told_ends_when_its_last_connection_does() {
 }
 
 #[tokio::test]
-async fn a_connection_with_a_request_in_progress_is_never_evicted() {
+async fn connection_with_a_request_in_progress_is_never_evicted() {
     let limits = Limits { connections_max: 2, ..LIMITS };
     let (begun, finish) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let handler = {
@@ -121,7 +121,7 @@ async fn a_connection_with_a_request_in_progress_is_never_evicted() {
         begun.acquire().await.unwrap().forget();
         slow.push(stream);
     }
-    // There is no room, and nobody makes any.
+    // The limit is reached, and no connection can be evicted.
     for _ in 0..4 {
         let mut refused = TcpStream::connect(address).await.unwrap();
         assert!(matches!(refused.read_to_end(&mut Vec::new()).await, Ok(0) | Err(_)));

@@ -1,4 +1,4 @@
-//! The gateway's own certificate, and whose clients' certificates are believed: files, read again when told to.
+//! The gateway's certificate, and the verification of clients' certificates, from files that SIGHUP reads again.
 
 use super::{ClientAuth, TlsFiles};
 use gateway_seal::key_file::{self, KeyFileError};
@@ -14,52 +14,52 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use zeroize::Zeroize;
 
-/// Largest PEM file: a bank's bundle of authorities has some hundred kilobytes.
+/// Largest PEM file in bytes: a bank's bundle of authorities has some hundred kilobytes.
 const PEM_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Why there is no TLS. Each displays as one line for an operator and never repeats a key.
+/// Why TLS cannot start. Messages are one line and never contain a key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file of certificates can not be read.
-    #[error("the file `{}` can not be read: {}", path.display(), source.kind())]
+    /// A file of certificates cannot be read.
+    #[error("the file `{}` cannot be read: {}", path.display(), source.kind())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The private key's file is not as a secret's must be.
-    #[error("the private key can not be read")]
+    /// The file of the private key cannot be read, or others can read it.
+    #[error("the private key cannot be read")]
     Key(#[from] KeyFileError),
-    /// It has no PEM certificate in it, or something that is none.
+    /// The file has no PEM certificate, or something else.
     #[error("the file `{}` is not a list of PEM certificates", path.display())]
     NoCertificates {
         /// The file.
         path: PathBuf,
     },
-    /// It has no PEM private key in it.
+    /// The file has no PEM private key.
     #[error("the file `{}` has no PEM private key in it", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
     },
-    /// An authority's certificate that can not be one.
+    /// A certificate that cannot be one of an authority.
     #[error("the file `{}` has a certificate that is no authority's", path.display())]
     NoAuthority {
         /// The file.
         path: PathBuf,
-        /// What rustls said.
+        /// The error of rustls.
         source: rustls::Error,
     },
-    /// rustls can not verify clients with these authorities.
-    #[error("client certificates can not be verified")]
+    /// rustls cannot verify clients with these authorities.
+    #[error("client certificates cannot be verified")]
     Verifier(#[from] VerifierBuilderError),
-    /// Certificate and key do not go together, or are of a kind that is not supported.
-    #[error("certificate and private key can not be used")]
+    /// Certificate and key do not belong together, or their type is not supported.
+    #[error("certificate and private key cannot be used")]
     Unusable(#[from] rustls::Error),
 }
 
-/// The TLS identity as it was read last.
+/// The TLS configuration that was read last.
 #[derive(Debug)]
 pub struct Tls {
     files: TlsFiles,
@@ -76,10 +76,10 @@ impl Tls {
         Ok(Self { files, config })
     }
 
-    /// Reads the files again; new connections are made with what they say, those that there are stay as they are.
+    /// Reads the files again, for new connections. Open connections keep their configuration.
     ///
     /// # Errors
-    /// [`TlsError`]: everything stays as it was.
+    /// [`TlsError`]; the configuration does not change then.
     pub fn reload(&self) -> Result<(), TlsError> {
         let config = Arc::new(read(&self.files)?);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
@@ -91,16 +91,16 @@ impl Tls {
     }
 }
 
-/// TLS 1.3 and 1.2 with the suites that rustls has: all of them have forward secrecy and authenticated encryption. Sessions
-/// are resumed from this process's memory only, and not across a reload. Where clients show certificates they are not resumed
-/// at all: a resumed session would bring its certificate back without looking at it, long after its end.
+/// TLS 1.3 and 1.2 with the suites of rustls, which all have forward secrecy and authenticated encryption. Sessions are resumed
+/// from this process's memory only, and not across a reload. With client certificates sessions are never resumed: a resumed
+/// session keeps a certificate without verifying it again, even after it has expired.
 fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
     let chain = certificates(&files.certificate)?;
     let pem = key_file::load_bytes(&files.key, PEM_BYTES_MAX)?;
     let mut key =
         PrivateKeyDer::from_pem_slice(&pem).map_err(|_| TlsError::NoKey { path: files.key.clone() })?;
-    // Borrowed here, to be wiped: whoever takes it does not.
+    // Borrowed, and zeroised here: rustls would not zeroise an owned key.
     let signing_key = aws_lc_rs::sign::any_supported_type(&key);
     key.zeroize();
     let identity = CertifiedKey::new(chain, signing_key?);

@@ -25,7 +25,7 @@ const INTROSPECTION: [(&str, &str); 4] = [
 const HEADERS: [(&str, &str); 2] = [("AUTH_MODE", "trusted_headers"), ("TRUSTED_PROXIES", "10.0.0.0/8")];
 
 #[test]
-fn every_mode_has_its_settings() {
+fn each_mode_parses_its_own_settings() {
     assert!(matches!(auth(&[]), Ok(Auth::Bypass)));
     assert!(matches!(auth(&HEADERS), Ok(Auth::TrustedHeaders { .. })));
     let Ok(Auth::Jwks { keys: IssuerKeys::Url { ca: None, .. }, max_age, rules, proxies }) = auth(&JWKS)
@@ -50,7 +50,7 @@ fn every_mode_has_its_settings() {
 }
 
 #[test]
-fn what_a_mode_needs_and_does_not_have_is_named() {
+fn missing_setting_of_a_mode_is_named() {
     for mode in [&HEADERS[..], &JWKS, &INTROSPECTION] {
         for (name, _) in &mode[1..] {
             let without: Vec<_> = mode.iter().copied().filter(|(other, _)| other != name).collect();
@@ -66,7 +66,7 @@ fn what_a_mode_needs_and_does_not_have_is_named() {
     }
 }
 
-/// A provider says of another deployment's token that it is active.
+/// A provider reports tokens of other deployments as active too.
 #[test]
 fn introspection_in_production_needs_issuer_and_audience() {
     let production = [
@@ -98,7 +98,7 @@ fn introspection_in_production_needs_issuer_and_audience() {
 }
 
 #[test]
-fn what_another_mode_has_contradicts() {
+fn setting_of_another_mode_is_refused() {
     let all = [&HEADERS[1..], &JWKS[1..], &INTROSPECTION[1..]].concat();
     let more = [
         ("JWKS_FILE", "f"),
@@ -135,7 +135,7 @@ fn what_another_mode_has_contradicts() {
 }
 
 #[test]
-fn every_wrong_value_is_one_line_that_names_its_setting() {
+fn each_wrong_value_is_reported_in_one_line_that_names_its_setting() {
     for (mode, name, wrong) in [
         (&HEADERS[..], "TRUSTED_PROXIES", "nginx"),
         (&HEADERS, "TRUSTED_PROXIES", "0.0.0.0/0"),
@@ -158,7 +158,7 @@ fn every_wrong_value_is_one_line_that_names_its_setting() {
 }
 
 #[test]
-fn the_secret_is_in_the_environment_alone_and_shown_nowhere() {
+fn client_secret_comes_from_the_environment_only_and_is_never_shown() {
     let given = [&INTROSPECTION[..3], &[("INTROSPECTION_CLIENT_SECRET", "canary-7c1")]].concat();
     let settings = auth(&given).unwrap();
     assert!(matches!(

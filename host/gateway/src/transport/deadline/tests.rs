@@ -1,4 +1,4 @@
-//! Deadlines, on a clock that the tests turn.
+//! Deadlines, on a clock that the tests advance.
 
 use super::*;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ fn timed() -> (DeadlineStream<DuplexStream>, DuplexStream, Arc<Activity>) {
     (DeadlineStream::new(near, Arc::clone(&activity), &LIMITS), far, activity)
 }
 
-/// What a read comes to at once; none when it would wait.
+/// The result of a read that does not wait; `None` if it would wait.
 async fn read(stream: &mut DeadlineStream<DuplexStream>) -> Option<io::Result<usize>> {
     let mut bytes = [0; 8];
     poll_fn(|ctx| {
@@ -36,7 +36,7 @@ async fn read(stream: &mut DeadlineStream<DuplexStream>) -> Option<io::Result<us
     .await
 }
 
-/// And a little: timers are rounded up to a millisecond.
+/// Advances the clock, and two milliseconds more: timers are rounded up to a millisecond.
 async fn pass(seconds: u64) {
     advance(Duration::from_secs(seconds) + Duration::from_millis(2)).await;
 }
@@ -48,7 +48,7 @@ fn is_cut(read: Option<io::Result<usize>>, reason: &str) {
 }
 
 #[tokio::test]
-async fn headers_have_one_deadline_however_many_bytes_come() {
+async fn header_deadline_does_not_restart_with_each_byte() {
     pause();
     let (mut stream, mut far, _activity) = timed();
     for _ in 0..9 {
@@ -63,13 +63,13 @@ async fn headers_have_one_deadline_however_many_bytes_come() {
 }
 
 #[tokio::test]
-async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
+async fn idle_deadline_is_replaced_by_the_header_deadline_at_the_first_byte() {
     pause();
     let (mut stream, mut far, activity) = timed();
     activity.handling();
     pass(3600).await;
-    assert!(read(&mut stream).await.is_none(), "an answer is waited for by somebody else");
-    activity.nodes_status();
+    assert!(read(&mut stream).await.is_none(), "no deadline while a request is handled");
+    activity.responding();
     activity.sent_all();
     assert!(read(&mut stream).await.is_none());
     pass(59).await;
@@ -83,21 +83,21 @@ async fn an_idle_client_has_its_own_deadline_and_then_that_of_headers() {
 
     let (mut stream, _far, activity) = timed();
     activity.handling();
-    activity.nodes_status();
+    activity.responding();
     activity.sent_all();
     assert!(read(&mut stream).await.is_none());
     pass(60).await;
     is_cut(read(&mut stream).await, "idle");
 }
 
-/// hyper does not look for the next request before something comes: it knows already that nothing is there.
+/// hyper does not read for the next request until bytes arrive.
 #[tokio::test]
-async fn a_client_is_idle_from_its_last_answer_on_whether_or_not_anybody_reads() {
+async fn idle_deadline_starts_at_the_last_response_without_a_read() {
     pause();
     let (mut stream, mut far, activity) = timed();
     for _ in 0..2 {
         activity.handling();
-        activity.nodes_status();
+        activity.responding();
         stream.write_all(b"answer").await.unwrap();
         stream.flush().await.unwrap();
         far.read_exact(&mut [0; 6]).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_client_is_idle_from_its_last_answer_on_whether_or_not_anybody_reads()
 }
 
 #[tokio::test]
-async fn each_request_of_a_connection_has_its_own_deadline() {
+async fn each_request_of_a_connection_has_its_own_header_deadline() {
     pause();
     let (mut stream, mut far, activity) = timed();
     for _ in 0..20 {
@@ -118,13 +118,13 @@ async fn each_request_of_a_connection_has_its_own_deadline() {
         pass(9).await;
         assert!(read(&mut stream).await.is_none());
         activity.handling();
-        activity.nodes_status();
+        activity.responding();
         activity.sent_all();
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_takes_is_cut_off_and_one_taken_slowly_too() {
+async fn response_that_is_not_read_in_time_is_cut_off() {
     pause();
     let (mut stream, mut far, _activity) = timed();
     stream.write_all(&[0; 8]).await.unwrap();
@@ -144,7 +144,7 @@ async fn an_answer_that_nobody_takes_is_cut_off_and_one_taken_slowly_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_taken_leaves_no_deadline_behind() {
+async fn write_deadline_ends_with_the_response() {
     pause();
     let (mut stream, mut far, _activity) = timed();
     for _ in 0..4 {

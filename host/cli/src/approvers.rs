@@ -1,0 +1,247 @@
+//! `operation-gateway approvers …`: checks a registry of approvers, makes approvers' keys, and signs approvals.
+
+use crate::{EXIT_FAILED, Fault, complain, plain, registry};
+use clap::{Args, Subcommand};
+use ed25519_dalek::{Signer, SigningKey};
+use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, Hex64, KeyEntry, Validity};
+use gateway_domain::chain;
+use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::intent::{Intent, key_id};
+use gateway_domain::time::EpochMs;
+use gateway_seal::key_file;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Longest answer that is read at the terminal, in bytes.
+const ANSWER_BYTES_MAX: u64 = 64;
+
+/// Largest operation view that is read, in bytes.
+const VIEW_BYTES_MAX: u64 = 1024 * 1024;
+
+#[derive(Debug, Subcommand)]
+pub enum ApproversCommand {
+    /// Check a registry of approvers and print what it contains
+    Check {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Create an Ed25519 key with mode 0600 unless the file exists, and print its line for a registry
+    Key {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Approve: print a signed body for `POST …/approve`
+    #[command(
+        after_help = "Prints what is approved to standard error, and signs when `yes` is typed at the terminal. The intent hash, \
+                      the key's id and the statement are computed from the operation; if they differ from those it states, \
+                      nothing is signed."
+    )]
+    Sign(Sign),
+}
+
+#[derive(Debug, Args)]
+pub struct Sign {
+    /// Ed25519 seed, hexadecimal, mode 0600
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The operation, as returned by `GET` or by a submission
+    #[arg(long, value_name = "FILE")]
+    operation: PathBuf,
+    /// The approver's name
+    #[arg(long, value_name = "NAME")]
+    subject: String,
+    /// The approver's role; may be repeated
+    #[arg(long = "role", value_name = "ROLE", required = true)]
+    roles: Vec<String>,
+    /// Time of the approval, in milliseconds since 1970 [default: now]
+    #[arg(long, value_name = "EPOCH MILLISECONDS")]
+    approved_at_ms: Option<i64>,
+    /// Sign without asking; required without a terminal
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Runs one command.
+#[must_use]
+pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
+    let done = match command {
+        ApproversCommand::Check { file } => check(file, now),
+        ApproversCommand::Key { file } => key(file),
+        ApproversCommand::Sign(sign) => signed(sign, now),
+    };
+    match done {
+        Ok(text) => {
+            let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => complain(&[chain(error.as_ref())], EXIT_FAILED),
+    }
+}
+
+fn check(path: &Path, now: EpochMs) -> Result<String, Fault> {
+    let approvers = registry::load(path).map_err(|error| named(path, error))?;
+    let mut text = String::new();
+    for entry in &approvers.file().approvers {
+        let (tenants, roles) = (entry.tenants.join(","), entry.roles.join(","));
+        writeln!(text, "{}  tenants {tenants}  roles {roles}", entry.subject_id)?;
+        for key in &entry.keys {
+            writeln!(text, "  {}  {}", shown(key), state(key.validity(), now))?;
+        }
+    }
+    writeln!(text, "{} approvers", approvers.file().approvers.len())?;
+    Ok(text)
+}
+
+fn shown(key: &KeyEntry) -> String {
+    match key {
+        KeyEntry::Ed25519 { public_key, .. } => format!("ed25519 {public_key}"),
+        KeyEntry::Webauthn { credential_id, rp_id, origins, .. } => {
+            format!("webauthn {credential_id} of {rp_id} at {}", origins.join(","))
+        }
+    }
+}
+
+fn state(validity: Validity, now: EpochMs) -> &'static str {
+    validity.check(now).map_or_else(|fault| fault.as_str(), |()| "valid")
+}
+
+fn key(path: &Path) -> Result<String, Fault> {
+    let signing = SigningKey::from_bytes(&*key_file::load_or_create(path)?);
+    let public_key = Hex32::new(signing.verifying_key().to_bytes());
+    Ok(json!({ "kind": "ed25519", "public_key": public_key }).to_string() + "\n")
+}
+
+/// The members of an operation view that are approved. Members that follow from others are computed and compared.
+#[derive(Deserialize)]
+struct View {
+    operation_id: OperationId,
+    intent: Value,
+    approval_statement: Stated,
+}
+
+#[derive(Deserialize)]
+struct Stated {
+    tenant: Tenant,
+    operation_id: OperationId,
+    key_id: KeyId,
+    intent_hash: Hex32,
+}
+
+/// The signed body of an approval. Shows the approver what is approved on standard error, and asks for confirmation.
+fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
+    let signing = SigningKey::from_bytes(&*key_file::load(&sign.key)?);
+    let view = view(&sign.operation).map_err(|error| named(&sign.operation, error))?;
+    let (intent, key_ref, subject) = view.approval_subject()?;
+    let claimed = sign.approved_at_ms.map_or_else(|| i64::try_from(now.0), Ok)?;
+    let mut approval = Approval {
+        subject_id: sign.subject.clone(),
+        roles: sign.roles.clone(),
+        claimed_at_ms: claimed,
+        approved_at_ms: now,
+        signature: None,
+    };
+    let public_key = Hex32::new(signing.verifying_key().to_bytes());
+    let shown = format!(
+        "`{}` approves operation {} of tenant `{}` on the key `{key_ref}`, {}:\n{}\nin the roles `{}`, at {claimed} ms, with the key ed25519 {public_key}; \
+         the intent's hash is {}\n",
+        approval.subject_id,
+        subject.operation_id,
+        subject.tenant,
+        subject.key_id,
+        serde_json::to_string_pretty(&intent)?,
+        approval.roles.join("`, `"),
+        subject.intent_hash,
+    );
+    std::io::stderr().lock().write_all(plain(&shown).as_bytes())?;
+    if !sign.yes {
+        confirm()?;
+    }
+    let message = subject.statement(&approval).message()?;
+    let signature = Hex64(signing.sign(&message).to_bytes());
+    approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
+    let Approval { subject_id, roles, signature, .. } = &approval;
+    let body = json!({
+        "subject_id": subject_id, "roles": roles, "approved_at_ms": claimed, "signature": signature,
+    });
+    Ok(body.to_string() + "\n")
+}
+
+/// Asks at the terminal whether to sign.
+fn confirm() -> Result<(), Fault> {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Err(
+            "there is no terminal to confirm this at: nothing was signed; `--yes` signs without asking"
+                .into(),
+        );
+    }
+    stderr.lock().write_all(b"Sign this approval? Type `yes` to sign: ")?;
+    let mut answer = String::new();
+    stdin.lock().take(ANSWER_BYTES_MAX).read_line(&mut answer)?;
+    if answer.trim() == "yes" { Ok(()) } else { Err("not confirmed: nothing was signed".into()) }
+}
+
+fn view(path: &Path) -> Result<View, Fault> {
+    let unreadable = |error: std::io::Error| Fault::from(format!("cannot be opened: {}", error.kind()));
+    let file = File::open(path).map_err(unreadable)?;
+    let mut text = Vec::new();
+    file.take(VIEW_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
+    let mut value = gateway_evidence::parse(&text)?;
+    // The response to a submission has the operation in a member.
+    if let Some(operation) = value.get_mut("operation").filter(|operation| operation.is_object()) {
+        value = operation.take();
+    }
+    if value.get("approval_statement").is_none() {
+        return Err("is not an operation that awaits approvals".into());
+    }
+    Ok(serde_json::from_value(value)?)
+}
+
+impl View {
+    /// The intent in the view, the name of its key, and the subject of an approval.
+    fn approval_subject(&self) -> Result<(Intent, KeyRef, ApprovalSubject<'_>), Fault> {
+        let Stated { tenant, operation_id, key_id: named, intent_hash } = &self.approval_statement;
+        if *operation_id != self.operation_id {
+            return Err("the statement is of another operation than the view".into());
+        }
+        let key_ref: KeyRef =
+            serde_json::from_value(self.intent.get("key_ref").cloned().unwrap_or_default())?;
+        if key_id(tenant, &key_ref)? != *named {
+            return Err(format!("the key is not `{key_ref}` of tenant `{tenant}`").into());
+        }
+        let intent = self
+            .intent_of(*intent_hash)?
+            .ok_or("the intent that is shown is not the one that is approved")?;
+        let subject = ApprovalSubject {
+            tenant,
+            operation_id: *operation_id,
+            key_id: *named,
+            intent_hash: *intent_hash,
+        };
+        Ok((intent, key_ref, subject))
+    }
+
+    /// The intent that has this hash. A view names the key even if the payment did not, so both forms are tried.
+    fn intent_of(&self, intent_hash: Hex32) -> Result<Option<Intent>, Fault> {
+        let mut keyless = self.intent.clone();
+        if let Some(members) = keyless.as_object_mut() {
+            members.remove("key_ref");
+        }
+        for shown in [&self.intent, &keyless] {
+            let intent: Intent = serde_json::from_value(shown.clone())?;
+            if intent.hash()? == intent_hash {
+                return Ok(Some(intent));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn named(path: &Path, error: Fault) -> Fault {
+    format!("`{}`: {}", path.display(), chain(error.as_ref())).into()
+}

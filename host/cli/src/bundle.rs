@@ -1,0 +1,281 @@
+//! `operation-gateway bundle …`: the tools of policy authors and reviewers.
+//!
+//! Each command is a function that returns a report; a report displays as text and serialises as JSON. No bundle is
+//! loaded in any other way than the gateway loads it, see [`trial`].
+//!
+//! Start at [`source`], which reads bundles, then [`build`].
+
+mod activate;
+mod bench;
+mod build;
+mod cargo;
+mod create;
+mod diff;
+mod error;
+mod inspect;
+mod key;
+mod layout;
+mod lint;
+mod rollback;
+mod sign;
+pub(crate) mod source;
+mod tarball;
+mod template;
+mod test;
+pub(crate) mod trial;
+mod verify;
+
+pub(crate) use error::Error;
+
+use crate::{EXIT_FAILED, complain};
+use clap::{Args, Subcommand};
+use gateway_domain::time::EpochMs;
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The command line of `operation-gateway bundle`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "DIR is a bundle's folder, the source folder of a policy, or an archive written by `pack`."
+)]
+pub struct Bundle {
+    #[command(subcommand)]
+    command: Command,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a new policy that builds and passes its tests
+    New {
+        /// Lower case letters, digits and `-`
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// The folder to create it in [default: the current folder]
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
+    /// Build the component and complete the manifest; the same bytes in any folder
+    Build {
+        #[command(flatten)]
+        build: build::Build,
+        /// Write nothing; fail if the bundle has another component
+        #[arg(long)]
+        check: bool,
+    },
+    /// Complete the manifest of a bundle whose component was built by another tool
+    Complete(Dir),
+    /// Run a policy's own tests and every vector; list declared codes that no vector shows
+    Test {
+        #[command(flatten)]
+        dir: Dir,
+        /// Fail if a declared code is not shown by a vector
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Measure fuel, memory and time of every vector
+    Bench {
+        #[command(flatten)]
+        dir: Dir,
+        /// Timed evaluations of each vector
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        rounds: usize,
+    },
+    /// Keys that sign bundles
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Sign a bundle that could be activated once it is signed
+    Sign {
+        #[command(flatten)]
+        dir: Dir,
+        /// The key file
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+    },
+    /// Print the WIT interface between the gateway and a policy
+    Wit,
+    /// Check whether a deployment with these trust roots would activate a bundle
+    Verify {
+        #[command(flatten)]
+        dir: Dir,
+        #[command(flatten)]
+        trust: Trust,
+    },
+    /// Print a bundle's contents without verifying them
+    Inspect(Dir),
+    /// Print findings for a reviewer; with --json a report that can be signed
+    Lint {
+        #[command(flatten)]
+        dir: Dir,
+        /// Fail on warnings too
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Print the differences between two bundles, and the vectors that they answer differently
+    Diff {
+        /// The present bundle
+        #[arg(value_name = "OLD")]
+        old: PathBuf,
+        /// The bundle that would replace it
+        #[arg(value_name = "NEW")]
+        new: PathBuf,
+    },
+    /// Write a bundle as one file; the same files give the same bytes
+    Pack {
+        #[command(flatten)]
+        dir: Dir,
+        /// The archive, a .tar
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Verify a bundle and replace the folder that a gateway watches, atomically
+    Activate {
+        #[command(flatten)]
+        dir: Dir,
+        /// The gateway's setting policy_bundle
+        #[arg(long, value_name = "POLICY_BUNDLE")]
+        into: PathBuf,
+        #[command(flatten)]
+        trust: Trust,
+        /// Wait until this gateway reports the bundle as active: http://HOST:PORT
+        #[arg(long, value_name = "URL")]
+        gateway: Option<String>,
+        /// How long to wait
+        #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+        wait: u64,
+    },
+    /// Sign a record that makes a gateway return to an earlier bundle (its setting policy_activation)
+    Rollback {
+        #[command(flatten)]
+        rollback: rollback::Rollback,
+        /// A key file; may be repeated, once for each signer
+        #[arg(long = "key", value_name = "FILE", required = true)]
+        keys: Vec<PathBuf>,
+        /// The record to write
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Add a signature to such a record
+    Countersign {
+        /// The record
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The key file
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Dir {
+    /// The bundle
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Trust {
+    /// The gateway's setting policy_trust_roots
+    #[arg(long = "trust", value_name = "ROOTS")]
+    roots: PathBuf,
+    /// The gateway's setting policy_pins: the bundle hashes that are allowed
+    #[arg(long = "pin", value_name = "HASH,...", default_value = "", hide_default_value = true)]
+    pins: String,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeyCommand {
+    /// Create a key with mode 0600 and print its public half
+    New {
+        /// The key file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Also write trust roots that trust this key alone
+        #[arg(long, value_name = "FILE")]
+        roots: Option<PathBuf>,
+        /// Its role in these trust roots
+        #[arg(long, value_name = "ROLE", default_value = "author")]
+        role: String,
+    },
+}
+
+/// Runs one command and prints its report. Exit code 1: it failed, or its report has findings.
+#[must_use]
+pub fn run(bundle: &Bundle, now: EpochMs) -> ExitCode {
+    match report(bundle, now) {
+        Ok((text, passed)) => {
+            let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
+            if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
+        }
+        Err(error) => complain(&[gateway_domain::chain(&error)], EXIT_FAILED),
+    }
+}
+
+/// The report as text, and whether the bundle passed.
+fn report(Bundle { command, json }: &Bundle, now: EpochMs) -> Result<(String, bool), Error> {
+    let json = *json;
+    match command {
+        Command::New { name, into } => {
+            passed(json, &create::create(&name.parse()?, into.as_deref().unwrap_or(Path::new("")))?)
+        }
+        Command::Build { build, check: true } => passed(json, &build::check(build)?),
+        Command::Build { build, check: false } => passed(json, &build::build(build)?),
+        Command::Complete(Dir { dir }) => passed(json, &build::complete(dir)?),
+        Command::Test { dir, strict } => {
+            let tested = test::test(&dir.dir)?;
+            Ok((shown(json, &tested)?, tested.passed(*strict)))
+        }
+        Command::Bench { dir, rounds } => passed(json, &bench::bench(&dir.dir, *rounds)?),
+        Command::Key(KeyCommand::New { file, roots, role }) => {
+            let public = key::make(file)?;
+            if let Some(roots) = roots {
+                key::write_roots(roots, role, &public)?;
+            }
+            passed(json, &public)
+        }
+        Command::Sign { dir, key } => passed(json, &sign::sign(&dir.dir, &key::load(key)?)?),
+        Command::Wit => Ok((template::WIT.to_owned(), true)),
+        Command::Verify { dir, trust } => {
+            passed(json, &verify::verify(source::read(&dir.dir)?, &trust.roots, &trust.pins, now)?)
+        }
+        Command::Inspect(Dir { dir }) => passed(json, &inspect::inspect(dir)?),
+        Command::Lint { dir, strict } => {
+            let report = lint::lint(&dir.dir, now)?;
+            Ok((shown(json, &report)?, report.passed(*strict)))
+        }
+        Command::Diff { old, new } => passed(json, &diff::diff(old, new)?),
+        Command::Pack { dir, file } => passed(json, &tarball::write(&source::read(&dir.dir)?, file)?),
+        Command::Activate { dir, into, trust, gateway, wait } => {
+            let url = gateway.as_deref().map(str::parse).transpose()?;
+            let files = source::read(&dir.dir)?;
+            let bundle = verify::verify(files.clone(), &trust.roots, &trust.pins, now)?;
+            let activated = activate::activate(bundle, &files, into)?;
+            match url {
+                Some(url) => passed(json, &activate::wait(activated, &url, Duration::from_secs(*wait))?),
+                None => passed(json, &activated),
+            }
+        }
+        Command::Rollback { rollback, keys, out } => {
+            let keys = keys.iter().map(|file| key::load(file)).collect::<Result<Vec<_>, _>>()?;
+            passed(json, &rollback::rollback(rollback, &keys, out)?)
+        }
+        Command::Countersign { file, key } => passed(json, &rollback::countersign(file, &key::load(key)?)?),
+    }
+}
+
+fn passed(json: bool, report: &(impl Display + Serialize)) -> Result<(String, bool), Error> {
+    Ok((shown(json, report)?, true))
+}
+
+fn shown(json: bool, report: &(impl Display + Serialize)) -> Result<String, Error> {
+    if json {
+        return Ok(serde_json::to_string_pretty(report).map_err(Error::Json)? + "\n");
+    }
+    Ok(report.to_string())
+}

@@ -1,0 +1,150 @@
+//! `bundle build`: from sources to a bundle that is complete but for its signatures.
+
+use crate::bundle::{Error, cargo, layout, source};
+use gateway_domain::canonical::digest_bytes;
+use gateway_domain::ids::Hex32;
+use gateway_policy::bundle::{COMPONENT_FILE, is_signature, pack};
+use gateway_policy::{BundleFiles, PolicyEngine};
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wit_component::ComponentEncoder;
+
+/// What to build.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct Build {
+    /// The policy's sources: the folder of its cargo workspace, or a folder below it
+    #[arg(value_name = "DIR")]
+    sources: PathBuf,
+    /// The bundle's folder, with a draft of its manifest [default: `bundle` in the sources]
+    #[arg(long = "into", value_name = "BUNDLE")]
+    bundle: Option<PathBuf>,
+    /// The cdylib, if the sources have several
+    #[arg(long, value_name = "NAME")]
+    package: Option<String>,
+    /// Fail if Cargo.lock would have to change
+    #[arg(long)]
+    locked: bool,
+}
+
+impl Build {
+    fn bundle(&self) -> &Path {
+        self.bundle.as_deref().unwrap_or(&self.sources)
+    }
+}
+
+/// The bundle that was built.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Built {
+    /// SHA-256 of the component.
+    pub(crate) component: Hex32,
+    /// The component's size in bytes.
+    pub(crate) component_bytes: usize,
+    /// SHA-256 of the canonical manifest, which signatures cover.
+    pub(crate) bundle_hash: Hex32,
+    /// Whether any file changed.
+    pub(crate) changed: bool,
+    /// Signatures of the previous bundle that were removed.
+    pub(crate) signatures_dropped: usize,
+}
+
+impl fmt::Display for Built {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { component, component_bytes, bundle_hash, changed, signatures_dropped } = self;
+        writeln!(f, "component   {component} ({component_bytes} bytes)")?;
+        writeln!(f, "bundle hash {bundle_hash}{}", if *changed { "" } else { " (unchanged)" })?;
+        if *signatures_dropped > 0 {
+            writeln!(f, "signatures  {signatures_dropped} of the previous bundle dropped")?;
+        }
+        Ok(())
+    }
+}
+
+/// Builds the component, and completes the manifest with hashes and capabilities.
+///
+/// # Errors
+/// Cargo's errors, or [`Error::Bundle`] for a draft or component that a bundle may not have. Nothing is written then.
+pub(crate) fn build(build: &Build) -> Result<Built, Error> {
+    let folder = source::folder(build.bundle())?;
+    let before = BundleFiles::read(&folder)?;
+    let after = pack::complete(&PolicyEngine::new()?, &with_component(&before, &compile(build)?)?)?;
+    write(&folder, &before, &after)
+}
+
+/// Completes the manifest of a bundle whose component was built by another tool, for languages other than Rust.
+///
+/// # Errors
+/// [`Error::Bundle`] for a draft or component that a bundle may not have. Nothing is written then.
+pub(crate) fn complete(bundle: &Path) -> Result<Built, Error> {
+    let folder = source::folder(bundle)?;
+    let before = BundleFiles::read(&folder)?;
+    write(&folder, &before, &pack::complete(&PolicyEngine::new()?, &before)?)
+}
+
+/// Writes the files that differ from `before`, and removes those that `after` does not have.
+fn write(folder: &Path, before: &BundleFiles, after: &BundleFiles) -> Result<Built, Error> {
+    let gone: Vec<_> = before.iter().map(|(name, _)| name).filter(|name| after.get(name).is_err()).collect();
+    for (name, bytes) in after.iter().filter(|(name, bytes)| before.get(name).ok() != Some(bytes)) {
+        layout::write(&folder.join(name), bytes)?;
+    }
+    for name in &gone {
+        let path = folder.join(name);
+        fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+    }
+    let component = after.get(COMPONENT_FILE)?;
+    Ok(Built {
+        component: digest_bytes("", component),
+        component_bytes: component.len(),
+        bundle_hash: after.bundle_hash()?,
+        changed: before != after,
+        signatures_dropped: gone.iter().filter(|name| is_signature(name)).count(),
+    })
+}
+
+/// Builds the component and compares it with the bundle's. Writes nothing to the bundle.
+///
+/// # Errors
+/// Cargo's errors, or [`Error::NotReproduced`] with both hashes.
+pub(crate) fn check(build: &Build) -> Result<Built, Error> {
+    let files = source::read(build.bundle())?;
+    let (there, built) = (files.get(COMPONENT_FILE)?, compile(build)?);
+    if there != built {
+        let (there, built) = (digest_bytes("", there), digest_bytes("", &built));
+        return Err(Error::NotReproduced { there, built });
+    }
+    Ok(Built {
+        component: digest_bytes("", &built),
+        component_bytes: built.len(),
+        bundle_hash: files.bundle_hash()?,
+        changed: false,
+        signatures_dropped: 0,
+    })
+}
+
+/// The bundle of a source folder with the component that its sources give now, in memory.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn in_memory(sources: &Path) -> Result<BundleFiles, Error> {
+    let build = Build { sources: sources.to_owned(), bundle: None, package: None, locked: false };
+    let files = with_component(&source::read(sources)?, &compile(&build)?)?;
+    Ok(pack::complete(&PolicyEngine::new()?, &files)?)
+}
+
+fn compile(build: &Build) -> Result<Vec<u8>, Error> {
+    let package = cargo::component_package(&build.sources, build.package.as_deref())?;
+    encode(&layout::read(&cargo::build(&package, build.locked)?)?)
+}
+
+/// Encodes a core module as a component, which needs nothing but the module: its custom section names its WIT world
+/// (ADR 0014). The same module gives the same bytes.
+fn encode(module: &[u8]) -> Result<Vec<u8>, Error> {
+    let encoded = ComponentEncoder::default().validate(true).module(module).and_then(|mut it| it.encode());
+    encoded.map_err(|fault| Error::Component(format!("{fault:#}").replace('\n', " ")))
+}
+
+fn with_component(files: &BundleFiles, component: &[u8]) -> Result<BundleFiles, Error> {
+    Ok(files.with([(COMPONENT_FILE.to_owned(), component.to_vec())])?)
+}

@@ -1,0 +1,199 @@
+//! Runs cargo and rustc so that the output depends on the sources and the compiler alone.
+
+use crate::bundle::Error;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The target of policies. It has no operating system, so a policy imports only what its WIT world has.
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Stack of a policy in bytes: with its data and heap it fits into one page of memory; every page costs time.
+const STACK_BYTES: u32 = 16 << 10;
+
+/// Initial linear memory in bytes: one page.
+const MEMORY_BYTES: u32 = 64 << 10;
+
+/// Prefixes of environment variables that would change the output.
+const OVERRIDES: [&str; 6] = [
+    "CARGO_BUILD_",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_INCREMENTAL",
+    "CARGO_PROFILE_",
+    "CARGO_TARGET_",
+    "RUST",
+];
+
+/// Variables with such a prefix that only locate rustup's files.
+const PLACES: [&str; 3] = ["RUSTUP_HOME", "RUSTUP_DIST_SERVER", "RUSTUP_UPDATE_ROOT"];
+
+/// The package that is compiled to a policy's component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// Name of the module's file, without extension.
+    pub(crate) module: String,
+    /// The cargo workspace, whose lock and profile apply.
+    pub(crate) workspace: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<MetadataPackage>,
+    workspace_root: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct MetadataPackage {
+    name: String,
+    manifest_path: PathBuf,
+    targets: Vec<MetadataTarget>,
+}
+
+#[derive(Deserialize)]
+struct MetadataTarget {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// The `cdylib` package below `folder`: the one called `name`, or the only one.
+///
+/// # Errors
+/// [`Error::NoComponent`], [`Error::ManyComponents`], and errors of cargo.
+pub(crate) fn component_package(folder: &Path, name: Option<&str>) -> Result<Package, Error> {
+    let unreadable = |source| Error::Read { path: folder.to_owned(), source };
+    let below = folder.canonicalize().map_err(unreadable)?;
+    let mut command = tool("cargo", folder);
+    command.args(["metadata", "--no-deps", "--format-version=1"]);
+    let metadata: Metadata = serde_json::from_slice(&answer("cargo", &mut command)?.stdout)
+        .map_err(|fault| Error::ToolAnswer { tool: "cargo metadata", fault: fault.to_string() })?;
+    let is_cdylib = |target: &&MetadataTarget| target.kind.iter().any(|kind| kind == "cdylib");
+    let package = |package: &MetadataPackage| {
+        let module = package.targets.iter().find(is_cdylib)?.name.replace('-', "_");
+        let chosen = name.map_or(package.manifest_path.starts_with(&below), |name| name == package.name);
+        let workspace = metadata.workspace_root.clone();
+        chosen.then(|| Package { name: package.name.clone(), module, workspace })
+    };
+    let mut found: Vec<_> = metadata.packages.iter().filter_map(package).collect();
+    match (found.pop(), found.is_empty()) {
+        (Some(package), true) => Ok(package),
+        (None, _) => Err(Error::NoComponent(folder.to_owned())),
+        (Some(last), false) => {
+            let packages = found.into_iter().chain([last]).map(|package| package.name).collect();
+            Err(Error::ManyComponents { folder: folder.to_owned(), packages })
+        }
+    }
+}
+
+/// Compiles the package and returns the module's file. Cargo's diagnostics go to standard error.
+///
+/// # Errors
+/// [`Error::NoTarget`], and errors of cargo.
+pub(crate) fn build(package: &Package, locked: bool) -> Result<PathBuf, Error> {
+    let folder = &package.workspace;
+    let flags = flags(folder, &Compiler::of(folder)?);
+    let target_folder = folder.join("target");
+    let mut command = tool("cargo", folder);
+    command
+        .args(["build", "--quiet", "--release", "--target", TARGET, "--package", &package.name])
+        .args(locked.then_some("--locked"))
+        .env("CARGO_ENCODED_RUSTFLAGS", flags)
+        .env("CARGO_TARGET_DIR", &target_folder)
+        .stderr(Stdio::inherit());
+    answer("cargo build", &mut command)?;
+    Ok(target_folder.join(TARGET).join("release").join(&package.module).with_extension("wasm"))
+}
+
+/// Runs the sources' own tests on this machine. Their output goes to standard error.
+///
+/// # Errors
+/// [`Error::ToolFailed`] when one fails.
+pub(crate) fn test(folder: &Path) -> Result<(), Error> {
+    let mut command = tool("cargo", folder);
+    // Without the SDK's own tests.
+    let packages = ["--workspace", "--exclude", "gateway-policy-sdk"];
+    command.args(["test", "--quiet"]).args(packages).stderr(Stdio::inherit());
+    command.stdout(io::stderr());
+    answer("cargo test", &mut command).map(drop)
+}
+
+/// The compiler that a folder's `rust-toolchain.toml` selects.
+struct Compiler {
+    sysroot: String,
+    commit: String,
+}
+
+impl Compiler {
+    fn of(folder: &Path) -> Result<Self, Error> {
+        let ask = |arguments: &[&str]| -> Result<String, Error> {
+            let output = answer("rustc", tool("rustc", folder).args(arguments))?;
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        let libraries = ask(&["--print", "target-libdir", "--target", TARGET])?;
+        if !Path::new(&libraries).is_dir() {
+            return Err(Error::NoTarget { target: TARGET, folder: folder.to_owned() });
+        }
+        let version = ask(&["--version", "--verbose"])?;
+        let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: "));
+        let unknown = || Error::ToolAnswer { tool: "rustc", fault: "no commit hash".to_owned() };
+        Ok(Self { sysroot: ask(&["--print", "sysroot"])?, commit: commit.ok_or_else(unknown)?.to_owned() })
+    }
+}
+
+/// Sets the memory layout, and removes this machine's paths from the output. Replaces flags of any cargo configuration.
+fn flags(workspace: &Path, compiler: &Compiler) -> OsString {
+    let Compiler { sysroot, commit } = compiler;
+    let mut flags = OsString::new();
+    for flag in [
+        format!("-Clink-arg=-zstack-size={STACK_BYTES}"),
+        format!("-Clink-arg=--initial-memory={MEMORY_BYTES}"),
+        // The path that rustc uses for its own sources when they are not installed.
+        format!("--remap-path-prefix={sysroot}/lib/rustlib/src/rust=/rustc/{commit}"),
+    ] {
+        flags.push(flag);
+        flags.push("\x1f");
+    }
+    flags.push("--remap-path-prefix=");
+    flags.push(cargo_home());
+    flags.push("=/cargo\x1f--remap-path-prefix=");
+    // Last, so that it wins if one folder is within the other.
+    flags.push(workspace);
+    flags.push("=/policy");
+    flags
+}
+
+fn cargo_home() -> PathBuf {
+    let default = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(default, PathBuf::from)
+}
+
+/// A command that runs in `folder`, with its toolchain and configuration.
+fn tool(name: &'static str, folder: &Path) -> Command {
+    let mut command = Command::new(name);
+    for (variable, _) in std::env::vars_os() {
+        let text = variable.to_string_lossy();
+        let overrides = OVERRIDES.iter().any(|beginning| text.starts_with(beginning));
+        if overrides && !PLACES.contains(&text.as_ref()) {
+            command.env_remove(&variable);
+        }
+    }
+    // Also overrides wrappers of a cargo configuration.
+    command.env("RUSTC_WRAPPER", "").env("RUSTC_WORKSPACE_WRAPPER", "");
+    command.current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn answer(name: &'static str, command: &mut Command) -> Result<Output, Error> {
+    let program = name.split(' ').next().unwrap_or(name);
+    let output = command.output().map_err(|fault| match fault.kind() {
+        io::ErrorKind::NotFound => Error::NoTool(program),
+        _ => Error::Tool(program, fault),
+    })?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(Error::ToolFailed { tool: name.to_owned(), status: output.status, stderr })
+}

@@ -1,0 +1,118 @@
+//! `bundle diff`: the differences between two bundles, for the reviewer of a new version.
+
+mod data;
+mod verdicts;
+
+use crate::bundle::{Error, source, trial};
+use gateway_domain::ids::Hex32;
+use gateway_policy::PolicyEngine;
+use gateway_policy::bundle::{Declaration, Manifest};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+pub(crate) use verdicts::Verdicts;
+
+/// The differences between two bundles.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Difference {
+    /// Hash of the present bundle.
+    pub(crate) old: Hex32,
+    /// Hash of the bundle that would replace it.
+    pub(crate) new: Hex32,
+    /// Changed members of the manifest, and changed data.
+    pub(crate) changes: Vec<Change>,
+    /// The answers to the vectors of both bundles.
+    pub(crate) verdicts: Verdicts,
+}
+
+/// One difference. One side alone means added or removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Change {
+    /// The member of the manifest, or the file and the JSON pointer in it.
+    pub(crate) what: String,
+    /// The old value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) old: Option<String>,
+    /// The new value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) new: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "old         {}", self.old)?;
+        writeln!(f, "new         {}", self.new)?;
+        for Change { what, old, new } in &self.changes {
+            match (old, new) {
+                (Some(old), Some(new)) => writeln!(f, "~ {what}: {old} -> {new}")?,
+                (None, Some(new)) => writeln!(f, "+ {what}: {new}")?,
+                (Some(old), None) => writeln!(f, "- {what}: {old}")?,
+                (None, None) => {}
+            }
+        }
+        write!(f, "{}", self.verdicts)
+    }
+}
+
+/// Compares two bundles, each a folder or an archive: their contents, and their answers to vectors.
+///
+/// # Errors
+/// [`Error::Bundle`] for a bundle that cannot be loaded at all.
+pub(crate) fn diff(old: &Path, new: &Path) -> Result<Difference, Error> {
+    let engine = PolicyEngine::new()?;
+    let load = |path: &Path| trial::load(&engine, &source::read(path)?);
+    let (old, new) = (load(old)?, load(new)?);
+    let mut changes = manifest_changes(old.bundle.manifest(), new.bundle.manifest());
+    changes.extend(data::changes(old.bundle.files(), new.bundle.files()));
+    Ok(Difference {
+        old: old.bundle.hash(),
+        new: new.bundle.hash(),
+        changes,
+        verdicts: verdicts::compare(&old, &new)?,
+    })
+}
+
+/// Members of the manifest that changed, which include the hashes of files.
+fn manifest_changes(old: &Manifest, new: &Manifest) -> Vec<Change> {
+    changed(&members(old), &members(new))
+}
+
+/// The values that differ, by name.
+fn changed(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<Change> {
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let change = |name: &String| {
+        let (old, new) = (old.get(name).cloned(), new.get(name).cloned());
+        (old != new).then(|| Change { what: name.clone(), old, new })
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+/// The members of a manifest by name; a list has one entry for each element.
+fn members(manifest: &Manifest) -> BTreeMap<String, String> {
+    let Manifest { bundle_id, version, sequence, world, not_before_ms, not_after_ms, limits, .. } = manifest;
+    let mut all = BTreeMap::from([
+        ("bundle_id".to_owned(), bundle_id.clone()),
+        ("version".to_owned(), version.clone()),
+        ("sequence".to_owned(), sequence.to_string()),
+        ("world".to_owned(), world.clone()),
+        ("limits/fuel".to_owned(), limits.fuel.to_string()),
+        ("limits/memory_bytes".to_owned(), limits.memory_bytes.to_string()),
+    ]);
+    all.extend(not_before_ms.map(|ms| ("not_before_ms".to_owned(), ms.to_string())));
+    all.extend(not_after_ms.map(|ms| ("not_after_ms".to_owned(), ms.to_string())));
+    let import = |name: &String| (format!("import {name}"), crate::bundle::inspect::allows(name).to_owned());
+    all.extend(manifest.capabilities.iter().map(import));
+    all.extend(manifest.facts.iter().map(|name| (format!("fact {name}"), "may be asked for".to_owned())));
+    all.extend(manifest.reasons.iter().map(|it| declaration("reason", it)));
+    all.extend(manifest.obligations.iter().map(|it| declaration("obligation", it)));
+    all.extend(manifest.files.iter().map(|(name, hash)| (format!("file {name}"), hash.to_string())));
+    all
+}
+
+fn declaration(what: &str, declared: &Declaration) -> (String, String) {
+    let Declaration { code, text, severity, remedy } = declared;
+    let severity = format!("{severity:?}").to_lowercase();
+    let remedy = if remedy.is_empty() { String::new() } else { format!(" Remedy: {remedy}") };
+    (format!("{what} {code}"), format!("({severity}) {text}{remedy}"))
+}

@@ -1,0 +1,62 @@
+//! Changes in a bundle's data, value by value.
+
+use super::{Change, changed};
+use gateway_policy::BundleFiles;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Changes by `file#pointer`. Data that is not JSON is compared by its hash, among the files.
+pub(super) fn changes(old: &BundleFiles, new: &BundleFiles) -> Vec<Change> {
+    changed(&leaves(old), &leaves(new))
+}
+
+fn leaves(files: &BundleFiles) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for (name, bytes) in files.iter().filter(|(name, _)| name.starts_with("data/")) {
+        if let Ok(value) = serde_json::from_slice(bytes) {
+            collect(&value, &format!("{name}#"), &mut all);
+        }
+    }
+    all
+}
+
+/// Collects values that have no members; an empty list or object is one, so that adding and removing it shows.
+fn collect(value: &Value, at: &str, all: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (name, value) in members {
+                collect(value, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), all);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (index, value) in items.iter().enumerate() {
+                collect(value, &format!("{at}/{index}"), all);
+            }
+        }
+        leaf => drop(all.insert(at.to_owned(), leaf.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(old: &str, new: &str) -> Vec<String> {
+        let files = |text: &str| BundleFiles::new([("data/a.json".to_owned(), text.into())]).unwrap();
+        let show = |Change { what, old, new }: Change| format!("{what} {old:?} {new:?}");
+        changes(&files(old), &files(new)).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn each_changed_value_is_named_by_its_json_pointer() {
+        assert!(check(r#"{"a":[1,{"b":2}]}"#, r#"{"a":[1,{"b":2}]}"#).is_empty());
+        assert_eq!(
+            check(r#"{"a":[1,{"b/c":2}],"gone":{}}"#, r#"{"a":[1,{"b/c":"2"}],"new":null}"#),
+            [
+                r##"data/a.json#/a/1/b~1c Some("2") Some("\"2\"")"##,
+                r##"data/a.json#/gone Some("{}") None"##,
+                r##"data/a.json#/new None Some("null")"##,
+            ]
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Errors of the bundle commands. Each message is one line.
+
+use gateway_domain::ids::Hex32;
+use gateway_policy::{BundleError, EngineError};
+use gateway_seal::key_file::KeyFileError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+
+    #[error("`{}` cannot be read", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("`{}` cannot be written", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("`{}` is no bundle: it has no `manifest.json`", .0.display())]
+    NotABundle(PathBuf),
+    #[error("`{}` is an archive: unpack it first, what is written goes into a folder", .0.display())]
+    Archive(PathBuf),
+    #[error("`{}` exists already", .0.display())]
+    Exists(PathBuf),
+    #[error("`{}` is no name for a policy: lower case letters, digits and single `-`, 1 to 48 characters, a letter first, no word of Rust or cargo", .0)]
+    PolicyName(String),
+    #[error("the embedded template is broken: {0}")]
+    Template(String),
+
+    #[error("the archive `{}` cannot be read", path.display())]
+    Tar { path: PathBuf, source: io::Error },
+    #[error("the name `{0}` is too long for an archive: at most 100 characters after the folder")]
+    TarName(String),
+    #[error("the archive `{}` has `{entry}`, which is not a regular file", path.display())]
+    TarEntry { path: PathBuf, entry: String },
+
+    #[error("`{}` is no activation record: {fault}", path.display())]
+    Record { path: PathBuf, fault: String },
+    #[error("key file `{}` is not valid: {fault}", path.display())]
+    KeyFormat { path: PathBuf, fault: String },
+    #[error("key file `{}` has a private seed that does not belong to its public key", .0.display())]
+    KeyMismatch(PathBuf),
+    #[error("`{0}` is not a bundle hash: 64 lowercase hexadecimal characters")]
+    Hash(String),
+    #[error("the operating system gave no randomness")]
+    NoRandomness,
+
+    #[error("`{0}` is not installed, or not on PATH: see https://rustup.rs")]
+    NoTool(&'static str),
+    #[error("`{0}` cannot be run")]
+    Tool(&'static str, #[source] io::Error),
+    #[error("`{tool}` failed ({status}){}", detail(.stderr))]
+    ToolFailed { tool: String, status: std::process::ExitStatus, stderr: String },
+    #[error("`{tool}` gave an unexpected answer: {fault}")]
+    ToolAnswer { tool: &'static str, fault: String },
+    #[error("the target `{target}` is not installed: run `rustup target add {target}` in `{}`", folder.display())]
+    NoTarget { target: &'static str, folder: PathBuf },
+    #[error("`{}` has no package that is a `cdylib`", .0.display())]
+    NoComponent(PathBuf),
+    #[error("`{}` has several packages that are a `cdylib`: name one of `{}` with --package", folder.display(), packages.join("`, `"))]
+    ManyComponents { folder: PathBuf, packages: Vec<String> },
+    #[error("the sources give component `{built}`, the bundle has `{there}`")]
+    NotReproduced { there: Hex32, built: Hex32 },
+    #[error("the module built is no component of this contract: {0}")]
+    Component(String),
+
+    #[error("the answer cannot be written as JSON")]
+    Json(#[source] serde_json::Error),
+    #[error("`{0}` is not a URL of the form http://HOST:PORT")]
+    Url(String),
+    #[error("the gateway at `{url}` does not answer")]
+    Gateway { url: String, source: io::Error },
+    #[error("the gateway at `{url}` answers with {status}")]
+    GatewayStatus { url: String, status: u16 },
+    #[error("the gateway at `{url}` refuses the bundle: {why}")]
+    Refused { url: String, why: String },
+    #[error("the gateway at `{url}` does not have bundle `{hash}` active after {seconds} s{}", detail(.found))]
+    NotActive { url: String, hash: String, seconds: u64, found: String },
+}
+
+/// The output of a tool on one line, after a colon; empty if there is none.
+fn detail(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.is_empty() { line } else { format!(": {line}") }
+}

@@ -1,0 +1,163 @@
+//! `bundle inspect`: prints the contents of a bundle without verifying them.
+
+use crate::bundle::{Error, source};
+use gateway_domain::canonical::digest_bytes;
+use gateway_domain::dsse::Envelope;
+use gateway_domain::ids::Hex32;
+use gateway_policy::BundleFiles;
+use gateway_policy::bundle::{Declaration, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature};
+use serde::Serialize;
+use std::fmt;
+use std::path::Path;
+
+/// The contents of a bundle.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Inspected {
+    /// SHA-256 of the canonical manifest.
+    pub(crate) bundle_hash: Hex32,
+    /// The manifest.
+    pub(crate) manifest: Manifest,
+    /// The manifest's `capabilities`, explained.
+    pub(crate) imports: Vec<Import>,
+    /// Files that differ from the manifest.
+    pub(crate) faults: Vec<String>,
+    /// The claimed signatures, which only `bundle verify` checks.
+    pub(crate) signatures: Vec<Claim>,
+}
+
+/// One import of the component.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Import {
+    /// The name in the component.
+    pub(crate) name: String,
+    /// What it lets a policy do.
+    pub(crate) allows: String,
+}
+
+/// A claimed signature, not verified.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Claim {
+    /// The signature's file.
+    pub(crate) file: String,
+    /// The ids of the keys that it names.
+    pub(crate) key_ids: Vec<String>,
+    /// Whether it covers this manifest.
+    pub(crate) is_of_this_manifest: bool,
+}
+
+/// Reads the bundle at `path`, which needs a valid manifest only.
+///
+/// # Errors
+/// [`Error::Bundle`], [`Error::NotABundle`].
+pub(crate) fn inspect(path: &Path) -> Result<Inspected, Error> {
+    let files = source::read(path)?;
+    let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;
+    let canonical = manifest.canonical_bytes()?;
+    let imports = manifest.capabilities.iter();
+    Ok(Inspected {
+        bundle_hash: digest_bytes("", &canonical),
+        imports: imports.map(|name| Import { name: name.clone(), allows: allows(name).to_owned() }).collect(),
+        faults: faults(&files, &manifest),
+        signatures: signatures(&files, &canonical),
+        manifest,
+    })
+}
+
+/// What an import lets a policy do.
+#[must_use]
+pub(crate) fn allows(import: &str) -> &'static str {
+    let interface = import.split('@').next().unwrap_or(import);
+    match interface {
+        "svc:policy/types" => "nothing: the shapes of the request and of the verdict",
+        "svc:policy/facts" => "reading the facts listed; each one read is recorded with its value",
+        "svc:policy/data" => "reading the bundle's own signed files under data/",
+        "wasi:cli/environment" | "wasi:cli/stdin" | "wasi:cli/terminal-input" => "nothing: it is empty",
+        "wasi:clocks/wall-clock" => "reading the fact `time.now_ms`, which is recorded like any other",
+        "wasi:clocks/monotonic-clock" => "nothing: it stands still",
+        "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => {
+            "numbers that follow from the request, the same at every evaluation of it"
+        }
+        _ if interface.starts_with("wasi:filesystem/") => "nothing: there is no folder",
+        _ if interface.starts_with("wasi:sockets/") => "nothing: there is no network",
+        _ if interface.starts_with("wasi:") => {
+            "what a language's runtime needs to start; nothing is behind it"
+        }
+        _ => "unknown: no gateway gives it",
+    }
+}
+
+fn faults(files: &BundleFiles, manifest: &Manifest) -> Vec<String> {
+    let listed = manifest.files.iter().filter_map(|(name, hash)| match files.get(name) {
+        Err(_) => Some(format!("`{name}` is missing")),
+        Ok(bytes) if digest_bytes("", bytes) != *hash => Some(format!("`{name}` was changed")),
+        Ok(_) => None,
+    });
+    let is_extra =
+        |name: &&str| *name != MANIFEST_FILE && !is_signature(name) && !manifest.files.contains_key(*name);
+    let extra = files.iter().map(|(name, _)| name).filter(is_extra);
+    listed.chain(extra.map(|name| format!("`{name}` is not in the manifest"))).collect()
+}
+
+fn signatures(files: &BundleFiles, manifest: &[u8]) -> Vec<Claim> {
+    let this = Envelope::seal(PAYLOAD_TYPE, manifest, &[]);
+    let claim = |(name, bytes): (&str, &[u8])| {
+        let envelope: Option<Envelope> = serde_json::from_slice(bytes).ok();
+        let payload = envelope.as_ref().map(|it| it.payload.as_str());
+        Claim {
+            file: name.to_owned(),
+            key_ids: envelope.iter().flat_map(|it| &it.signatures).map(|it| it.keyid.clone()).collect(),
+            is_of_this_manifest: payload == Some(this.payload.as_str()),
+        }
+    };
+    files.iter().filter(|(name, _)| is_signature(name)).map(claim).collect()
+}
+
+impl fmt::Display for Inspected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Manifest { bundle_id, version, sequence, world, limits, .. } = &self.manifest;
+        writeln!(f, "bundle      {bundle_id} {version}, sequence {sequence}")?;
+        writeln!(f, "bundle hash {}", self.bundle_hash)?;
+        writeln!(f, "world       {world}")?;
+        writeln!(f, "valid       {}", validity(&self.manifest))?;
+        writeln!(f, "limits      {} fuel, {} bytes of memory", limits.fuel, limits.memory_bytes)?;
+        for Import { name, allows } in &self.imports {
+            writeln!(f, "import      {name}: {allows}")?;
+        }
+        for fact in &self.manifest.facts {
+            writeln!(f, "fact        {fact}")?;
+        }
+        declarations(f, "reason", &self.manifest.reasons)?;
+        declarations(f, "obligation", &self.manifest.obligations)?;
+        for (name, hash) in &self.manifest.files {
+            writeln!(f, "file        {hash}  {name}")?;
+        }
+        for fault in &self.faults {
+            writeln!(f, "FAULT       {fault}")?;
+        }
+        for Claim { key_ids, is_of_this_manifest, .. } in &self.signatures {
+            let of = if *is_of_this_manifest { "this manifest" } else { "ANOTHER MANIFEST" };
+            writeln!(f, "signature   by {} over {of}, not checked", key_ids.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+fn declarations(f: &mut fmt::Formatter<'_>, what: &str, declared: &[Declaration]) -> fmt::Result {
+    for Declaration { code, text, severity, remedy } in declared {
+        let severity = format!("{severity:?}").to_lowercase();
+        writeln!(f, "{what:<11} {code} ({severity}): {text}")?;
+        if !remedy.is_empty() {
+            writeln!(f, "{:11}   remedy: {remedy}", "")?;
+        }
+    }
+    Ok(())
+}
+
+fn validity(manifest: &Manifest) -> String {
+    match (manifest.not_before_ms, manifest.not_after_ms) {
+        (None, None) => "always".to_owned(),
+        (Some(from), None) => format!("from {from} ms on"),
+        (None, Some(to)) => format!("to {to} ms"),
+        (Some(from), Some(to)) => format!("from {from} ms to {to} ms"),
+    }
+}

@@ -1,0 +1,49 @@
+//! Writes files atomically.
+
+use crate::bundle::Error;
+use gateway_policy::BundleFiles;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// Creates the folders above a file, writes it under another name and renames it, so that a reader never sees half of it.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let fault = |source| Error::Write { path: path.to_owned(), source };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(fault)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.draft", std::process::id()));
+    let draft = path.with_file_name(name);
+    let written = write_durably(&draft, bytes).and_then(|()| fs::rename(&draft, path));
+    written.and_then(|()| File::open(folder)?.sync_all()).map_err(|source| {
+        let _left_behind = fs::remove_file(&draft);
+        fault(source)
+    })
+}
+
+/// Writes all files of a bundle into a new folder.
+pub(crate) fn write_all(folder: &Path, files: &BundleFiles) -> Result<(), Error> {
+    for (name, bytes) in files.iter() {
+        write(&folder.join(name), bytes)?;
+    }
+    Ok(())
+}
+
+/// Indented JSON. An error names `path`, the file that it is for.
+pub(crate) fn pretty<T: Serialize>(value: &T, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|fault| Error::Write { path: path.to_owned(), source: fault.into() })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

@@ -1,0 +1,121 @@
+//! `bundle lint`: findings about a valid bundle, for its reviewer.
+
+mod measure;
+mod rules;
+
+use crate::bundle::trial::{self, Trial};
+use crate::bundle::{Error, source};
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_policy::PolicyEngine;
+use gateway_policy::bundle::Limits;
+use measure::Usage;
+use serde::Serialize;
+use std::fmt;
+use std::path::Path;
+
+/// The report. The same bundle gives the same bytes on every machine, so that a reviewer can sign it and another can
+/// reproduce it. Only `expired` and `expires_soon` depend on the time.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// The bundle's name.
+    pub(crate) bundle_id: String,
+    /// The bundle's version.
+    pub(crate) version: String,
+    /// Orders the versions of this bundle.
+    pub(crate) sequence: u64,
+    /// The bundle's hash.
+    pub(crate) bundle_hash: Hex32,
+    /// The component's size in bytes.
+    pub(crate) component_bytes: usize,
+    /// Number of vectors, which were all evaluated.
+    pub(crate) n_vectors: usize,
+    /// The limits in the manifest.
+    pub(crate) limits: Limits,
+    /// The most that any vector used.
+    pub(crate) used: Used,
+    /// Most severe first.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// The most that any vector used.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Used {
+    /// Wasm fuel.
+    pub(crate) fuel: u64,
+    /// Linear memory, bytes.
+    pub(crate) memory_bytes: u64,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Finding {
+    /// The severity.
+    pub(crate) level: Level,
+    /// The rule that found it.
+    pub(crate) rule: &'static str,
+    /// The message.
+    pub(crate) text: String,
+}
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    /// The bundle should not be signed.
+    Error,
+    /// The author should explain it.
+    Warning,
+    /// Information.
+    Note,
+}
+
+impl Report {
+    /// Whether there is no error, and when `strict`, no warning.
+    #[must_use]
+    pub(crate) fn passed(&self, strict: bool) -> bool {
+        let threshold = if strict { Level::Warning } else { Level::Error };
+        self.findings.iter().all(|finding| finding.level > threshold)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bundle_id, version, sequence, limits, used, .. } = self;
+        writeln!(f, "bundle      {bundle_id} {version}, sequence {sequence}")?;
+        writeln!(f, "bundle hash {}", self.bundle_hash)?;
+        writeln!(f, "component   {} bytes", self.component_bytes)?;
+        writeln!(f, "fuel        {} used of {}", used.fuel, limits.fuel)?;
+        writeln!(f, "memory      {} bytes used of {}", used.memory_bytes, limits.memory_bytes)?;
+        for Finding { level, rule, text } in &self.findings {
+            writeln!(f, "{:<11} {rule}: {text}", format!("{level:?}").to_lowercase())?;
+        }
+        let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
+        let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+        writeln!(f, "found       {errors} errors, {warnings} warnings, {} notes", count(Level::Note))
+    }
+}
+
+/// Loads the bundle at `path`, evaluates its vectors, and applies every rule.
+///
+/// # Errors
+/// [`Error::Bundle`] for a bundle that cannot be loaded at all.
+pub(crate) fn lint(path: &Path, now: EpochMs) -> Result<Report, Error> {
+    let files = source::read(path)?;
+    let Trial { bundle, evaluator } = trial::load(&PolicyEngine::new()?, &files)?;
+    let usage = Usage::of(&bundle, &evaluator)?;
+    let manifest = bundle.manifest();
+    let mut findings = rules::all(&bundle, &usage, now)?;
+    findings.sort();
+    Ok(Report {
+        bundle_id: manifest.bundle_id.clone(),
+        version: manifest.version.clone(),
+        sequence: manifest.sequence,
+        bundle_hash: bundle.hash(),
+        component_bytes: bundle.component()?.len(),
+        n_vectors: usage.n_vectors,
+        limits: manifest.limits,
+        used: Used { fuel: usage.fuel, memory_bytes: usage.memory_bytes },
+        findings,
+    })
+}

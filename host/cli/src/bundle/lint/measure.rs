@@ -1,0 +1,54 @@
+//! Evaluates the vectors of a bundle, for the rules.
+
+use crate::bundle::Error;
+use gateway_domain::policy::Decision;
+use gateway_policy::bundle::Expectation;
+use gateway_policy::{Bundle, Evaluator};
+use std::collections::BTreeSet;
+
+/// What the policy did over all vectors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usage {
+    pub(super) n_vectors: usize,
+    /// The most fuel that one used.
+    pub(super) fuel: u64,
+    /// The most memory that one had, in bytes.
+    pub(super) memory_bytes: u64,
+    /// Codes of reasons and obligations in the answers.
+    pub(super) codes: BTreeSet<String>,
+    /// Names of facts that the policy read.
+    pub(super) facts: BTreeSet<String>,
+    pub(super) allows: bool,
+    pub(super) denies: bool,
+    /// `file: name` of vectors that fail.
+    pub(super) failures: Vec<String>,
+    /// Kinds of faults that vectors caused.
+    pub(super) faults: BTreeSet<String>,
+}
+
+impl Usage {
+    pub(super) fn of(bundle: &Bundle, evaluator: &Evaluator) -> Result<Self, Error> {
+        let mut usage = Self::default();
+        for (file, vector) in bundle.vectors()? {
+            let (request, facts) = (vector.request(&file)?, evaluator.facts_of(&file, &vector)?);
+            let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
+            usage.fuel = usage.fuel.max(judged.fuel_used());
+            let memory_bytes = u64::try_from(judged.memory_bytes()).unwrap_or(u64::MAX);
+            usage.memory_bytes = usage.memory_bytes.max(memory_bytes);
+            let outcome = evaluator.complete(&request, judged).outcome;
+            usage.facts.extend(outcome.facts.iter().map(|read| read.name.clone()));
+            usage.faults.extend(outcome.fault.clone());
+            let actual = Expectation::from(outcome);
+            usage.codes.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
+            match actual.decision {
+                Decision::Allow => usage.allows = true,
+                Decision::Deny => usage.denies = true,
+            }
+            if actual != vector.expect {
+                usage.failures.push(format!("{file}: {}", vector.name));
+            }
+            usage.n_vectors = usage.n_vectors.saturating_add(1);
+        }
+        Ok(usage)
+    }
+}

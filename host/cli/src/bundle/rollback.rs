@@ -1,0 +1,86 @@
+//! `bundle rollback`: signs a record that makes a gateway return to a bundle that was active before.
+
+use crate::bundle::key::Key;
+use crate::bundle::{Error, layout};
+use gateway_domain::dsse::Envelope;
+use gateway_domain::time::EpochMs;
+use gateway_policy::bundle::ActivationRecord;
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What to sign.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct Rollback {
+    /// Hash of the bundle to return to
+    #[arg(long, value_name = "HASH")]
+    to: String,
+    /// A number above every sequence that was ever active
+    #[arg(long, value_name = "N")]
+    sequence: u64,
+    /// The reason, for people
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Last instant at which the record is valid, in milliseconds since 1970
+    #[arg(long = "not-after", value_name = "MILLISECONDS")]
+    not_after_ms: Option<u64>,
+}
+
+/// The record that was written.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Recorded {
+    /// The record.
+    pub(crate) record: ActivationRecord,
+    /// Ids of all keys that signed, in this call and before.
+    pub(crate) signers: Vec<String>,
+    /// The record's file.
+    pub(crate) file: PathBuf,
+}
+
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ActivationRecord { sequence, bundle_hash, reason, .. } = &self.record;
+        writeln!(f, "back to     {bundle_hash}")?;
+        writeln!(f, "sequence    {sequence}")?;
+        writeln!(f, "reason      {reason}")?;
+        writeln!(f, "signed by   {}", self.signers.join(" "))?;
+        writeln!(f, "wrote       {}", self.file.display())
+    }
+}
+
+/// Signs a record with these keys and writes it to `out`.
+///
+/// # Errors
+/// [`Error::Exists`], [`Error::Hash`], [`Error::Bundle`] for a reason that is empty or too long, [`Error::Write`].
+pub(crate) fn rollback(rollback: &Rollback, keys: &[Key], out: &Path) -> Result<Recorded, Error> {
+    if out.exists() {
+        return Err(Error::Exists(out.to_owned()));
+    }
+    let record = ActivationRecord {
+        sequence: rollback.sequence,
+        bundle_hash: rollback.to.parse().map_err(|_| Error::Hash(rollback.to.clone()))?,
+        reason: rollback.reason.clone(),
+        not_after_ms: rollback.not_after_ms.map(EpochMs),
+    };
+    let keys: Vec<_> = keys.iter().map(|key| &key.signing).collect();
+    write(record.sign(&keys)?, record, out)
+}
+
+/// Adds a signature to the record in `file`: the keys of several roles are seldom on one machine.
+///
+/// # Errors
+/// [`Error::Record`] or [`Error::Bundle`] when the file is not an activation record, [`Error::Read`], [`Error::Write`].
+pub(crate) fn countersign(file: &Path, key: &Key) -> Result<Recorded, Error> {
+    let unreadable =
+        |fault: serde_json::Error| Error::Record { path: file.to_owned(), fault: fault.to_string() };
+    let envelope: Envelope = serde_json::from_slice(&layout::read(file)?).map_err(unreadable)?;
+    let signed = ActivationRecord::countersign(&envelope, &key.signing)?;
+    write(signed, ActivationRecord::read(&envelope)?, file)
+}
+
+fn write(envelope: Envelope, record: ActivationRecord, out: &Path) -> Result<Recorded, Error> {
+    layout::write(out, &layout::pretty(&envelope, out)?)?;
+    let signers = envelope.signatures.into_iter().map(|signature| signature.keyid).collect();
+    Ok(Recorded { record, signers, file: out.to_owned() })
+}

@@ -1,0 +1,120 @@
+//! `bundle test`: evaluates every vector with the limits of production, and finds declared codes that no vector shows.
+
+use crate::bundle::{Error, build, cargo, source, trial};
+use gateway_domain::ids::Hex32;
+use gateway_policy::bundle::{Declaration, Expectation};
+use gateway_policy::{BundleFiles, PolicyEngine};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+/// The results of the vectors.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Tested {
+    /// The bundle's name.
+    pub(crate) bundle_id: String,
+    /// The bundle's hash; of a draft, the hash that it would have if it were built now.
+    pub(crate) bundle_hash: Hex32,
+    /// Number of vectors.
+    pub(crate) n_vectors: usize,
+    /// Vectors that fail.
+    pub(crate) failures: Vec<Failure>,
+    /// Number of declared codes of reasons and obligations.
+    pub(crate) n_codes: usize,
+    /// Declared codes that no vector's answer has.
+    pub(crate) uncovered: Vec<String>,
+}
+
+/// A vector that fails.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Failure {
+    /// The vector's file.
+    pub(crate) file: String,
+    /// The vector's name.
+    pub(crate) name: String,
+    /// The answer in the vector.
+    pub(crate) expected: Expectation,
+    /// The policy's answer.
+    pub(crate) actual: Expectation,
+}
+
+impl Tested {
+    /// Whether every vector passes and, if `strict`, a vector shows every declared code.
+    #[must_use]
+    pub(crate) fn passed(&self, strict: bool) -> bool {
+        self.failures.is_empty() && (!strict || self.uncovered.is_empty())
+    }
+}
+
+impl fmt::Display for Tested {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Failure { file, name, expected, actual } in &self.failures {
+            writeln!(f, "FAILED  {file}: {name}")?;
+            writeln!(f, "  expected  {}", shown(expected))?;
+            writeln!(f, "  actual    {}", shown(actual))?;
+        }
+        let (held, covered) = (
+            self.n_vectors.saturating_sub(self.failures.len()),
+            self.n_codes.saturating_sub(self.uncovered.len()),
+        );
+        writeln!(f, "vectors     {held} of {} hold", self.n_vectors)?;
+        write!(f, "codes       {covered} of {} shown by a vector", self.n_codes)?;
+        if !self.uncovered.is_empty() {
+            write!(f, "; not shown: `{}`", self.uncovered.join("`, `"))?;
+        }
+        writeln!(f)
+    }
+}
+
+/// An answer on one line.
+pub(crate) fn shown(answer: &Expectation) -> String {
+    let Expectation { decision, reasons, obligations, subjects, required, satisfied } = answer;
+    let (reasons, obligations, subjects) = (reasons.join(" "), obligations.join(" "), subjects.join(" "));
+    format!(
+        "{decision:?}, reasons [{reasons}], obligations [{obligations}], quorum [{subjects}] of {required} {}",
+        if *satisfied { "reached" } else { "not reached" }
+    )
+}
+
+/// Tests the bundle at `path`. For a source folder, first runs its own tests, and then tests the component built from the
+/// sources, in memory.
+///
+/// # Errors
+/// [`Error::Bundle`] for a bundle that cannot be loaded, [`Error::ToolFailed`] if a test of the sources fails. A failing
+/// vector is not an error.
+pub(crate) fn test(path: &Path) -> Result<Tested, Error> {
+    if !source::is_source(path) {
+        return test_files(&source::read(path)?);
+    }
+    cargo::test(path)?;
+    test_files(&build::in_memory(path)?)
+}
+
+fn test_files(files: &BundleFiles) -> Result<Tested, Error> {
+    let trial = trial::load(&PolicyEngine::new()?, files)?;
+    let vectors = trial.bundle.vectors()?;
+    let (mut failures, mut shown) = (Vec::new(), BTreeSet::new());
+    let n_vectors = vectors.len();
+    for (file, vector) in vectors {
+        let actual = trial.evaluator.answer(&file, &vector)?;
+        shown.extend(actual.reasons.iter().chain(&actual.obligations).cloned());
+        if actual != vector.expect {
+            failures.push(Failure { file, name: vector.name, expected: vector.expect, actual });
+        }
+    }
+    let manifest = trial.bundle.manifest();
+    let declared = || codes(&manifest.reasons).chain(codes(&manifest.obligations));
+    Ok(Tested {
+        bundle_id: manifest.bundle_id.clone(),
+        bundle_hash: trial.bundle.hash(),
+        n_vectors,
+        failures,
+        n_codes: declared().count(),
+        uncovered: declared().filter(|code| !shown.contains(*code)).map(str::to_owned).collect(),
+    })
+}
+
+fn codes(declared: &[Declaration]) -> impl Iterator<Item = &str> {
+    declared.iter().map(|declaration| declaration.code.as_str())
+}

@@ -1,0 +1,140 @@
+//! `operation-gateway ledger fsck`: checks that everything in the store agrees, and that the files of every stored bundle have
+//! the bundle's hash.
+
+use crate::{EXIT_FAILED, EXIT_UNCHECKED, Fault};
+use clap::{Args, Subcommand};
+use gateway_engine::Unavailable;
+use gateway_engine::ports::StoredBundle;
+use gateway_policy::BundleFiles;
+use gateway_policy::bundle::{BundleError, MANIFEST_FILE, Manifest};
+use gateway_store::{Checked, Finding, Fsck};
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand<S: Args> {
+    /// Check that everything in the store agrees; a gateway may be running
+    #[command(
+        after_help = "Exit code 0: no findings. 1: findings, each one line with table and row. 2: the database cannot be read."
+    )]
+    Fsck {
+        #[command(flatten)]
+        settings: S,
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs `ledger fsck`, printing to standard output.
+#[must_use]
+pub fn fsck(database_url: &str, json: bool) -> ExitCode {
+    crate::run(check(database_url, json, &mut std::io::stdout()), |_: &Fault| EXIT_UNCHECKED)
+}
+
+async fn check(database_url: &str, json: bool, out: &mut (dyn Write + Send)) -> Result<ExitCode, Fault> {
+    let mut report = Report { json, out, n_findings: 0, broken: None };
+    let mut fsck = Fsck::open(database_url).await?;
+    let checked = fsck.check(&mut |finding| report.add(&finding)).await?;
+    check_bundles(&mut fsck, &mut |finding| report.add(&finding)).await?;
+    fsck.close().await;
+    let n_findings = report.finish(&checked)?;
+    Ok(if n_findings == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+/// Compares the files of every stored bundle with its hash. Signatures are not checked: trust changes with time, and
+/// every start verifies them.
+async fn check_bundles(fsck: &mut Fsck, found: &mut (dyn FnMut(Finding) + Send)) -> Result<(), Unavailable> {
+    for hash in fsck.bundle_hashes().await? {
+        let bundle = fsck.bundle(hash).await?;
+        let row = format!("bundle_hash {hash}");
+        let finding = |table: &str, what| Finding { table: table.to_owned(), row: row.clone(), what };
+        let bundle_id = bundle.bundle_id.clone();
+        match read(bundle) {
+            Err(error) => found(finding("policy_bundle_files", error.to_string())),
+            Ok((manifest, is_hash)) => {
+                if !is_hash {
+                    found(finding("policy_bundle_files", "its files have another hash".to_owned()));
+                }
+                if manifest.bundle_id != bundle_id {
+                    found(finding("policy_bundles", "`bundle_id` is not the manifest's".to_owned()));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The manifest, which must list exactly the stored files, and whether it has the stored hash.
+fn read(bundle: StoredBundle) -> Result<(Manifest, bool), BundleError> {
+    let files = BundleFiles::new(bundle.files)?;
+    files.check_listed()?;
+    let manifest = Manifest::parse(files.get(MANIFEST_FILE)?)?;
+    let is_hash = manifest.hash()? == bundle.bundle_hash;
+    Ok((manifest, is_hash))
+}
+
+/// Prints findings as they come, and a summary at the end.
+struct Report<'a> {
+    json: bool,
+    out: &'a mut (dyn Write + Send),
+    n_findings: u64,
+    /// The error after which nothing more is printed.
+    broken: Option<std::io::Error>,
+}
+
+impl Report<'_> {
+    fn add(&mut self, finding: &Finding) {
+        self.n_findings = self.n_findings.saturating_add(1);
+        let Finding { table, row, what } = finding;
+        let line = if self.json {
+            json!({ "table": table, "row": row, "what": what }).to_string()
+        } else {
+            finding.to_string()
+        };
+        self.line(&line);
+    }
+
+    fn line(&mut self, line: &str) {
+        if self.broken.is_none() {
+            self.broken = writeln!(self.out, "{line}").err();
+        }
+    }
+
+    fn finish(mut self, checked: &Checked) -> std::io::Result<u64> {
+        let Checked { n_events, n_operations, n_keys, n_decisions, n_previews, n_activations, head } =
+            *checked;
+        if self.json {
+            let head = head.map(|head| json!({ "n_leaves": head.n_leaves, "root": head.root }));
+            let summary = json!({
+                "n_findings": self.n_findings, "n_events": n_events, "n_operations": n_operations,
+                "n_keys": n_keys, "n_decisions": n_decisions, "n_previews": n_previews,
+                "n_activations": n_activations, "head": head,
+            });
+            self.line(&summary.to_string());
+        } else {
+            self.line(&format!(
+                "checked {n_events} events of {n_operations} operations, {n_keys} keys, {n_decisions} refusals, \
+                 {n_previews} previews, {n_activations} activations"
+            ));
+            match head {
+                Some(head) => {
+                    self.line(&format!("head of the log: {} entries, root {}", head.n_leaves, head.root))
+                }
+                None => self.line("head of the log: not known, entries are missing"),
+            }
+            let verdict = match self.n_findings {
+                0 => "nothing is wrong".to_owned(),
+                n_findings => format!("{n_findings} findings"),
+            };
+            self.line(&verdict);
+        }
+        if self.broken.is_none() {
+            self.broken = self.out.flush().err();
+        }
+        // A reader that closed its end, as `head` does, is not an error.
+        let broken = self.broken.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+        broken.map_or(Ok(self.n_findings), Err)
+    }
+}

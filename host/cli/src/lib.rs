@@ -1,0 +1,166 @@
+//! The command line of `operation-gateway`: its grammar, and the commands that need no running adapters.
+//!
+//! Here are the commands that work on files and on the gateway's store: [`bundle`], [`approvers`], [`evidence`],
+//! [`ledger`] and [`records`]. `serve`, and the commands that open keys or nodes the way the gateway does (`keys`, `nodes`,
+//! `evidence roots`), are parsed here and run by the crate `operation-gateway`, whose `main` takes a [`Command`] apart.
+//!
+//! Deliberately absent: a clock (`now` is an argument), and the settings: [`Cli`] is generic over their flags.
+
+#![expect(missing_docs, reason = "doc comments of arguments are help texts; the rest says it by its name")]
+
+pub mod approvers;
+pub mod bundle;
+pub mod evidence;
+pub mod ledger;
+pub mod records;
+pub mod registry;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Exit code of a command that failed or found something, and of a gateway that did not start.
+pub const EXIT_FAILED: u8 = 1;
+/// Exit code of wrong settings, and of a check that could not be made.
+pub const EXIT_UNCHECKED: u8 = 2;
+
+/// Why a command failed, in one line.
+pub type Fault = Box<dyn Error + Send + Sync>;
+
+/// Signing operations with approvals, a signed policy, and threshold keys.
+#[derive(Debug, Parser)]
+#[command(
+    name = "operation-gateway",
+    version,
+    after_help = "A flag wins over the environment, the environment over the file, the file over the default."
+)]
+pub struct Cli<S: Args> {
+    #[command(flatten)]
+    pub settings: S,
+    #[command(subcommand)]
+    pub command: Option<Command<S>>,
+}
+
+/// A command. `S` are the flags of the gateway's settings, which may stand before the command too.
+#[derive(Debug, Subcommand)]
+pub enum Command<S: Args> {
+    /// Serve the API (the default command)
+    Serve(S),
+    /// Print every setting with its value and the source of the value
+    Config(S),
+    /// Decisions that policies made
+    #[command(subcommand)]
+    Decisions(records::DecisionsCommand<S>),
+    /// Evaluate past decisions again
+    #[command(subcommand)]
+    Policy(records::PolicyCommand<S>),
+    /// Verify an operation's evidence offline
+    #[command(subcommand)]
+    Evidence(evidence::EvidenceCommand<S>),
+    /// The deployment's keys, which are in files that settings name; only public halves are printed
+    #[command(subcommand)]
+    Keys(KeysCommand<S>),
+    /// The gateway's store
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand<S>),
+    /// The runtime nodes
+    #[command(subcommand)]
+    Nodes(NodesCommand<S>),
+    /// The registry of approvers, and approvals signed with a key of your own
+    #[command(subcommand)]
+    Approvers(approvers::ApproversCommand),
+    /// Make, check, sign and activate policy bundles
+    #[command(arg_required_else_help = true)]
+    Bundle(bundle::Bundle),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand<S: Args> {
+    /// Create the keys that are missing; existing keys stay
+    Generate(S),
+    /// Print each public key and its file
+    Show(S),
+    /// Replace a key, as host/docs/operations.md describes
+    Rotate {
+        #[arg(value_name = "KEY")]
+        key: RotatedKey,
+        #[command(flatten)]
+        settings: S,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum RotatedKey {
+    Authority,
+    Node,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NodesCommand<S: Args> {
+    /// Check that every node holds its shares undamaged; a gateway may be running
+    #[command(
+        after_help = "Prints `ok` for each node, or one line for each finding, with table and row. Exit code 0: all nodes are \
+                      sound. 1: a node is damaged. 2: the check could not be made."
+    )]
+    Check(S),
+}
+
+/// Runs an asynchronous command to its end. An error is one line on standard error, and `exit_code` of it.
+pub fn run<E>(
+    command: impl Future<Output = Result<ExitCode, E>>,
+    exit_code: impl FnOnce(&E) -> u8,
+) -> ExitCode
+where
+    E: From<std::io::Error> + Into<Fault>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.map_err(E::from).and_then(|runtime| runtime.block_on(command)) {
+        Ok(code) => code,
+        Err(error) => {
+            let code = exit_code(&error);
+            let error: Fault = error.into();
+            complain(&[gateway_domain::chain(error.as_ref())], code)
+        }
+    }
+}
+
+/// Prints one line for each fault to standard error.
+pub fn complain(faults: &[String], code: u8) -> ExitCode {
+    let mut stderr = std::io::stderr().lock();
+    for fault in faults {
+        let _reader_gone = writeln!(stderr, "operation-gateway: {fault}");
+    }
+    ExitCode::from(code)
+}
+
+/// Escapes every character that a terminal does not show as itself. Submitted texts come from other people: a character
+/// that moves the cursor, is invisible or reverses the reading direction could show another amount than the one signed.
+fn plain(text: &str) -> String {
+    let is_plain = |sign: char| sign == '\n' || gateway_api::wire::names::is_visible(sign);
+    let shown =
+        |sign: char| if is_plain(sign) { sign.to_string() } else { sign.escape_unicode().to_string() };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[derive(Debug, Args)]
+    struct NoSettings {}
+
+    #[test]
+    fn command_line_is_well_formed() {
+        Cli::<NoSettings>::command().debug_assert();
+    }
+
+    #[test]
+    fn control_and_invisible_characters_are_escaped_on_a_terminal() {
+        assert_eq!(
+            plain("12 €\n\u{9b}2K\u{202e}21\u{feff}\t\r\u{61c}\u{3164}\u{a0}\u{e0041}\u{fe0f}"),
+            "12 €\n\\u{9b}2K\\u{202e}21\\u{feff}\\u{9}\\u{d}\\u{61c}\\u{3164}\\u{a0}\\u{e0041}\\u{fe0f}"
+        );
+    }
+}

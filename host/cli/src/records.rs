@@ -1,0 +1,178 @@
+//! `operation-gateway decisions export`, `policy replay` and `policy impact`: read past decisions of policies, and evaluate them
+//! again.
+//!
+//! The three commands read the store of a gateway that may be running, and change nothing.
+
+pub(crate) mod bundle;
+mod export;
+mod impact;
+pub(crate) mod replay;
+
+use crate::{EXIT_FAILED, EXIT_UNCHECKED};
+use clap::{Args, Subcommand};
+use gateway_domain::ids::OperationId;
+use gateway_domain::time::EpochMs;
+use gateway_engine::Unavailable;
+use gateway_store::{Cursor, Decisions, OpenError};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, Subcommand)]
+pub enum DecisionsCommand<S: Args> {
+    /// Print every recorded decision, one JSON object a line
+    Export {
+        #[command(flatten)]
+        settings: S,
+        #[command(flatten)]
+        export: Export,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Export {
+    /// Print only what follows this `cursor` of an earlier line
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<Cursor>,
+    /// The most lines to print
+    #[arg(long, value_name = "LINES")]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand<S: Args> {
+    /// Evaluate a past decision again: the same bundle must give the same answer, bytes and fuel
+    #[command(
+        after_help = "Exit code 0: the same. 1: something differs. 2: the bundle or the record is not available."
+    )]
+    Replay {
+        #[command(flatten)]
+        settings: S,
+        #[command(flatten)]
+        replay: Replay,
+    },
+    /// Evaluate every past decision with another bundle, and print what it would change
+    Impact {
+        #[command(flatten)]
+        settings: S,
+        #[command(flatten)]
+        impact: Impact,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Replay {
+    /// Every decision of this operation
+    #[arg(value_name = "OPERATION_ID", required_unless_present_any = ["decision", "preview"])]
+    operation: Option<OperationId>,
+    /// Of the operation, only the decision in this event
+    #[arg(long, value_name = "EVENT", requires = "operation")]
+    seq: Option<u64>,
+    /// A refusal or a fault, by the `index` of its export
+    #[arg(long, value_name = "INDEX", conflicts_with_all = ["operation", "preview"])]
+    decision: Option<u64>,
+    /// A preview, by the `index` of its export
+    #[arg(long, value_name = "INDEX", conflicts_with = "operation")]
+    preview: Option<u64>,
+    /// The bundle that decided, if it is neither configured nor in the store
+    #[arg(long, value_name = "DIRECTORY")]
+    bundle: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Impact {
+    #[arg(value_name = "CANDIDATE_DIRECTORY")]
+    candidate: PathBuf,
+    /// Only this many of the latest decisions
+    #[arg(long, value_name = "DECISIONS")]
+    last: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Accept a candidate that is not signed as the trust roots require
+    #[arg(long)]
+    unsigned: bool,
+}
+
+/// The trust roots that a candidate's signatures must satisfy.
+#[derive(Debug)]
+pub struct Trust<'a> {
+    /// The gateway's setting `policy_trust_roots`.
+    pub roots: &'a Path,
+    pub now: EpochMs,
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum RecordsError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    #[error(transparent)]
+    Bundle(#[from] bundle::BundleFault),
+    #[error("there is no such decision on record")]
+    NoSuchDecision,
+    #[error("the answer cannot be written")]
+    Output(#[from] std::io::Error),
+    #[error("the policy engine cannot start")]
+    Engine(#[from] gateway_policy::EngineError),
+    #[error("the answer has no JSON form")]
+    Json(#[from] serde_json::Error),
+}
+
+impl RecordsError {
+    const fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoSuchDecision | Self::Bundle(_) => EXIT_UNCHECKED,
+            Self::Open(_) | Self::Unavailable(_) | Self::Output(_) | Self::Engine(_) | Self::Json(_) => {
+                EXIT_FAILED
+            }
+        }
+    }
+}
+
+/// Runs `decisions export` on the store at this URL.
+#[must_use]
+pub fn export(database_url: &str, arguments: &Export) -> ExitCode {
+    with_decisions(database_url, async |decisions| {
+        export::run(decisions, arguments, &mut std::io::stdout()).await
+    })
+}
+
+/// Runs `policy replay`. `policy_bundle` is the gateway's setting.
+#[must_use]
+pub fn replay(database_url: &str, policy_bundle: &Path, arguments: &Replay) -> ExitCode {
+    with_decisions(database_url, async |decisions| {
+        replay::run(decisions, policy_bundle, arguments, &mut std::io::stdout()).await
+    })
+}
+
+/// Runs `policy impact`. The candidate must be signed as `trust` requires, unless its signatures are not checked.
+#[must_use]
+pub fn impact(database_url: &str, trust: &Trust<'_>, arguments: &Impact) -> ExitCode {
+    with_decisions(database_url, async |decisions| {
+        impact::run(decisions, trust, arguments, &mut std::io::stdout()).await
+    })
+}
+
+fn with_decisions(
+    database_url: &str,
+    command: impl AsyncFnOnce(&Decisions) -> Result<ExitCode, RecordsError>,
+) -> ExitCode {
+    let command = async {
+        let decisions = Decisions::open(database_url).await?;
+        let done = command(&decisions).await;
+        decisions.close().await;
+        match done {
+            // A reader that closed its end, as `head` does, is not an error.
+            Err(RecordsError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                Ok(ExitCode::SUCCESS)
+            }
+            done => done,
+        }
+    };
+    crate::run(command, RecordsError::exit_code)
+}

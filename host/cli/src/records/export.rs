@@ -1,0 +1,66 @@
+//! `decisions export`, and decision records in words.
+
+use super::{Export, RecordsError};
+use gateway_store::{Cursor, Decisions, Place, Recorded};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Decisions in one page. Each page is a short read that does not hold up a running gateway.
+pub(super) const PAGE: usize = 256;
+
+/// The format of a line. Another format gets another name.
+const FORMAT: &str = "svc/decision-record/v1";
+
+pub(super) async fn run(
+    decisions: &Decisions,
+    Export { after, limit }: &Export,
+    out: &mut impl Write,
+) -> Result<ExitCode, RecordsError> {
+    let mut cursor = after.unwrap_or_default();
+    let mut n_left = limit.unwrap_or(usize::MAX);
+    loop {
+        let page = decisions.page(cursor, PAGE.min(n_left)).await?;
+        if page.is_empty() {
+            out.flush()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        n_left = n_left.saturating_sub(page.len());
+        for decision in &page {
+            cursor = cursor.after(decision.place);
+            writeln!(out, "{}", line(decision, cursor))?;
+        }
+    }
+}
+
+/// The whole record. An export that starts `--after` this `cursor` continues with the next line.
+fn line(decision: &Recorded, cursor: Cursor) -> Value {
+    let (place, index, seq) = match decision.place {
+        Place::Event { ledger_index, seq } => ("operation", ledger_index, Some(seq)),
+        Place::Refusal(index) => ("refusal", index, None),
+        Place::Preview(index) => ("preview", index, None),
+    };
+    json!({
+        "format": FORMAT,
+        "cursor": cursor.to_string(),
+        "place": place,
+        "index": index,
+        "operation_id": decision.operation_id,
+        "seq": seq,
+        "at_ms": decision.at_ms,
+        "input": decision.input,
+        "outcome": decision.outcome,
+        "intact": decision.is_intact,
+    })
+}
+
+/// For example `event 3 of operation <id>, approval`.
+pub(super) fn title(decision: &Recorded) -> String {
+    let moment = decision.input.moment.as_str();
+    let operation = || decision.operation_id.map(|id| format!(" of operation {id}")).unwrap_or_default();
+    match decision.place {
+        Place::Event { seq, .. } => format!("event {seq}{}, {moment}", operation()),
+        Place::Refusal(index) => format!("decision {index}{}, {moment}", operation()),
+        Place::Preview(index) => format!("preview {index}"),
+    }
+}

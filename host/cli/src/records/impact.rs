@@ -1,0 +1,68 @@
+//! `policy impact`: evaluates every past decision with a candidate.
+
+mod report;
+
+use super::export::PAGE;
+use super::{Impact, RecordsError, Trust, bundle};
+use gateway_domain::policy::Facts;
+use gateway_domain::policy::compare;
+use gateway_policy::{Evaluator, PolicyEngine};
+use gateway_store::{Cursor, Decisions, Recorded};
+use report::Report;
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(super) async fn run(
+    decisions: &Decisions,
+    trust: &Trust<'_>,
+    arguments: &Impact,
+    out: &mut impl Write,
+) -> Result<ExitCode, RecordsError> {
+    let engine = PolicyEngine::new()?;
+    let candidate = if arguments.unsigned {
+        bundle::unsigned(&engine, &arguments.candidate)?
+    } else {
+        bundle::signed(&engine, trust, &arguments.candidate)?
+    };
+    let mut report = Report::new(&candidate, arguments.unsigned);
+    match arguments.last {
+        Some(n_last) => {
+            decisions
+                .latest(n_last)
+                .await?
+                .iter()
+                .for_each(|decision| evaluate(&candidate, decision, &mut report));
+        }
+        None => evaluate_all(decisions, &candidate, &mut report).await?,
+    }
+    let report = report.finish();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        write!(out, "{report}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn evaluate_all(
+    decisions: &Decisions,
+    candidate: &Evaluator,
+    report: &mut Report,
+) -> Result<(), RecordsError> {
+    let mut cursor = Cursor::default();
+    loop {
+        let page = decisions.page(cursor, PAGE).await?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        cursor = page.iter().fold(cursor, |cursor, decision| cursor.after(decision.place));
+        page.iter().for_each(|decision| evaluate(candidate, decision, report));
+    }
+}
+
+/// With the recorded facts alone. If the candidate reads another fact, the impact is unknown.
+fn evaluate(candidate: &Evaluator, decision: &Recorded, report: &mut Report) {
+    let facts = Facts::recorded(&decision.outcome.facts);
+    let answer = candidate.evaluate(&decision.input.request(), &facts, candidate.fuel_max());
+    report.add(decision, &compare::impact(&decision.outcome, &answer.outcome), answer.outcome.fuel_used);
+}

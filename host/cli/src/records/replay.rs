@@ -1,0 +1,133 @@
+//! `policy replay`: evaluates a past decision again, and compares.
+
+use super::bundle::Deciders;
+use super::{RecordsError, Replay, export};
+use crate::{EXIT_FAILED, EXIT_UNCHECKED};
+use gateway_domain::ids::Hex32;
+use gateway_domain::policy::compare::{self, Difference};
+use gateway_domain::policy::{Facts, Input, Outcome};
+use gateway_policy::{EvaluationFault, Evaluator};
+use gateway_store::{Decisions, Place, Recorded};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The result of one re-run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    /// The decision, the output bytes and the fuel are the same.
+    Same,
+    /// What differs from the record; never empty.
+    Differs(Vec<Difference>),
+    /// The reason why nothing was run.
+    Unchecked(String),
+}
+
+pub(super) async fn run(
+    decisions: &Decisions,
+    policy_bundle: &Path,
+    arguments: &Replay,
+    out: &mut impl Write,
+) -> Result<ExitCode, RecordsError> {
+    let mut deciders = Deciders::new(decisions, policy_bundle, arguments.bundle.as_deref())?;
+    let (mut differs, mut unchecked) = (false, false);
+    for decision in selected(decisions, arguments).await? {
+        let found = again(&mut deciders, &decision).await?;
+        differs |= matches!(found, Found::Differs(_));
+        unchecked |= matches!(found, Found::Unchecked(_));
+        print(&decision, &found, out)?;
+    }
+    Ok(match (differs, unchecked) {
+        (true, _) => ExitCode::from(EXIT_FAILED),
+        (false, true) => ExitCode::from(EXIT_UNCHECKED),
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// The selected decisions; at least one.
+async fn selected(decisions: &Decisions, selection: &Replay) -> Result<Vec<Recorded>, RecordsError> {
+    let mut found = Vec::new();
+    if let Some(id) = selection.operation {
+        let is_selected = |decision: &Recorded| match (selection.seq, decision.place) {
+            (Some(selected), Place::Event { seq, .. }) => selected == seq,
+            (seq, _) => seq.is_none(),
+        };
+        found.extend(decisions.of_operation(id).await?.into_iter().filter(is_selected));
+    }
+    if let Some(index) = selection.decision {
+        found.extend(decisions.refusal(index).await?);
+    }
+    if let Some(index) = selection.preview {
+        found.extend(decisions.preview(index).await?);
+    }
+    if found.is_empty() { Err(RecordsError::NoSuchDecision) } else { Ok(found) }
+}
+
+async fn again(deciders: &mut Deciders<'_>, decision: &Recorded) -> Result<Found, RecordsError> {
+    let outcome = &decision.outcome;
+    let found = match unrepeatable(outcome) {
+        Some(why) => Err(why),
+        None => match deciders.find(outcome.bundle_hash).await? {
+            Some(evaluator) => Ok(differences(evaluator, &decision.input, outcome)),
+            None => Err(format!("bundle {} is not at hand", outcome.bundle_hash)),
+        },
+    };
+    let damage = damage(decision);
+    Ok(match found {
+        Err(why) if damage.is_empty() => Found::Unchecked(why),
+        Err(_) => Found::Differs(damage),
+        Ok(found) if damage.is_empty() && found.is_empty() => Found::Same,
+        Ok(found) => Found::Differs([damage, found].concat()),
+    })
+}
+
+/// Damage of the record itself: it does not match its own hashes.
+fn damage(decision: &Recorded) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let digest = decision.input.request().digest().unwrap_or(Hex32::ZERO);
+    if digest != decision.outcome.input_hash {
+        let (recorded, again) = (decision.outcome.input_hash.to_string(), digest.to_string());
+        found.push(Difference { field: "input", recorded, again });
+    }
+    if !decision.is_intact {
+        let (recorded, again) = ("the hash it was written with".to_owned(), "another".to_owned());
+        found.push(Difference { field: "record", recorded, again });
+    }
+    found
+}
+
+fn print(decision: &Recorded, found: &Found, out: &mut impl Write) -> Result<(), RecordsError> {
+    let (title, outcome) = (export::title(decision), &decision.outcome);
+    match found {
+        Found::Same => writeln!(
+            out,
+            "{title}: same {} with output {} and fuel {}, by bundle {}",
+            outcome.decision.as_str(),
+            outcome.output_hash,
+            outcome.fuel_used,
+            outcome.bundle_hash
+        )?,
+        Found::Differs(found) => {
+            writeln!(out, "{title}: DIFFERS")?;
+            for Difference { field, recorded, again } in found {
+                writeln!(out, "  {field}: recorded `{recorded}`, now `{again}`")?;
+            }
+        }
+        Found::Unchecked(why) => writeln!(out, "{title}: not checked: {why}")?,
+    }
+    Ok(())
+}
+
+/// The reason why an evaluation cannot be repeated: the host failed, not the bundle.
+pub(crate) fn unrepeatable(outcome: &Outcome) -> Option<String> {
+    let fault = outcome.fault.as_deref().and_then(EvaluationFault::from_kind);
+    let fault = fault.filter(|fault| !fault.is_repeatable())?;
+    Some(format!("`{}` was the host's doing, not the bundle's", fault.kind()))
+}
+
+/// Evaluates the recorded input again with the recorded facts; returns what differs from the record.
+pub(crate) fn differences(evaluator: &Evaluator, input: &Input, recorded: &Outcome) -> Vec<Difference> {
+    let facts = Facts::recorded(&recorded.facts);
+    let again = evaluator.evaluate(&input.request(), &facts, evaluator.fuel_max());
+    compare::differences(recorded, &again.outcome)
+}

@@ -1,0 +1,71 @@
+//! Payments up to a limit, approved by enough distinct people.
+//!
+//! | condition | denied with |
+//! |---|---|
+//! | the operation is a payment | `not_a_payment` |
+//! | the amount is positive and within the limit of its currency in `bundle/data/limits.json` | `amount_not_permitted` |
+//! | at admission, enough distinct people approved | `quorum_not_reached` |
+//!
+//! Every code is declared in `bundle/manifest.json`, with a text for people; every one is shown by a vector in
+//! `bundle/tests`.
+
+use gateway_policy_sdk::{
+    Answer, Data, Facts, Intent, Moment, Payment, Policy, Quorum, Request, Verdict, count, step,
+};
+
+/// The file in the bundle's data with the largest amount by currency, in minor units.
+const LIMITS: &str = "limits.json";
+
+/// See the crate's documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct ExamplePolicy;
+
+impl Policy for ExamplePolicy {
+    const DESCRIPTION: &'static str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
+
+    fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data) -> Verdict {
+        let mut answer = Answer::new();
+        match &request.intent {
+            Intent::Payment(payment) => amount(payment, data, &mut answer),
+            Intent::AssetAction(_) | Intent::KeyChange(_) => {
+                answer.deny("not_a_payment", "this policy permits payments only");
+            }
+        }
+        let quorum = quorum(request, facts, &mut answer);
+        answer.verdict(quorum)
+    }
+}
+
+/// A currency without a limit, or whose limit is not a number, has the limit 0.
+fn amount(payment: &Payment, data: &dyn Data, answer: &mut Answer) {
+    let pointer = ["/amount_minor_max/", &step(&payment.currency)].concat();
+    let limit = data.integer(LIMITS, &pointer).unwrap_or(None).unwrap_or(0);
+    let amount = payment.amount_minor.to_string();
+    if (1..=limit).contains(&payment.amount_minor) {
+        answer.because("amount_permitted", [&amount, " ", &payment.currency].concat());
+    } else {
+        let limit = limit.to_string();
+        let detail = [&amount, " ", &payment.currency, " is not between 1 and ", &limit].concat();
+        answer.deny("amount_not_permitted", detail);
+    }
+}
+
+/// The submitter's own approval does not count. Before admission a missing quorum is an obligation, not a denial.
+fn quorum(request: &Request, facts: &dyn Facts, answer: &mut Answer) -> Quorum {
+    // If the number cannot be read, no number of approvals is enough.
+    let required =
+        facts.integer("deployment.required_approvals").unwrap_or(None).unwrap_or(u64::from(u32::MAX));
+    let required = u32::try_from(required).unwrap_or(u32::MAX);
+    let submitter = &request.submitter.subject_id;
+    let quorum = count(request, required, |approval| approval.subject_id != *submitter);
+    let progress = [&quorum.subjects.len().to_string(), " of ", &required.to_string(), " approvals"].concat();
+    match request.moment {
+        _ if quorum.satisfied => answer.because("quorum_reached", progress),
+        Moment::Admission => answer.deny("quorum_not_reached", progress),
+        Moment::Submit | Moment::Approval | Moment::Preview => answer.oblige("collect_approvals", progress),
+    }
+    quorum
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+use crate::ExamplePolicy;
+use gateway_policy_sdk::testing::{approved, asset_action, data, facts, payment};
+use gateway_policy_sdk::{Decision, Intent, Moment, Policy, Request, Verdict};
+
+fn evaluate(request: &Request) -> Verdict {
+    let limits = include_str!("../../bundle/data/limits.json");
+    let facts = facts(&[("deployment.required_approvals", "2")]);
+    ExamplePolicy::evaluate(request, &facts, &data(&[("limits.json", limits)]))
+}
+
+fn reasons(verdict: &Verdict) -> Vec<&str> {
+    verdict.reasons.iter().map(|reason| reason.code.as_str()).collect()
+}
+
+#[test]
+fn a_small_payment_may_be_submitted_and_owes_its_approvals() {
+    let verdict = evaluate(&payment("acct-1", "acct-2", 12_500));
+    assert_eq!((verdict.decision, reasons(&verdict)), (Decision::Allow, vec!["amount_permitted"]));
+    assert_eq!(verdict.obligations[0].detail, "0 of 2 approvals");
+}
+
+#[test]
+fn amounts_outside_the_limit_are_denied() {
+    for amount_minor in [i64::MIN, -1, 0, 100_001, i64::MAX] {
+        let verdict = evaluate(&payment("acct-1", "acct-2", amount_minor));
+        assert_eq!((verdict.decision, reasons(&verdict)), (Decision::Deny, vec!["amount_not_permitted"]));
+    }
+}
+
+#[test]
+fn a_currency_without_a_limit_is_denied() {
+    let mut request = payment("acct-1", "acct-2", 1);
+    if let Intent::Payment(payment) = &mut request.intent {
+        payment.currency = "XAU".into();
+    }
+    assert_eq!(evaluate(&request).reasons[0].detail, "1 XAU is not between 1 and 0");
+}
+
+#[test]
+fn custody_is_denied() {
+    assert_eq!(reasons(&evaluate(&asset_action())), ["not_a_payment"]);
+}
+
+#[test]
+fn admission_wants_two_people_besides_the_submitter() {
+    let admission = |subjects: &[&str]| {
+        evaluate(&approved(payment("acct-1", "acct-2", 1), Moment::Admission, subjects)).decision
+    };
+    assert_eq!(admission(&["bob", "carol"]), Decision::Allow);
+    for too_few in [&["bob"][..], &["alice", "bob"], &["bob", "bob"]] {
+        assert_eq!(admission(too_few), Decision::Deny, "{too_few:?}");
+    }
+}

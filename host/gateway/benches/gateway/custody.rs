@@ -1,0 +1,97 @@
+//! Custody operations over HTTP, from submission to publication, with durable commits, one at a time: measures the duration of
+//! one operation.
+
+use crate::http::{Client, post};
+use crate::preview::serve;
+use crate::{Measured, http, median, world};
+use std::time::Instant;
+
+const N_ROUNDS: usize = 5;
+
+/// Threshold, holders, and the roster that a reshare gives the key to.
+const SIZES: [(u16, u16); 3] = [(2, 3), (3, 5), (7, 10)];
+
+pub(crate) async fn measure() -> Measured<()> {
+    println!("custody operations over HTTP, one at a time, {N_ROUNDS} rounds (medians, ms)");
+    println!("  {:28} {:>8} {:>8} {:>8} {:>8} {:>8}", "", "create", "sign", "refresh", "reshare", "recover");
+    for profile in ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"] {
+        for (threshold, n) in SIZES {
+            let folder = tempfile::tempdir()?;
+            let gateway = world::open(folder.path()).await?;
+            let address = serve(gateway_api::router(gateway.app.clone())).await?;
+            let mut client = Client::connect(address).await?;
+            let mut measured: [Vec<f64>; 5] = Default::default();
+            for round in 0..N_ROUNDS {
+                let key = format!("key-{round}");
+                for (series, (path, body)) in measured.iter_mut().zip(operations(&key, profile, threshold, n))
+                {
+                    let started = Instant::now();
+                    whole(&mut client, &path, &body).await?;
+                    series.push(started.elapsed().as_secs_f64() * 1e3);
+                }
+            }
+            let [create, sign, refresh, reshare, recover] = measured.each_mut().map(|series| median(series));
+            let name = format!("{threshold}-of-{n} {}", profile.split('-').nth(1).unwrap_or_default());
+            println!("  {name:28} {create:8.1} {sign:8.1} {refresh:8.1} {reshare:8.1} {recover:8.1}");
+        }
+    }
+    Ok(())
+}
+
+/// One of each kind on one key: paths and bodies.
+fn operations(key: &str, profile: &str, threshold: u16, n: u16) -> [(String, String); 5] {
+    let client =
+        r#""client":{"client_id":"desk","subject_id":"carol","roles":["operator"],"scopes":["custody.*"]}"#;
+    let list = |indices: &mut dyn Iterator<Item = u16>| {
+        format!("[{}]", indices.map(|index| index.to_string()).collect::<Vec<_>>().join(","))
+    };
+    let change = |epoch: u16| {
+        format!(
+            r#""idempotency_key":"{key}-{epoch}","target_epoch":"{epoch}","reason":"drill","publication_mode":"automatic",{client}"#
+        )
+    };
+    let on = |action: &str| format!("/v1/custody/keys/{key}/{action}");
+    let all = list(&mut (0..n));
+    let create = format!(
+        r#"{{"key_ref":"{key}","tenant_id":"default","asset_id":"btc","purpose":"cold","threshold":{threshold},"participants":{all},"signature_profile":"{profile}",{client}}}"#
+    );
+    let sign = format!(
+        r#"{{"idempotency_key":"{key}-s","asset_id":"btc","action":"transfer","chain_id":"bitcoin","request_digest":"{0}","typed_data_root":"{0}","requested_participants":{all},"publication_mode":"automatic",{client}}}"#,
+        "5a".repeat(32)
+    );
+    // One holder leaves and two join, with a threshold one higher.
+    let reshare = format!(
+        r#"{{{},"new_participants":{},"threshold":{}}}"#,
+        change(3),
+        list(&mut (1..n + 2)),
+        threshold + 1
+    );
+    let recover = format!(
+        r#"{{{},"recovery_case_ref":"case","recovering_participant":1,"helper_participants":{},"helper_share_cids":[]}}"#,
+        change(4),
+        list(&mut (2..threshold + 3))
+    );
+    [
+        ("/v1/custody/keys".to_owned(), create),
+        (on("sign"), sign),
+        (on("refresh"), format!("{{{}}}", change(2))),
+        (on("reshare"), reshare),
+        (on("recover"), recover),
+    ]
+}
+
+/// Submitted, approved twice, executed, published.
+async fn whole(client: &mut Client, path: &str, body: &str) -> Measured<()> {
+    let submitted = client.send(&post(path, body)).await?;
+    let text = std::str::from_utf8(submitted)?;
+    let id =
+        text.split("\"operation_id\":\"").nth(1).and_then(|rest| rest.get(..64)).ok_or("no operation id")?;
+    let operation = format!("/v1/custody/operations/{id}");
+    client.send(&post(&format!("{operation}/approve"), &http::approval("alice"))).await?;
+    client.send(&post(&format!("{operation}/approve"), &http::approval("bob"))).await?;
+    let executed = client.send(&post(&format!("{operation}/execute"), "")).await?;
+    if !std::str::from_utf8(executed)?.contains("\"state\":\"executed\"") {
+        return Err(String::from_utf8_lossy(executed).into_owned().into());
+    }
+    Ok(())
+}

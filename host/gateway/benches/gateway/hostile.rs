@@ -1,0 +1,171 @@
+//! The latency of requests that need no policy, while other requests evaluate a bundle: the default bundle in turn with one
+//! hostile bundle after the other. A policy that misbehaves must not slow other requests down.
+
+use crate::http::Client;
+use crate::preview::serve;
+use crate::{Measured, http, median, world};
+use ed25519_dalek::SigningKey;
+use gateway_domain::ids::Hex32;
+use gateway_domain::time::EpochMs;
+use gateway_policy::bundle::pack;
+use gateway_policy::{Bundle, BundleFiles, Evaluator, Pins, PolicyEngine, PolicyHost, TrustPolicy};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+const N_LOADING: usize = 16;
+const N_OTHERS: usize = 4;
+const N_ROUNDS: usize = 5;
+const ROUND: Duration = Duration::from_secs(2);
+
+/// Name, pages of memory, and the body of `evaluate`.
+const GUESTS: [(&str, u32, &str); 5] = [
+    ("endless loop", 1, "(loop $l (br $l)) unreachable"),
+    ("memory bomb", 1, "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable"),
+    (
+        "touches 15 MiB, for ever",
+        240,
+        "(loop $l
+        (i32.store (local.get $i) (local.get $i))
+        (local.set $i (i32.rem_u (i32.add (local.get $i) (i32.const 4096)) (i32.const 15728640)))
+        (br $l)) unreachable",
+    ),
+    ("deep recursion", 1, "(call $deep (i32.const 1))"),
+    ("trap", 1, "unreachable"),
+];
+
+pub(crate) async fn measure() -> Measured<()> {
+    let folder = tempfile::tempdir()?;
+    let gateway = world::open(folder.path()).await?;
+    let host = gateway.policies.host();
+    let default = host.active().ok_or("no active bundle")?;
+    let address = serve(gateway_api::router(gateway.app.clone())).await?;
+    let body = format!(r#"{{"intent":{},"approvals":[]}}"#, http::payment("hostile"));
+    let load = http::post("/v1/policy/preview", &body);
+    let created = Client::connect(address)
+        .await?
+        .send(&http::post("/v1/operations/sign", &http::payment("read")))
+        .await?
+        .to_vec();
+    let created: serde_json::Value = serde_json::from_slice(&created)?;
+    let id = created
+        .pointer("/operation/operation_id")
+        .and_then(serde_json::Value::as_str)
+        .ok_or("no operation")?;
+    let other = format!("GET /v1/operations/{id} HTTP/1.1\r\nhost: gateway\r\n\r\n").into_bytes();
+
+    println!(
+        "p99 of GET /v1/operations/{{id}} on {N_OTHERS} connections while {N_LOADING} ask for previews (medians of {N_ROUNDS} rounds in turns)"
+    );
+    let engine = PolicyEngine::new()?;
+    for (name, pages, evaluate) in GUESTS {
+        let hostile = Arc::new(hostile(&engine, pages, evaluate)?);
+        let (mut normal, mut beside, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut n_previews = 0;
+        for _ in 0..N_ROUNDS {
+            host.activate(Arc::clone(&default));
+            let usual = round(address, &load, &other).await?.0;
+            let (p99, n) = asked_while(&host, Arc::clone(&hostile), address, &load, &other).await?;
+            n_previews += n;
+            ratios.push(p99 / usual);
+            normal.push(usual);
+            beside.push(p99);
+        }
+        println!(
+            "  {name:26} default bundle {:7.2} ms, hostile {:7.2} ms, ratio {:5.2}  ({} previews)",
+            median(&mut normal),
+            median(&mut beside),
+            median(&mut ratios),
+            n_previews
+        );
+    }
+    Ok(())
+}
+
+async fn asked_while(
+    host: &PolicyHost,
+    hostile: Arc<Evaluator>,
+    address: SocketAddr,
+    load: &[u8],
+    other: &[u8],
+) -> Measured<(f64, u64)> {
+    host.activate(hostile);
+    round(address, load, other).await
+}
+
+/// The p99 of the other requests in milliseconds, and the number of previews answered meanwhile.
+async fn round(address: SocketAddr, load: &[u8], other: &[u8]) -> Measured<(f64, u64)> {
+    let over = Arc::new(AtomicBool::new(false));
+    let n_previews = Arc::new(AtomicU64::new(0));
+    let loading: Vec<_> = (0..N_LOADING)
+        .map(|_| {
+            let (over, n_previews, load) = (Arc::clone(&over), Arc::clone(&n_previews), load.to_vec());
+            tokio::spawn(async move {
+                let mut client = Client::connect(address).await?;
+                while !over.load(Ordering::Relaxed) {
+                    client.send(&load).await?;
+                    n_previews.fetch_add(1, Ordering::Relaxed);
+                }
+                Measured::Ok(())
+            })
+        })
+        .collect();
+    let others: Vec<_> = (0..N_OTHERS).map(|_| tokio::spawn(times(address, other.to_vec()))).collect();
+    let mut all = Vec::new();
+    for other in others {
+        all.extend(other.await??);
+    }
+    over.store(true, Ordering::Relaxed);
+    for client in loading {
+        client.await??;
+    }
+    all.sort_by(f64::total_cmp);
+    let p99 = all.get(all.len() * 99 / 100).copied().ok_or("no request was answered")?;
+    Ok((p99, n_previews.load(Ordering::Relaxed)))
+}
+
+/// Milliseconds of each request on one connection, with a pause after each.
+async fn times(address: SocketAddr, request: Vec<u8>) -> Measured<Vec<f64>> {
+    let (mut client, mut all) = (Client::connect(address).await?, Vec::new());
+    let began = Instant::now();
+    while began.elapsed() < ROUND {
+        let asked = Instant::now();
+        client.send(&request).await?;
+        all.push(asked.elapsed().as_secs_f64() * 1_000.0);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(all)
+}
+
+/// A bundle with this guest, signed by a key that only this measurement trusts.
+fn hostile(engine: &PolicyEngine, pages: u32, evaluate: &str) -> Measured<Evaluator> {
+    let key = SigningKey::from_bytes(&[7; 32]);
+    let manifest = r#"{"bundle_id":"hostile","version":"1","sequence":1,"world":"svc:policy@1.x",
+        "limits":{"fuel":50000000,"memory_bytes":16777216},"capabilities":[],"facts":[],"reasons":[],"obligations":[],"files":{}}"#;
+    let draft = [("manifest.json", manifest.into()), ("policy.wasm", component(pages, evaluate)?)];
+    let files = BundleFiles::new(draft.map(|(name, bytes): (&str, Vec<u8>)| (name.to_owned(), bytes)))?;
+    let files = pack::complete(engine, &files)?;
+    let files = files.with([pack::sign(&files, &key)?])?;
+    let trust = TrustPolicy::of_one("author", Hex32::new(key.verifying_key().to_bytes()));
+    let bundle = Bundle::verify(files, &trust, &Pins::default(), EpochMs(1))?;
+    Ok(Evaluator::load(engine, &bundle)?)
+}
+
+fn component(pages: u32, evaluate: &str) -> Measured<Vec<u8>> {
+    let module = format!(
+        r#"(module
+            (memory (export "memory") {pages})
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 32768))
+            (func $deep (param i32) (result i32) (i32.add (call $deep (local.get 0)) (i32.const 1)))
+            (func (export "describe") (result i32) (i32.const 0))
+            (func (export "evaluate") (param i32) (result i32) (local $i i32) {evaluate}))"#
+    );
+    let mut module = wat::parse_str(module)?;
+    let mut resolve = wit_parser::Resolve::default();
+    let package = resolve.push_str("policy.wit", include_str!("../../../../wit/policy.wit"))?;
+    let world = resolve.select_world(&[package], Some("policy"))?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
+    Ok(ComponentEncoder::default().module(&module)?.encode()?)
+}

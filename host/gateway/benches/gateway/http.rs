@@ -1,0 +1,70 @@
+//! A minimal HTTP client, which sends one request at a time on one connection, and request bodies.
+
+use crate::Measured;
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+pub(crate) struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// The bytes of a POST.
+pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Measured<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
+    }
+
+    /// Sends a request and reads its answer to the end; the body, of an answer that is 200.
+    pub(crate) async fn send(&mut self, request: &[u8]) -> Measured<&[u8]> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        loop {
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err("the connection was closed".into());
+            }
+            let Some((head, length)) = head(&self.buffer) else { continue };
+            if self.buffer.len() < head + length {
+                continue;
+            }
+            let is_ok = self.buffer.starts_with(b"HTTP/1.1 200");
+            let body = self.buffer.get(head..head + length).unwrap_or_default();
+            return if is_ok {
+                Ok(body)
+            } else {
+                Err(String::from_utf8_lossy(&self.buffer).into_owned().into())
+            };
+        }
+    }
+}
+
+/// Bytes of the head, and of the body it announces.
+fn head(bytes: &[u8]) -> Option<(usize, usize)> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let text = std::str::from_utf8(bytes.get(..end)?).ok()?;
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+    Some((end, length.parse().ok()?))
+}
+
+pub(crate) fn payment(idempotency_key: &str) -> String {
+    format!(
+        r#"{{"idempotency_key":"{idempotency_key}","key_ref":"treasury-1","payment":{{"from_account":"acct-operating-0001","to_account":"acct-supplier-0042","amount_minor":12500,"currency":"EUR","reference":"invoice 17"}},"requested_participants":[0,1,2],"threshold":2,"publication_mode":"manual","client":{{"client_id":"treasury-desk","subject_id":"carol","roles":["operator"],"scopes":["operations.sign"]}}}}"#
+    )
+}
+
+pub(crate) fn approval(subject: &str) -> String {
+    format!(r#"{{"subject_id":"{subject}","roles":["approver"],"approved_at_ms":1700000000000}}"#)
+}
+
+pub(crate) fn publication() -> String {
+    r#"{"scope":"signature","requested_at_ms":1700000000000}"#.to_owned()
+}

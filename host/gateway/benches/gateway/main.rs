@@ -1,0 +1,50 @@
+//! The figures of `host/docs/performance.md` that need the whole gateway. Run by `scripts/bench`.
+//!
+//! Compared programs run in turns in one process, so that a busy machine slows both alike: read the ratios. Neither side
+//! writes a log. One part alone: `cargo bench -p operation-gateway --bench gateway -- PART`, with `preview`, `flows`, `custody`,
+//! `hostile`, `activation` or `startup`.
+
+#![expect(clippy::print_stdout, reason = "a measuring tool")]
+
+mod custody;
+mod flows;
+mod hostile;
+mod http;
+mod preview;
+mod startup;
+mod world;
+
+use std::error::Error;
+
+type Measured<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main]
+async fn main() -> Measured<()> {
+    // Cargo adds `--bench`.
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let wanted = |section: &str| only.as_deref().is_none_or(|only| only == section);
+    if wanted("preview") {
+        preview::measure().await?;
+    }
+    if wanted("flows") {
+        flows::measure().await?;
+    }
+    if wanted("custody") {
+        custody::measure().await?;
+    }
+    if wanted("hostile") {
+        hostile::measure().await?;
+    }
+    if wanted("activation") {
+        startup::measure_reading().await?;
+    }
+    if wanted("startup") {
+        startup::measure()?;
+    }
+    Ok(())
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}

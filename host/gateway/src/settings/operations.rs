@@ -1,0 +1,118 @@
+//! Settings of operations, and rate limits of clients.
+
+use super::reader::Reader;
+use super::{Profile, Section, Settings, limits, setting};
+use gateway_api::state::ProfileAliases;
+
+pub(super) const OPERATIONS: Section = Section {
+    name: "operations",
+    heading: "Operations and rate limits",
+    settings: &[
+        setting(
+            "permitted_recipients",
+            "*",
+            "ACCOUNT,...",
+            "Accounts that may be paid; * permits every account",
+        ),
+        setting(
+            "auto_provision_keys",
+            "true",
+            "true|false",
+            "Whether a payment without a key, or with one whose creation awaits approvals, has its key created on first use",
+        ),
+        setting(
+            "signature_profile_aliases",
+            "*=frost-ed25519-sha512",
+            "NAME=PROFILE,...",
+            "Other names for signature profiles; * is any name",
+        ),
+        setting("admission_ttl_ms", "86400000", "MILLISECONDS", "How long an admission decision is valid"),
+        setting(
+            "admission_rate",
+            "50",
+            "PER SECOND",
+            "Submissions of each client, as a long-term average; 0 disables the limit",
+        ),
+        setting("admission_burst", "100", "SUBMISSIONS", "Submissions of each client in a burst"),
+        setting(
+            "preview_rate",
+            "0",
+            "PER SECOND",
+            "Previews of each client, as a long-term average; 0 disables the limit",
+        ),
+        setting("preview_burst", "1000", "PREVIEWS", "Previews of each client in a burst"),
+        setting(
+            "preview_records_max",
+            "100000",
+            "PREVIEWS",
+            "How many of the latest previews are kept on record; each is on disk before its response. 0 keeps none",
+        ),
+        setting(
+            "answer_within_ms",
+            "30000",
+            "MILLISECONDS",
+            "How long a request waits for its operation; the operation continues after that",
+        ),
+    ],
+};
+
+/// Operations and rate limits.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the help text of each setting describes it")]
+pub struct Operations {
+    pub permitted_recipients: String,
+    pub auto_provision_keys: bool,
+    pub signature_profile_aliases: ProfileAliases,
+    pub admission_ttl_ms: u64,
+    pub admission_rate: u32,
+    pub admission_burst: u32,
+    pub preview_rate: u32,
+    pub preview_burst: u32,
+    pub preview_records_max: u32,
+    pub answer_within: std::time::Duration,
+}
+
+impl Reader<'_> {
+    pub(super) fn operations(&mut self) -> Operations {
+        Operations {
+            permitted_recipients: self.resolved.text("permitted_recipients").to_owned(),
+            auto_provision_keys: self.flag("auto_provision_keys"),
+            signature_profile_aliases: self.profile_aliases(),
+            admission_ttl_ms: self.milliseconds("admission_ttl_ms"),
+            admission_rate: self.number("admission_rate", 0..=limits::RATE_MAX),
+            admission_burst: self.number("admission_burst", 0..=limits::BURST_MAX),
+            preview_rate: self.number("preview_rate", 0..=limits::RATE_MAX),
+            preview_burst: self.number("preview_burst", 0..=limits::BURST_MAX),
+            preview_records_max: self.number("preview_records_max", 0..=limits::PREVIEW_RECORDS_MAX),
+            answer_within: self.duration("answer_within_ms"),
+        }
+    }
+
+    fn profile_aliases(&mut self) -> ProfileAliases {
+        ProfileAliases::parse(self.resolved.text("signature_profile_aliases")).unwrap_or_else(|why| {
+            self.fault("signature_profile_aliases", &format!("must be `name=profile,...`: {why}"));
+            ProfileAliases::default()
+        })
+    }
+
+    pub(super) fn check_operations(&mut self, settings: &Settings) {
+        let operations = &settings.operations;
+        if settings.profile == Profile::Production {
+            if operations.auto_provision_keys {
+                self.fault("auto_provision_keys", "must not be `true` in production");
+            }
+            if operations.signature_profile_aliases.resolve("*").is_some() {
+                self.fault("signature_profile_aliases", "must not have the name `*` in production");
+            }
+        }
+        for (burst_name, rate, burst) in [
+            ("admission_burst", operations.admission_rate, operations.admission_burst),
+            ("preview_burst", operations.preview_rate, operations.preview_burst),
+        ] {
+            if rate > 0 && burst == 0 && !self.has_fault(burst_name) {
+                let rate_name = burst_name.replace("burst", "rate");
+                self.fault(burst_name, &format!("must be at least 1 while `{rate_name}` is not 0"));
+            }
+        }
+    }
+}

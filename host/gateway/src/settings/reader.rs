@@ -1,0 +1,88 @@
+//! Parses the texts of settings, and collects the faults.
+
+use super::limits;
+use super::sources::Resolved;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Reads settings by name. A method that finds a fault adds one line to `faults` and returns a value that stands in.
+pub(super) struct Reader<'a> {
+    pub(super) resolved: &'a Resolved,
+    pub(super) faults: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) const fn new(resolved: &'a Resolved) -> Self {
+        Self { resolved, faults: Vec::new() }
+    }
+
+    pub(super) fn fault(&mut self, name: &str, message: &str) {
+        self.faults.push(format!("setting `{name}` {message}"));
+    }
+
+    /// Whether the setting has a fault, so that the value standing in for it must not be compared with others.
+    pub(super) fn has_fault(&self, name: &str) -> bool {
+        let beginning = format!("setting `{name}` ");
+        self.faults.iter().any(|fault| fault.starts_with(&beginning))
+    }
+
+    /// A text that must not be empty.
+    pub(super) fn text(&mut self, name: &str) -> String {
+        let text = self.resolved.text(name).to_owned();
+        if text.is_empty() {
+            self.fault(name, "must not be empty");
+        }
+        text
+    }
+
+    /// `None` if the text is empty.
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
+        Some(self.resolved.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
+    }
+
+    pub(super) fn value<T: FromStr>(&mut self, name: &str, form: &str, otherwise: T) -> T {
+        let text = self.resolved.text(name);
+        text.parse().unwrap_or_else(|_| {
+            self.fault(name, &format!("must be {form}, not `{text}`"));
+            otherwise
+        })
+    }
+
+    /// A whole number in a range.
+    pub(super) fn number<T>(&mut self, name: &str, range: RangeInclusive<T>) -> T
+    where
+        T: FromStr + PartialOrd + std::fmt::Display,
+    {
+        let text = self.resolved.text(name);
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.unwrap_or_else(|| {
+            let (least, most) = range.into_inner();
+            self.fault(name, &format!("must be a whole number from {least} to {most}, not `{text}`"));
+            least
+        })
+    }
+
+    pub(super) fn milliseconds(&mut self, name: &str) -> u64 {
+        self.number(name, 1..=limits::MILLISECONDS_MAX)
+    }
+
+    pub(super) fn duration(&mut self, name: &str) -> Duration {
+        Duration::from_millis(self.milliseconds(name))
+    }
+
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        self.one_of(name, &[("true", true), ("false", false)], false)
+    }
+
+    pub(super) fn one_of<T: Copy>(&mut self, name: &str, allowed: &[(&str, T)], otherwise: T) -> T {
+        let text = self.resolved.text(name);
+        if let Some((_, value)) = allowed.iter().find(|(word, _)| *word == text) {
+            return *value;
+        }
+        let words = allowed.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        self.fault(name, &format!("must be one of {words}, not `{text}`"));
+        otherwise
+    }
+}
