@@ -2,7 +2,7 @@
 //!
 //! Deterministic by construction: no clock, no randomness, no threads, no relaxed SIMD, one pattern for NaN, and fuel
 //! as the limit. Isolated by construction: the only imports there are to link are `svc:policy/facts` and
-//! `svc:policy/data`; a bundle of the WASI world also finds the empty room of `wasi.rs`.
+//! `svc:policy/data`; a bundle of the WASI world also gets `wasmtime-wasi` with nothing granted, see `wasi.rs`.
 //!
 //! Components are compiled when a bundle is loaded, never on the request path. Compiled code is not cached on disk:
 //! the default policy compiles in about 35 ms, loading foreign machine code is the one thing that would need

@@ -13,7 +13,7 @@ use crate::limits::{
     MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
 use crate::state::{Contents, State};
-use crate::{PolicyEngine, outcome};
+use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
@@ -171,6 +171,9 @@ impl Evaluator {
 
     /// The attempt on the caller's own thread: none when it has to be made again with more room.
     pub(crate) fn judge_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<Judged> {
+        if self.world == World::Wasi {
+            return None;
+        }
         let judged = self.judge_within(request, facts, Room::INLINE);
         match judged.fault() {
             Some(EvaluationFault::OutOfFuel) if self.fuel_max > FUEL_INLINE => None,
@@ -191,7 +194,7 @@ impl Evaluator {
             let memory_bytes = store.data().memory_bytes();
             Judged { verdict, fuel_used, memory_bytes, facts: store.into_data().into_read() }
         };
-        match catch_unwind(AssertUnwindSafe(run)) {
+        match catch_unwind(AssertUnwindSafe(|| self.run(run))) {
             Ok(Judged { verdict, fuel_used, memory_bytes, facts }) => {
                 let verdict = verdict.and_then(|verdict| self.check(verdict, request));
                 Judged { verdict, fuel_used, memory_bytes, facts }
@@ -205,8 +208,10 @@ impl Evaluator {
     /// # Errors
     /// [`EvaluationFault`]: there is no verdict.
     pub fn evaluate_and_keep(&self, request: &Request<'_>, facts: &Facts) -> Result<Kept, EvaluationFault> {
-        let mut store = self.store(facts.clone(), Room::WHOLE);
-        self.call(&mut store, request).map(|_| Kept { _store: store })
+        self.run(|| {
+            let mut store = self.store(facts.clone(), Room::WHOLE);
+            self.call(&mut store, request).map(|_| Kept { _store: store })
+        })
     }
 
     #[cfg(test)]
@@ -219,9 +224,19 @@ impl Evaluator {
     /// # Errors
     /// [`EvaluationFault`], as any evaluation.
     pub fn describe(&self) -> Result<String, EvaluationFault> {
-        let mut store = self.store(Facts::default(), Room::WHOLE);
-        let described = self.instantiate(&mut store)?.call_describe(&mut store);
-        described.map_err(|error| EvaluationFault::of(&error))
+        self.run(|| {
+            let mut store = self.store(Facts::default(), Room::WHOLE);
+            let described = self.instantiate(&mut store)?.call_describe(&mut store);
+            described.map_err(|error| EvaluationFault::of(&error))
+        })
+    }
+
+    /// Runs the guest where its world allows.
+    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match self.world {
+            World::Pure => work(),
+            World::Wasi => wasi::where_blocking_is_allowed(work),
+        }
     }
 
     /// Limits are set before anything of the guest runs: a start function is held to them too.

@@ -1,6 +1,7 @@
 //! Why an evaluation gave no verdict. Each is a DENY, and never a verdict of the policy.
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
+use wasmtime_wasi::I32Exit;
 
 /// The kind of failure of one evaluation, told apart by type and never by a message's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,6 +130,10 @@ impl EvaluationFault {
         }
         if error.is::<PoolConcurrencyLimitError>() {
             return Self::PoolExhausted;
+        }
+        // A policy that exits has given no verdict, whatever its exit status.
+        if error.is::<I32Exit>() {
+            return Self::Trap;
         }
         match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => Self::OutOfFuel,

@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::{EvaluationFault, Stopped};
 use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES, FACT_NAME_BYTES_MAX, FACTS_READ_MAX};
-use crate::wasi::Randomness;
+use crate::wasi::Wasi;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts};
 use std::borrow::Cow;
@@ -25,7 +25,8 @@ pub(crate) struct State {
     data_bytes_left: usize,
     memory_bytes: usize,
     memory_bytes_max: usize,
-    randomness: Randomness,
+    /// Made when it is first needed: the pure world never needs it.
+    wasi: Option<Box<Wasi>>,
 }
 
 impl State {
@@ -37,7 +38,7 @@ impl State {
             data_bytes_left: DATA_BYTES_READ_MAX,
             memory_bytes: 0,
             memory_bytes_max,
-            randomness: Randomness::seeded(Hex32::ZERO),
+            wasi: None,
         }
     }
 
@@ -46,13 +47,13 @@ impl State {
         self.memory_bytes
     }
 
-    /// For the world that has randomness: it follows from `seed` alone.
-    pub(crate) const fn seed(&mut self, seed: Hex32) {
-        self.randomness = Randomness::seeded(seed);
+    /// Sets what all randomness of this evaluation follows from, in the WASI world.
+    pub(crate) fn seed(&mut self, seed: Hex32) {
+        self.wasi = Some(Box::new(Wasi::seeded(seed)));
     }
 
-    pub(crate) const fn randomness(&mut self) -> &mut Randomness {
-        &mut self.randomness
+    pub(crate) fn wasi(&mut self) -> &mut Wasi {
+        self.wasi.get_or_insert_with(|| Box::new(Wasi::seeded(Hex32::ZERO)))
     }
 
     /// The fact `time.now_ms`, read as the guest itself would read it; 0 when there is none.

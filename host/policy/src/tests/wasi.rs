@@ -3,14 +3,15 @@
 use super::support::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
 use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
-use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
+use crate::{BundleError, Evaluation, EvaluationFault, Evaluator, PolicyHost};
 use gateway_domain::policy::{Decision, Facts, Moment};
 
 /// What a guest may import here: (interface, function, its parameters and results as the canonical ABI lowers them).
-const IMPORTS: [(&str, &str, &str); 28] = [
+const IMPORTS: [(&str, &str, &str); 29] = [
     ("cli/environment", "get-environment", "(param i32)"),
     ("cli/environment", "get-arguments", "(param i32)"),
     ("cli/environment", "initial-cwd", "(param i32)"),
+    ("cli/environment", "home-directory", "(result i32)"),
     ("cli/exit", "exit", "(param i32)"),
     ("cli/exit", "exit-with-code", "(param i32)"),
     ("cli/stdin", "get-stdin", "(result i32)"),
@@ -284,6 +285,37 @@ fn what_is_there_in_name_only_stops_the_guest() {
     let body =
         format!("(call {splice} (call {STDOUT}) (call {stdin}) (i64.const 1) (i32.const 512)) i32.const 0");
     assert_eq!(evaluate(&[splice, STDOUT, stdin], &body).fault, Some(EvaluationFault::NotGiven));
+}
+
+/// A component made for a later version of WASI, with a function that the linked one does not have.
+#[test]
+fn function_unknown_to_the_linked_wasi_version_faults_as_not_given_when_called() {
+    let directory = "$cli/environment.home-directory";
+    for (body, fault) in [
+        (format!("(drop (call {directory})) i32.const 0"), Some(EvaluationFault::NotGiven)),
+        (format!("(if (i32.const 0) (then (drop (call {directory})))) i32.const 0"), None),
+    ] {
+        assert_eq!(evaluate(&[directory], &body).fault, fault, "{body}");
+    }
+}
+
+/// Blocking WASI calls panic on a thread that drives a tokio runtime.
+#[tokio::test]
+async fn wasi_guest_may_block_when_evaluated_from_an_async_task() {
+    let block = "$io/poll.pollable.block";
+    let wait = "$clocks/monotonic-clock.subscribe-duration";
+    let body = format!("(call {block} (call {wait} (i64.const 1))) i32.const 0");
+    let evaluation = evaluate(&[wait, block], &body);
+    allowed(&evaluation);
+
+    let (host, asked) = (PolicyHost::new(), payment("acct-2", &["bob"]));
+    let request = asked.request(Moment::Admission);
+    let evaluator = load(&wasi_guest(&[wait, block], &body), WASI_WORLD).unwrap();
+    assert!(evaluator.judge_inline(&request, &facts("2")).is_none(), "it ran on the caller's thread");
+    assert_eq!(evaluator.describe(), Ok(String::new()));
+    host.activate(evaluator);
+    let pooled = host.judge(&request, &facts("2")).await;
+    assert_eq!((pooled.fault, pooled.outcome.decision), (None, Decision::Allow));
 }
 
 #[test]
