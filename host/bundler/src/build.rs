@@ -61,6 +61,18 @@ pub fn build(build: &Build) -> Result<Built, Error> {
     write(&folder, &before, &after)
 }
 
+/// Copies a component that another tool built into the bundle, and completes the manifest.
+///
+/// # Errors
+/// [`Error::Read`] for a component that cannot be read, [`Error::Bundle`] for a draft or component that no bundle may
+/// have; nothing is written then.
+pub fn with_component_file(bundle: &Path, component: &Path) -> Result<Built, Error> {
+    let folder = source::folder(bundle)?;
+    let before = BundleFiles::read(&folder)?;
+    let after = with_component(&before, &layout::read(component)?)?;
+    write(&folder, &before, &pack::complete(&PolicyEngine::new()?, &after)?)
+}
+
 /// Completes the manifest of a bundle whose component another tool made, for languages that [`build`] does not know.
 ///
 /// # Errors

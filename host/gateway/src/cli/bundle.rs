@@ -82,6 +82,9 @@ fn build(given: &Given<'_>) -> Result<build::Built, Error> {
         package: given.text_if("package").map(str::to_owned),
         locked: given.flag("locked"),
     };
+    if let Some(component) = given.path_if("component") {
+        return build::with_component_file(&order.bundle, &component);
+    }
     if given.flag("check") { build::check(&order) } else { build::build(&order) }
 }
 

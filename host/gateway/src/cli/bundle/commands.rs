@@ -30,7 +30,15 @@ fn author() -> [Command; 8] {
             .arg(option("into", "BUNDLE", "The bundle's folder, instead of `bundle` in the sources"))
             .arg(option("package", "NAME", "The cdylib, where the sources have several"))
             .arg(flag("locked", "Fail when Cargo.lock would have to change"))
-            .arg(flag("check", "Write nothing; fail when the bundle has another component")),
+            .arg(flag("check", "Write nothing; fail when the bundle has another component"))
+            .arg(
+                option(
+                    "component",
+                    "FILE",
+                    "Take this component, built by another tool, instead of building",
+                )
+                .conflicts_with_all(["package", "locked", "check"]),
+            ),
         leaf("complete", "Complete the manifest of a bundle whose component another tool built")
             .arg(bundle()),
         leaf("test", "Run a policy's own tests and every vector; say which declared codes no vector shows")
