@@ -160,7 +160,7 @@ impl Looks {
             }
         };
         tokio::select! {
-            _ = hangup => Cause::Asked,
+            _ = hangup => Cause::Requested,
             () = round => Cause::Watch,
         }
     }
@@ -173,7 +173,7 @@ async fn watch_policies(policies: Arc<Lifecycle>, mut looks: Looks, mut stopping
             _ = is_true(&mut stopping) => return,
             cause = looks.next() => cause,
         };
-        if cause == Cause::Asked {
+        if cause == Cause::Requested {
             tracing::info!("told to look at the policy bundles again");
         }
         policies.reload(cause).await;
@@ -196,13 +196,13 @@ async fn watch_files(
         };
         match (cause, &mut verifiers) {
             (Cause::Watch, Some(verifiers)) => verifiers.watch(),
-            (Cause::Asked, Some(verifiers)) => verifiers.look_again(),
-            (Cause::Watch | Cause::Asked, None) => {}
+            (Cause::Requested, Some(verifiers)) => verifiers.look_again(),
+            (Cause::Watch | Cause::Requested, None) => {}
         }
-        if let (Cause::Asked, Some(tls)) = (cause, &tls) {
+        if let (Cause::Requested, Some(tls)) = (cause, &tls) {
             told("certificates", tls.reload().map_err(Into::into));
         }
-        if cause == Cause::Asked
+        if cause == Cause::Requested
             && let Some(reading) = app.authenticator().reload_keys().await
         {
             told("the issuer's keys", reading.map_err(Into::into));

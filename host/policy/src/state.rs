@@ -1,4 +1,4 @@
-//! What the host keeps for one evaluation: the facts, what was asked of them, the bundle's data, and the guest's limits.
+//! The host's state during one evaluation: the facts, those that were read, the bundle's data, and the guest's limits.
 
 use crate::bindings::svc::policy::{data, facts};
 use crate::data::Data;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use wasmtime::ResourceLimiter;
 
-/// What a bundle brings besides its code, the same for every evaluation.
+/// A bundle's data and declared fact names, the same for every evaluation.
 pub(crate) struct Contents {
     pub(crate) data: Data,
     pub(crate) fact_names: FactNames,
@@ -62,7 +62,7 @@ impl State {
         Ok(now_ms.and_then(|now_ms| now_ms.parse().ok()).unwrap_or(0))
     }
 
-    /// What was asked, each name once, in the order of asking.
+    /// The facts that the guest read, each once, in the order of reading.
     pub(crate) fn into_read(self) -> Vec<FactRead> {
         self.read
     }
@@ -78,7 +78,7 @@ impl facts::Host for State {
             return Err(Stopped(EvaluationFault::TooManyFacts).into());
         }
         if !self.contents.fact_names.contains(&name) {
-            // Recorded all the same: whoever looks into the fault needs the name.
+            // Recorded all the same, because investigating the fault needs the name.
             self.read.push(FactRead { name, value: None });
             return Err(Stopped(EvaluationFault::UndeclaredFact).into());
         }
@@ -91,7 +91,7 @@ impl facts::Host for State {
 impl data::Host for State {
     fn get(&mut self, file: String, pointer: String) -> wasmtime::Result<Option<String>> {
         let value = self.contents.data.get(&file, &pointer);
-        // What is asked with was copied too.
+        // File name and pointer were copied out of the guest too.
         let asked = file.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
         let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(asked);
         match self.data_bytes_left.checked_sub(n_bytes) {
@@ -104,8 +104,8 @@ impl data::Host for State {
     }
 }
 
-/// A guest that outgrows its limits ends at once: a refused growth that it may shrug off would make a verdict depend
-/// on the host's settings.
+/// A guest that exceeds its limits is stopped. If growth only failed, a guest could carry on, and its verdict would depend on
+/// the host's settings.
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
@@ -113,7 +113,7 @@ impl ResourceLimiter for State {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // A guest may have several memories, each of which begins at 0 here.
+        // A guest may have several memories; `current` is of one of them.
         let memory_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
         if memory_bytes > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());

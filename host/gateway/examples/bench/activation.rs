@@ -10,7 +10,7 @@ pub(crate) async fn measure() -> Measured<()> {
     let folder = tempfile::tempdir()?;
     let gateway = world::open(folder.path()).await?;
     println!("looking at the default bundle, {N_LOOKS} times (medians)");
-    for (name, cause) in [("nothing changed", Cause::Watch), ("SIGHUP", Cause::Asked)] {
+    for (name, cause) in [("nothing changed", Cause::Watch), ("SIGHUP", Cause::Requested)] {
         let mut looks = Vec::new();
         for _ in 0..N_LOOKS {
             let began = Instant::now();

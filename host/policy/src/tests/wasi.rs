@@ -96,7 +96,7 @@ fn allowed(evaluation: &Evaluation) {
 }
 
 #[test]
-fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
+fn wasi_has_no_environment_arguments_preopens_or_terminals() {
     let lists = ["$cli/environment.get-environment", "$cli/environment.get-arguments"];
     let lists = lists.into_iter().chain(["$filesystem/preopens.get-directories"]);
     for list in lists {
@@ -117,7 +117,7 @@ fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
 }
 
 #[test]
-fn the_input_has_ended() {
+fn wasi_stdin_is_closed() {
     // The tag of an error that is not the last operation's comes right after the result's, or where a length would.
     for (read, at) in [("blocking-read", 516), ("blocking-skip", 520)] {
         let read = format!("$io/streams.input-stream.{read}");
@@ -131,7 +131,7 @@ fn the_input_has_ended() {
 }
 
 #[test]
-fn an_output_takes_everything_at_any_time() {
+fn wasi_output_accepts_all_writes_without_blocking() {
     let [check, flush, zeroes, subscribe] =
         ["check-write", "blocking-flush", "blocking-write-zeroes-and-flush", "subscribe"]
             .map(|method| format!("$io/streams.output-stream.{method}"));
@@ -177,7 +177,7 @@ fn flood(times: &str) -> String {
 }
 
 #[test]
-fn a_flood_of_output_goes_nowhere_and_ends_with_the_fuel() {
+fn wasi_output_is_discarded_and_endless_output_runs_out_of_fuel() {
     // 640 MiB: more than any limit, were it copied or kept.
     allowed(&evaluate(&[STDOUT, WRITE], &flood("(i32.lt_u (local.get $i) (i32.const 10000))")));
     let endless = evaluate(&[STDOUT, WRITE], &flood("(i32.const 1)"));
@@ -185,7 +185,7 @@ fn a_flood_of_output_goes_nowhere_and_ends_with_the_fuel() {
 }
 
 #[test]
-fn the_clock_is_the_fact_and_asking_it_is_recorded() {
+fn wasi_wall_clock_is_the_time_fact_and_reading_it_is_recorded() {
     let now = "$clocks/wall-clock.now";
     let body = format!(
         "(call {now} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
@@ -206,7 +206,7 @@ fn the_clock_is_the_fact_and_asking_it_is_recorded() {
 }
 
 #[test]
-fn the_clock_is_for_bundles_that_declare_it() {
+fn wasi_wall_clock_faults_when_the_time_fact_is_not_declared() {
     let engine = engine();
     let now = "$clocks/wall-clock.now";
     let wasm = wasi_guest(&[now], &format!("(call {now} (i32.const 512)) i32.const 0"));
@@ -218,7 +218,7 @@ fn the_clock_is_for_bundles_that_declare_it() {
 }
 
 #[test]
-fn the_monotonic_clock_stands_still_and_a_wait_is_over() {
+fn wasi_monotonic_clock_is_zero_and_waits_end_at_once() {
     let (now, wait) = ("$clocks/monotonic-clock.now", "$clocks/monotonic-clock.subscribe-duration");
     let block = "$io/poll.pollable.block";
     let body = format!(
@@ -231,7 +231,7 @@ fn the_monotonic_clock_stands_still_and_a_wait_is_over() {
 }
 
 #[test]
-fn randomness_follows_from_the_request_alone() {
+fn wasi_randomness_depends_on_the_request_alone() {
     let number = "$random/random.get-random-u64";
     let body = format!("(i32.store (i32.const 28) (i32.wrap_i64 (call {number}))) i32.const 0");
     let drawn = |to: &str, facts: &Facts| {
@@ -254,7 +254,7 @@ fn randomness_follows_from_the_request_alone() {
 }
 
 #[test]
-fn random_bytes_have_a_limit() {
+fn wasi_random_bytes_have_a_limit_per_evaluation() {
     let bytes = "$random/random.get-random-bytes";
     let ask = |n: u64| format!("(call {bytes} (i64.const {n}) (i32.const 512))");
     let most = RANDOM_BYTES_MAX as u64;
@@ -269,7 +269,7 @@ fn random_bytes_have_a_limit() {
 }
 
 #[test]
-fn leaving_is_no_verdict() {
+fn wasi_exit_faults_as_trap() {
     for status in [0, 1] {
         for exit in ["$cli/exit.exit", "$cli/exit.exit-with-code"] {
             let evaluation = evaluate(&[exit], &format!("(call {exit} (i32.const {status})) i32.const 0"));
@@ -279,7 +279,7 @@ fn leaving_is_no_verdict() {
 }
 
 #[test]
-fn what_is_there_in_name_only_stops_the_guest() {
+fn wasi_function_without_implementation_faults_as_not_given() {
     let splice = "$io/streams.output-stream.splice";
     let stdin = "$cli/stdin.get-stdin";
     let body =
@@ -311,15 +311,15 @@ async fn wasi_guest_may_block_when_evaluated_from_an_async_task() {
     let (host, asked) = (PolicyHost::new(), payment("acct-2", &["bob"]));
     let request = asked.request(Moment::Admission);
     let evaluator = load(&wasi_guest(&[wait, block], &body), WASI_WORLD).unwrap();
-    assert!(evaluator.judge_inline(&request, &facts("2")).is_none(), "it ran on the caller's thread");
+    assert!(evaluator.evaluate_inline(&request, &facts("2")).is_none(), "it ran on the caller's thread");
     assert_eq!(evaluator.describe(), Ok(String::new()));
     host.activate(evaluator);
-    let pooled = host.judge(&request, &facts("2")).await;
+    let pooled = host.evaluate_with_active(&request, &facts("2")).await;
     assert_eq!((pooled.fault, pooled.outcome.decision), (None, Decision::Allow));
 }
 
 #[test]
-fn a_handle_made_up_is_refused_and_handles_have_a_limit() {
+fn forged_handle_is_refused_and_handles_have_a_limit() {
     let body =
         format!("(call {WRITE} (i32.const 7) (i32.const 0) (i32.const 1) (i32.const 512)) i32.const 0");
     let fault = evaluate(&[STDOUT, WRITE], &body).fault;
@@ -335,7 +335,7 @@ fn a_handle_made_up_is_refused_and_handles_have_a_limit() {
 }
 
 #[test]
-fn a_network_is_refused_when_it_is_loaded() {
+fn component_that_imports_sockets_is_refused_at_load() {
     let network = "$sockets/instance-network.instance-network";
     let wasm = wasi_guest(&[network], &format!("(drop (call {network})) i32.const 0"));
     for world in [WORLD, WASI_WORLD] {
@@ -348,7 +348,7 @@ fn a_network_is_refused_when_it_is_loaded() {
 }
 
 #[test]
-fn what_is_given_is_of_the_second_generation() {
+fn wasi_imports_other_than_0_2_are_not_given() {
     for version in ["0.2.0", "0.2.9", "0.2.30"] {
         assert!(crate::wasi::is_given(&format!("wasi:cli/environment@{version}")), "{version}");
     }
@@ -365,7 +365,7 @@ fn what_is_given_is_of_the_second_generation() {
 }
 
 #[test]
-fn the_pure_world_gives_none_of_it() {
+fn pure_world_refuses_wasi_imports() {
     for used in
         ["$cli/environment.get-environment", "$clocks/wall-clock.now", "$random/insecure-seed.insecure-seed"]
     {
@@ -380,12 +380,12 @@ fn the_pure_world_gives_none_of_it() {
 }
 
 #[test]
-fn a_bundle_of_the_wasi_world_need_not_use_it() {
+fn bundle_of_the_wasi_world_need_not_import_wasi() {
     assert!(load(&guest(1, "", "i32.const 0"), WASI_WORLD).is_ok());
 }
 
 #[test]
-fn the_world_is_one_of_two_and_signed() {
+fn unknown_world_is_refused_and_the_world_is_signed() {
     let text = String::from_utf8(committed().get(MANIFEST_FILE).unwrap().to_vec()).unwrap();
     for world in ["svc:policy-wasi@2.x", "svc:policy-wasi", "wasi", ""] {
         let other = text.replace(WORLD, world);
