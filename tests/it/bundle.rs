@@ -3,6 +3,7 @@
 mod activate;
 mod bad_inputs;
 mod journey;
+mod other_toolchains;
 mod reports;
 mod reproduced;
 

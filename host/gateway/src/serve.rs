@@ -160,7 +160,7 @@ impl Schedule {
             }
         };
         tokio::select! {
-            _ = hangup => Cause::Asked,
+            _ = hangup => Cause::Requested,
             () = round => Cause::Watch,
         }
     }
@@ -177,7 +177,7 @@ async fn watch_policies(
             () = stopped(&mut stopping) => return,
             cause = schedule.next() => cause,
         };
-        if cause == Cause::Asked {
+        if cause == Cause::Requested {
             tracing::info!("reading the policy bundles again on SIGHUP");
         }
         policies.reload(cause).await;
@@ -200,13 +200,13 @@ async fn watch_files(
         };
         match (cause, &mut verifiers) {
             (Cause::Watch, Some(verifiers)) => verifiers.watch(),
-            (Cause::Asked, Some(verifiers)) => verifiers.read_again(),
-            (Cause::Watch | Cause::Asked, None) => {}
+            (Cause::Requested, Some(verifiers)) => verifiers.read_again(),
+            (Cause::Watch | Cause::Requested, None) => {}
         }
-        if let (Cause::Asked, Some(tls)) = (cause, &tls) {
+        if let (Cause::Requested, Some(tls)) = (cause, &tls) {
             log_reading("certificates", tls.reload().map_err(Into::into));
         }
-        if cause == Cause::Asked
+        if cause == Cause::Requested
             && let Some(reading) = app.authenticator().reload_keys().await
         {
             log_reading("the issuer's keys", reading.map_err(Into::into));

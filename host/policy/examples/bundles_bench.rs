@@ -86,7 +86,7 @@ impl Measured {
     fn evaluate_once(&mut self) -> Result<(), Box<dyn Error>> {
         let (request, facts) = (self.request()?, self.facts());
         let started = Instant::now();
-        let judged = black_box(self.evaluator.judge(black_box(&request), &facts, u64::MAX));
+        let judged = black_box(self.evaluator.evaluate_raw(black_box(&request), &facts, u64::MAX));
         let elapsed = started.elapsed();
         if let Some(fault) = judged.fault() {
             return Err(format!("{}: {}", self.name, fault.kind()).into());
@@ -113,7 +113,7 @@ impl Measured {
     fn print_memory(&self) -> Result<(), Box<dyn Error>> {
         let (request, facts) = (self.request()?, self.facts());
         let before = resident_bytes()?;
-        let kept = (0..KEPT).map(|_| self.evaluator.evaluate_and_keep(&request, &facts));
+        let kept = (0..KEPT).map(|_| self.evaluator.evaluate_and_retain(&request, &facts));
         let kept = kept.collect::<Result<Vec<_>, EvaluationFault>>().map_err(EvaluationFault::kind)?;
         let grown = resident_bytes()?.saturating_sub(before);
         println!("{}: {} instances at once, {} KiB each", self.name, kept.len(), grown / 1_024 / KEPT);

@@ -10,7 +10,7 @@
 //!
 //! - `native`: `PaymentGuard::evaluate`, optimised by the compiler that builds this file, on a request that is there
 //! - `native, same ends`: the same from the domain's request to the list of facts read, as the component has it
-//! - `component`: [`Evaluator::judge`], with fuel, backstop clock and memory limits on
+//! - `component`: [`Evaluator::evaluate_raw`], with fuel, backstop clock and memory limits on
 //! - `with record`: [`Evaluator::evaluate`]: the same and both digests of the decision record
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
@@ -89,7 +89,7 @@ fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Fac
                 let verdict = PaymentGuard::evaluate(&native_request(black_box(request)), &recording, data);
                 (verdict, recording.read)
             }),
-            timed(|| evaluator.judge(black_box(request), facts, u64::MAX)),
+            timed(|| evaluator.evaluate_raw(black_box(request), facts, u64::MAX)),
             timed(|| evaluator.evaluate(black_box(request), facts, u64::MAX)),
         ];
         columns.iter_mut().zip(times).for_each(|(column, time)| column.push(time));

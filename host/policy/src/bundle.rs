@@ -1,7 +1,6 @@
-//! Signed bundles: what a policy is shipped as, and what has to hold before one line of it runs.
+//! Signed bundles: the form in which policies are shipped, and the checks before any of a bundle's code runs.
 //!
-//! [`Bundle::verify`] turns a bag of files into a [`Bundle`], or says in one line why not. There is no way to a
-//! [`Bundle`] around it, and no switch that makes it skip a step.
+//! [`Bundle::verify`] is the only way to a [`Bundle`], and no switch makes it skip a step.
 
 mod activation;
 mod error;
@@ -37,11 +36,10 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Checks everything that can be checked without compiling: names, signatures of every role, pins, validity,
-    /// and the hash of each file.
+    /// Checks everything except the component: names, signatures of every role, pins, validity, and each file's hash.
     ///
     /// # Errors
-    /// [`BundleError`]: the first thing that does not hold.
+    /// [`BundleError`]: the first check that fails.
     pub fn verify(
         files: BundleFiles,
         trust: &TrustPolicy,
@@ -58,22 +56,22 @@ impl Bundle {
         Ok(Self { manifest, hash, files, signers })
     }
 
-    /// Whether the same bundle would still be let in by its signatures and pins; its bytes did not change.
+    /// Checks signatures and pins again, against trust roots that may have changed. The bundle's bytes did not.
     ///
     /// # Errors
-    /// [`BundleError`]: the first thing that does not hold any more.
+    /// [`BundleError`]: the first check that fails.
     pub fn check_trust(&self, trust: &TrustPolicy, pins: &Pins) -> Result<(), BundleError> {
         trust.check(PAYLOAD_TYPE, &self.manifest.canonical_bytes()?, self.files.signatures())?;
         pins.check(self.hash)
     }
 
-    /// What the authors declared.
+    /// The manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// SHA-256 of the canonical manifest, which has the hash of every other file in it.
+    /// SHA-256 of the canonical manifest, which has the hash of every other file except the signatures.
     #[must_use]
     pub const fn hash(&self) -> Hex32 {
         self.hash
@@ -126,7 +124,7 @@ impl Bundle {
         &self.files
     }
 
-    /// Whether this bundle may follow the newest one ever active.
+    /// Checks that this bundle may follow the one with the highest sequence that was ever active.
     ///
     /// # Errors
     /// [`BundleError::Rollback`] for a lower sequence, or for another bundle with the same one.

@@ -1,11 +1,11 @@
-//! What is counted, and under which names. Every label has a fixed, small set of values.
+//! The counters of this crate. Every label has a small, fixed set of values.
 
 use crate::fault::EvaluationFault;
 use gateway_domain::policy::{Decision, Moment};
 use gateway_engine::ports::ActivationKind;
 use metrics::counter;
 
-/// Counters of this crate, each with what it counts.
+/// Each counter's name and description.
 pub const DESCRIPTIONS: &[(&str, &str)] = &[
     (EVALUATIONS, "Policy evaluations, by moment and decision; a fault is no decision"),
     (FAULTS, "Policy evaluations without a verdict, by kind of fault"),

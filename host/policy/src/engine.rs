@@ -1,12 +1,12 @@
-//! The wasm engine: what a policy can do at all is decided here.
+//! The wasm engine: what any policy can do at all.
 //!
 //! Deterministic by construction: no clock, no randomness, no threads, no relaxed SIMD, one pattern for NaN, and fuel
-//! as the limit. Isolated by construction: the only imports there are to link are `svc:policy/facts` and
-//! `svc:policy/data`; a bundle of the WASI world also finds the empty room of `wasi.rs`.
+//! as the limit. Isolated by construction: the only imports to link are `svc:policy/facts` and
+//! `svc:policy/data`; a bundle of the WASI world also gets `wasmtime-wasi` with nothing granted, see `wasi.rs`.
 //!
 //! Components are compiled when a bundle is loaded, never on the request path. Compiled code is not cached on disk:
 //! the default policy compiles in about 35 ms, loading foreign machine code is the one thing that would need
-//! `unsafe` here, and whoever could write such a cache could run anything in this process.
+//! `unsafe` here, and write access to such a cache would be write access to this process's code.
 
 use crate::bindings::svc::policy::{data, facts};
 use crate::bundle::{BundleError, World};
@@ -34,7 +34,7 @@ pub enum EngineError {
     Clock(#[source] std::io::Error),
 }
 
-/// One engine a process, shared by all bundles.
+/// The process's engine, shared by all bundles.
 #[derive(Clone)]
 pub struct PolicyEngine {
     engine: Engine,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for PolicyEngine {
 }
 
 impl PolicyEngine {
-    /// Reserves the pool and starts the backstop clock. There is room for four evaluations a thread.
+    /// Reserves the pool, with room for four evaluations per thread of the machine, and starts the backstop clock.
     ///
     /// # Errors
     /// [`EngineError`].
@@ -57,7 +57,7 @@ impl PolicyEngine {
         Self::with_room_for(u32::try_from(threads.saturating_mul(4)).unwrap_or(u32::MAX).max(INSTANCES_MIN))
     }
 
-    /// As [`PolicyEngine::new`], with room for so many evaluations at once, at most [`INSTANCES_MAX`].
+    /// As [`PolicyEngine::new`], with room for `instances` evaluations at once, at most [`INSTANCES_MAX`].
     ///
     /// # Errors
     /// [`EngineError`].
@@ -72,7 +72,7 @@ impl PolicyEngine {
         Ok(Self { engine, linker })
     }
 
-    /// A bundle cannot bring the process down by being compiled: a compiler that panics refuses it.
+    /// Compiles a component. When the compiler panics the bundle is refused, and the process goes on.
     pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, BundleError> {
         let compiled = catch_unwind(AssertUnwindSafe(|| Component::from_binary(&self.engine, wasm)));
         compiled
@@ -80,7 +80,7 @@ impl PolicyEngine {
             .map_err(BundleError::Component)
     }
 
-    /// What a component asks of its host, sorted.
+    /// The names of a component's imports, sorted.
     pub(crate) fn imports(&self, component: &Component) -> Vec<String> {
         let mut names: Vec<_> =
             component.component_type().imports(&self.engine).map(|(name, _)| name.to_owned()).collect();
@@ -92,7 +92,7 @@ impl PolicyEngine {
         &self.engine
     }
 
-    /// Links a component to what its world gives. WASI is linked for the bundle that asks for it, and only for that.
+    /// Links a component to what its world gives. WASI is linked only for bundles of the WASI world.
     pub(crate) fn link(&self, component: &Component, world: World) -> wasmtime::Result<InstancePre<State>> {
         match world {
             World::Pure => self.linker.instantiate_pre(component),
@@ -105,7 +105,7 @@ impl PolicyEngine {
     }
 }
 
-/// Why each: `policy-host.md` (Evaluation) and the measured table in [`crate::limits`].
+/// The reasons for the numbers are in [`crate::limits`].
 fn config(instances: u32) -> Config {
     let mut config = Config::new();
     config
@@ -114,10 +114,10 @@ fn config(instances: u32) -> Config {
         .max_wasm_stack(STACK_BYTES_MAX)
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
-        // For the code that joins the parts of a component, each with its own memory.
+        // Component linkers join parts that have a memory each.
         .wasm_multi_memory(true)
         .wasm_memory64(false)
-        // Language runtimes are built with them; each call takes fuel, as any other.
+        // Language runtimes are built with tail calls. Each takes fuel, as any other call.
         .wasm_tail_call(true)
         .gc_support(false)
         .concurrency_support(false)
@@ -142,7 +142,7 @@ fn pool(instances: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// One tick a wake-up, so that a stalled machine never sees a burst of them; it ends with the engine.
+/// Advances the epoch by one per wake-up, so that a stalled machine never gets a burst of ticks. Ends with the engine.
 fn start_clock(engine: EngineWeak) -> std::io::Result<()> {
     let run = move || {
         while let Some(engine) = engine.upgrade() {

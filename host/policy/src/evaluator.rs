@@ -1,6 +1,5 @@
-//! One loaded bundle, ready to judge: linked once, then a fresh store and instance for every evaluation.
+//! One loaded bundle: linked once, then a fresh store and instance for every evaluation.
 
-use crate::apart::{EachLane, Lane};
 use crate::bindings::svc::policy::types as wit;
 use crate::bindings::{Policy, PolicyPre};
 use crate::bundle::{Bundle, BundleError, Declaration, World};
@@ -13,7 +12,8 @@ use crate::limits::{
     MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_ITEMS_MAX,
 };
 use crate::state::{Contents, State};
-use crate::{PolicyEngine, outcome};
+use crate::worker_pool::{Lane, PerLane};
+use crate::{PolicyEngine, outcome, wasi};
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Facts, Outcome, Request};
 use gateway_domain::time::EpochMs;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wasmtime::Store;
 
-/// What one evaluation gave.
+/// The result of one evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
     /// The outcome; a DENY when `fault` is set.
@@ -47,7 +47,7 @@ pub struct Evaluator {
     memory_bytes_max: usize,
     not_before: Option<EpochMs>,
     not_after: Option<EpochMs>,
-    heavy: EachLane<AtomicBool>,
+    heavy: PerLane<AtomicBool>,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Evaluator {
 }
 
 impl Evaluator {
-    /// What a bundle is activated by: [`Evaluator::link`], and its own vectors under the limits of production.
+    /// Links the bundle ([`Evaluator::link`]) and runs its own vectors under the limits of production, as activation requires.
     ///
     /// # Errors
     /// [`BundleError`]: the component, an import, a data file, or the first vector that does not hold.
@@ -68,8 +68,8 @@ impl Evaluator {
         Ok(loaded)
     }
 
-    /// Compiles and links a verified bundle, holds its imports to its manifest, and parses its data. Its vectors are not
-    /// run: for tools that report on each of them.
+    /// Compiles and links a verified bundle, compares its imports with its manifest, and parses its data. Does not run its
+    /// vectors: for tools that report on each of them.
     ///
     /// # Errors
     /// [`BundleError`]: the component, an import, or a data file.
@@ -114,20 +114,20 @@ impl Evaluator {
         self.bundle_hash
     }
 
-    /// Its sequence, for the high-water mark.
+    /// The manifest's sequence, for the high-water mark.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Whether this instant is within its validity. A bundle with limits is not valid while the time is unknown.
+    /// Whether the bundle is valid at `now`. A bundle with a validity period is not valid while the time is unknown.
     #[must_use]
     pub fn is_valid_at(&self, now: Option<EpochMs>) -> bool {
         self.not_before.is_none_or(|not_before| now.is_some_and(|now| now >= not_before))
             && self.not_after.is_none_or(|not_after| now.is_some_and(|now| now <= not_after))
     }
 
-    /// Whether its policy may ask for any fact whose name begins so.
+    /// Whether the policy may read any fact whose name begins with `beginning`.
     #[must_use]
     pub fn asks_for(&self, beginning: &str) -> bool {
         self.contents.fact_names.has_any_of(beginning)
@@ -137,76 +137,86 @@ impl Evaluator {
         &self.contents.fact_names
     }
 
-    /// The fuel its manifest asks for: what an evaluation has when nothing shorter is asked.
+    /// The manifest's fuel: the most that an evaluation may use.
     #[must_use]
     pub const fn fuel_max(&self) -> u64 {
         self.fuel_max
     }
 
-    /// Whether an evaluation is likely to need a thread of its own: whether the last one of its lane with all its fuel needed
-    /// more than the first attempt has.
+    /// Whether an evaluation is likely to need the worker pool: the last one of its lane there needed more than the first
+    /// attempt has.
     pub(crate) fn heavy(&self, lane: Lane) -> &AtomicBool {
         self.heavy.get(lane)
     }
 
-    /// Judges a request on the calling thread, with at most `fuel` and never more than the manifest's.
+    /// Evaluates a request with at most `fuel`, and never more than the manifest's.
     ///
     /// Pure: the same request and facts give the same outcome, and the same fuel used, as long as `fuel` suffices.
     #[must_use]
     pub fn evaluate(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Evaluation {
-        self.complete(request, self.judge(request, facts, fuel))
+        self.complete(request, self.evaluate_raw(request, facts, fuel))
     }
 
-    /// Adds the digests of the record to what [`Evaluator::judge`] gave for the same request.
+    /// Adds the digests of the decision record to a raw evaluation of the same request.
     #[must_use]
-    pub fn complete(&self, request: &Request<'_>, judged: Judged) -> Evaluation {
-        outcome::complete(request, &self.bundle_id, self.bundle_hash, judged)
+    pub fn complete(&self, request: &Request<'_>, raw: RawEvaluation) -> Evaluation {
+        outcome::complete(request, &self.bundle_id, self.bundle_hash, raw)
     }
 
-    /// As [`Evaluator::evaluate`], before the digests of the record are computed.
+    /// As [`Evaluator::evaluate`], without the digests of the decision record.
     #[must_use]
-    pub fn judge(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> Judged {
-        self.judge_within(request, facts, Room { fuel, ..Room::WHOLE })
+    pub fn evaluate_raw(&self, request: &Request<'_>, facts: &Facts, fuel: u64) -> RawEvaluation {
+        self.evaluate_within(request, facts, RunLimits { fuel, ..RunLimits::WHOLE })
     }
 
-    /// The attempt on the caller's own thread: none when it has to be made again with more room.
-    pub(crate) fn judge_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<Judged> {
-        let judged = self.judge_within(request, facts, Room::INLINE);
-        match judged.fault() {
+    /// Evaluates on the caller's thread, within the inline limits. None when those do not suffice, and always none in the
+    /// WASI world, whose functions may block.
+    pub(crate) fn evaluate_inline(&self, request: &Request<'_>, facts: &Facts) -> Option<RawEvaluation> {
+        if self.world == World::Wasi {
+            return None;
+        }
+        let raw = self.evaluate_within(request, facts, RunLimits::INLINE);
+        match raw.fault() {
             Some(EvaluationFault::OutOfFuel) if self.fuel_max > FUEL_INLINE => None,
             Some(EvaluationFault::Memory) if self.memory_bytes_max > MEMORY_BYTES_INLINE => None,
             Some(EvaluationFault::Deadline) => None,
-            _ => Some(judged),
+            _ => Some(raw),
         }
     }
 
-    fn judge_within(&self, request: &Request<'_>, facts: &Facts, room: Room) -> Judged {
+    fn evaluate_within(&self, request: &Request<'_>, facts: &Facts, run_limits: RunLimits) -> RawEvaluation {
         let run = || {
-            let mut store = self.store(facts.clone(), room);
+            let mut store = self.store(facts.clone(), run_limits);
             if self.world == World::Wasi {
                 store.data_mut().seed(outcome::input_hash(request));
             }
             let verdict = self.call(&mut store, request);
-            let fuel_used = room.fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
+            let fuel_used = run_limits.fuel.min(self.fuel_max).saturating_sub(store.get_fuel().unwrap_or(0));
             let memory_bytes = store.data().memory_bytes();
-            Judged { verdict, fuel_used, memory_bytes, facts: store.into_data().into_read() }
+            RawEvaluation { verdict, fuel_used, memory_bytes, facts: store.into_data().into_read() }
         };
-        match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Judged { verdict, fuel_used, memory_bytes, facts }) => {
+        match catch_unwind(AssertUnwindSafe(|| self.run(run))) {
+            Ok(RawEvaluation { verdict, fuel_used, memory_bytes, facts }) => {
                 let verdict = verdict.and_then(|verdict| self.check(verdict, request));
-                Judged { verdict, fuel_used, memory_bytes, facts }
+                RawEvaluation { verdict, fuel_used, memory_bytes, facts }
             }
-            Err(_) => Judged::failed(EvaluationFault::Panicked),
+            Err(_) => RawEvaluation::failed(EvaluationFault::Panicked),
         }
     }
 
-    /// Judges a request and keeps the instance as it is afterwards, to measure what many at once take.
+    /// Evaluates a request and returns the instance as it is afterwards, to measure the memory of many at once.
     ///
     /// # Errors
     /// [`EvaluationFault`]: there is no verdict.
-    pub fn evaluate_and_keep(&self, request: &Request<'_>, facts: &Facts) -> Result<Kept, EvaluationFault> {
-        let mut store = self.store(facts.clone(), Room::WHOLE);
-        self.call(&mut store, request).map(|_| Kept { _store: store })
+    pub fn evaluate_and_retain(
+        &self,
+        request: &Request<'_>,
+        facts: &Facts,
+    ) -> Result<RetainedInstance, EvaluationFault> {
+        self.run(|| {
+            let mut store = self.store(facts.clone(), RunLimits::WHOLE);
+            self.call(&mut store, request).map(|_| RetainedInstance { _store: store })
+        })
     }
 
     #[cfg(test)]
@@ -214,18 +224,28 @@ impl Evaluator {
         self.fuel_max = u64::MAX;
     }
 
-    /// What the policy says of itself.
+    /// The policy's name and version, as its `describe` returns them.
     ///
     /// # Errors
     /// [`EvaluationFault`], as any evaluation.
     pub fn describe(&self) -> Result<String, EvaluationFault> {
-        let mut store = self.store(Facts::default(), Room::WHOLE);
-        let described = self.instantiate(&mut store)?.call_describe(&mut store);
-        described.map_err(|error| EvaluationFault::of(&error))
+        self.run(|| {
+            let mut store = self.store(Facts::default(), RunLimits::WHOLE);
+            let described = self.instantiate(&mut store)?.call_describe(&mut store);
+            described.map_err(|error| EvaluationFault::of(&error))
+        })
     }
 
-    /// Limits are set before anything of the guest runs: a start function is held to them too.
-    fn store(&self, facts: Facts, Room { fuel, memory_bytes, ticks }: Room) -> Store<State> {
+    /// Runs `work` on a thread on which this world's functions may be called.
+    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match self.world {
+            World::Pure => work(),
+            World::Wasi => wasi::where_blocking_is_allowed(work),
+        }
+    }
+
+    /// A store with all limits set, because a start function of the guest runs before `evaluate`.
+    fn store(&self, facts: Facts, RunLimits { fuel, memory_bytes, ticks }: RunLimits) -> Store<State> {
         let memory_bytes_max = memory_bytes.min(self.memory_bytes_max);
         let mut store = Store::new(
             self.engine.wasmtime(),
@@ -252,7 +272,7 @@ impl Evaluator {
         verdict.map_err(|error| EvaluationFault::of(&error))
     }
 
-    /// A verdict that is too large, undeclared or impossible is none.
+    /// Turns a verdict that is too large, undeclared or impossible into a fault.
     fn check(&self, verdict: wit::Verdict, request: &Request<'_>) -> Result<wit::Verdict, EvaluationFault> {
         let wit::Verdict { reasons, obligations, quorum, .. } = &verdict;
         if is_too_large(&verdict) {
@@ -267,49 +287,49 @@ impl Evaluator {
     }
 }
 
-/// What one evaluation may use, and never more than the manifest's limits.
+/// What one evaluation may use. The manifest's limits apply too.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct RunLimits {
     fuel: u64,
     memory_bytes: usize,
     ticks: u64,
 }
 
-impl Room {
-    /// All that the manifest gives.
+impl RunLimits {
+    /// Everything that the manifest allows.
     const WHOLE: Self = Self { fuel: FUEL_MAX, memory_bytes: MEMORY_BYTES_MAX, ticks: DEADLINE_TICKS };
-    /// What does not stall the thread of a caller.
+    /// Little enough not to stall the caller's thread.
     const INLINE: Self =
         Self { fuel: FUEL_INLINE, memory_bytes: MEMORY_BYTES_INLINE, ticks: DEADLINE_TICKS_INLINE };
 }
 
-/// An instance after its evaluation, with all its memory.
-pub struct Kept {
+/// An instance after its evaluation, with its memory.
+pub struct RetainedInstance {
     _store: Store<State>,
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for RetainedInstance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").finish_non_exhaustive()
+        f.debug_struct("RetainedInstance").finish_non_exhaustive()
     }
 }
 
-/// An evaluation before the digests of its record are computed.
+/// An evaluation without the digests of its decision record.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct RawEvaluation {
     pub(crate) verdict: Result<wit::Verdict, EvaluationFault>,
     pub(crate) fuel_used: u64,
     pub(crate) memory_bytes: usize,
     pub(crate) facts: Vec<FactRead>,
 }
 
-impl Judged {
-    /// A failure that no guest had a part in.
+impl RawEvaluation {
+    /// A failure of the host, before or outside the guest.
     pub(crate) const fn failed(fault: EvaluationFault) -> Self {
         Self { verdict: Err(fault), fuel_used: 0, memory_bytes: 0, facts: Vec::new() }
     }
 
-    /// Wasm fuel that was used.
+    /// Wasm fuel used.
     #[must_use]
     pub const fn fuel_used(&self) -> u64 {
         self.fuel_used
@@ -321,17 +341,17 @@ impl Judged {
         self.memory_bytes
     }
 
-    /// Whether it took more than the attempt on a caller's own thread has, of whatever it is that there was not enough of.
+    /// Whether the inline limits would not have sufficed.
     pub(crate) fn is_heavy(&self) -> bool {
         self.fuel_used > FUEL_INLINE
             || self.memory_bytes > MEMORY_BYTES_INLINE
             || matches!(self.fault(), Some(EvaluationFault::Deadline | EvaluationFault::Memory))
     }
 
-    /// What the policy decided.
+    /// The policy's decision.
     ///
     /// # Errors
-    /// Why there is no verdict.
+    /// The fault, when there is no verdict.
     pub fn decision(&self) -> Result<Decision, EvaluationFault> {
         self.verdict.as_ref().map(|verdict| convert::decision(verdict.decision)).map_err(|fault| *fault)
     }
@@ -347,7 +367,7 @@ fn codes(declarations: &[Declaration]) -> BTreeSet<String> {
     declarations.iter().map(|declaration| declaration.code.clone()).collect()
 }
 
-/// Capabilities are the component's type: exactly the imports declared, and each one that a policy is given.
+/// Checks that the component imports exactly what its manifest declares, and nothing that its world does not give.
 fn check_imports(imports: &[String], declared: &[String], world: World) -> Result<(), BundleError> {
     if let Some(import) = imports.iter().find(|import| !declared.contains(import)) {
         return Err(BundleError::UndeclaredImport(import.clone()));
@@ -371,7 +391,7 @@ fn is_too_large(verdict: &wit::Verdict) -> bool {
             .any(|n_items| n_items > OUTPUT_ITEMS_MAX)
 }
 
-/// Only people who approved can count, each once, and enough is at least what the policy itself requires.
+/// Whether the quorum counts only people who approved, each once, and is satisfied only when it has as many as it requires.
 fn is_possible(quorum: &wit::Quorum, request: &Request<'_>) -> bool {
     let approved =
         |subject: &String| request.approvals.iter().any(|approval| approval.subject_id == *subject);

@@ -1,4 +1,4 @@
-//! Which facts a policy may ask for: what its manifest declares, and nobody else.
+//! The facts that a policy may read: those that its manifest declares.
 
 use crate::bundle::BundleError;
 use crate::limits::{FACT_NAME_BYTES_MAX, FACT_NAMES_MAX};
@@ -12,7 +12,7 @@ impl FactNames {
         Self(declared)
     }
 
-    /// Whether a policy may ask for this fact.
+    /// Whether the policy may read this fact.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|declared| match declared.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
@@ -20,7 +20,7 @@ impl FactNames {
         })
     }
 
-    /// Whether a policy may ask for any fact whose name begins so.
+    /// Whether the policy may read any fact whose name begins with `beginning`.
     pub(crate) fn has_any_of(&self, beginning: &str) -> bool {
         self.0.iter().any(|declared| match declared.strip_suffix('*') {
             Some(prefix) => prefix.starts_with(beginning) || beginning.starts_with(prefix),
@@ -29,7 +29,7 @@ impl FactNames {
     }
 }
 
-/// Ascending, each once, and each a name that a fact may have.
+/// Checks that the names are ascending, without duplicates, and allowed.
 ///
 /// # Errors
 /// [`BundleError::FactName`], [`BundleError::FactOrder`], [`BundleError::TooManyFacts`].

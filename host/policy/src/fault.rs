@@ -1,6 +1,7 @@
 //! Why an evaluation gave no verdict. Each is a DENY, and never a verdict of the policy.
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
+use wasmtime_wasi::I32Exit;
 
 /// The kind of failure of one evaluation, told apart by type and never by a message's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +29,7 @@ pub enum EvaluationFault {
     UndeclaredFact,
     /// It looked up more of its data than [`crate::limits::DATA_BYTES_READ_MAX`].
     TooMuchData,
-    /// It called a function of WASI that is there only in name.
+    /// It called a WASI function that has no implementation here.
     NotGiven,
     /// All instances are in use.
     PoolExhausted,
@@ -40,7 +41,7 @@ pub enum EvaluationFault {
     ExpiredBundle,
     /// The signatures that the active bundle is in force by do not count any more: a key was revoked.
     UntrustedBundle,
-    /// The trust roots cannot be read, or the file has none: nobody's signature counts until it is right.
+    /// The trust roots cannot be read, or the file has none: no signature counts until that is repaired.
     NoTrustRoots,
 }
 
@@ -97,7 +98,7 @@ impl EvaluationFault {
         Self::ALL.into_iter().find(|fault| fault.kind() == kind)
     }
 
-    /// Whether the bundle fails alike when it is asked the same again. The others are the host's doing.
+    /// Whether the same request would fault again. The other faults are the host's.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         match self {
@@ -130,12 +131,16 @@ impl EvaluationFault {
         if error.is::<PoolConcurrencyLimitError>() {
             return Self::PoolExhausted;
         }
+        // A policy that exits has given no verdict, whatever its exit status.
+        if error.is::<I32Exit>() {
+            return Self::Trap;
+        }
         match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => Self::OutOfFuel,
             Some(Trap::Interrupt) => Self::Deadline,
             Some(Trap::StackOverflow) => Self::Stack,
             Some(_) => Self::Trap,
-            // Neither the guest's own trap nor a limit: the values it passed could not be lifted.
+            // Not a trap and not a limit: the host could not lift the values that the guest passed.
             None => Self::BadOutput,
         }
     }

@@ -1,9 +1,9 @@
 //! The active bundle behind the engine's port.
 
-use crate::apart::{Apart, Busy, EachLane, Lane};
 use crate::evaluator::{Evaluation, Evaluator};
 use crate::fault::EvaluationFault;
 use crate::shadow::Shadow;
+use crate::worker_pool::{Busy, Lane, PerLane, WorkerPool};
 use crate::{counters, outcome};
 use async_trait::async_trait;
 use gateway_domain::policy::{Facts, Outcome, Request};
@@ -12,19 +12,19 @@ use gateway_engine::ports::EvaluatePolicy;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Evaluates with whichever bundle is active, and swaps it in one step.
+/// Evaluates with the active bundle, which is replaced in one step.
 #[derive(Debug)]
 pub struct PolicyHost {
     active: RwLock<Option<Active>>,
-    apart: EachLane<Apart>,
+    pools: PerLane<WorkerPool>,
     pub(crate) shadow: Shadow,
 }
 
-/// The bundle that judges, unless it is no longer confirmed.
+/// The active bundle, and whether it is still confirmed.
 #[derive(Clone, Debug)]
 struct Active {
     evaluator: Arc<Evaluator>,
-    /// Why it gives no verdict at any time.
+    /// Why every evaluation is a DENY for now.
     unconfirmed: Option<EvaluationFault>,
 }
 
@@ -38,10 +38,10 @@ impl PolicyHost {
     /// Without a bundle: every evaluation is a DENY with the fault `no_active_bundle`.
     #[must_use]
     pub fn new() -> Self {
-        Self { active: RwLock::new(None), apart: EachLane::default(), shadow: Shadow::default() }
+        Self { active: RwLock::new(None), pools: PerLane::default(), shadow: Shadow::default() }
     }
 
-    /// Makes a loaded bundle the one that judges from now on; evaluations under way end with the one they began with.
+    /// Makes a loaded bundle the active one. Evaluations under way end with the bundle they began with.
     pub fn activate(&self, evaluator: impl Into<Arc<Evaluator>>) {
         let evaluator = evaluator.into();
         tracing::info!(bundle_id = evaluator.bundle_id(), bundle_hash = %evaluator.bundle_hash(), "policy bundle active");
@@ -49,8 +49,8 @@ impl PolicyHost {
             Some(Active { evaluator, unconfirmed: None });
     }
 
-    /// Says why the active bundle is not confirmed, or that it is. While it is not, every evaluation is a DENY with this
-    /// fault: a revoked bundle is not replaced by what was active before it.
+    /// Sets why the active bundle is not confirmed; none confirms it. While it is not, every evaluation is a DENY with this
+    /// fault: a revoked bundle is not replaced by the one before it.
     pub fn confirm_active(&self, unconfirmed: Option<EvaluationFault>) {
         if let Some(active) = &mut *self.active.write().unwrap_or_else(PoisonError::into_inner) {
             active.unconfirmed = unconfirmed;
@@ -63,7 +63,7 @@ impl PolicyHost {
         self.slot().map(|active| active.evaluator)
     }
 
-    /// Why no evaluation gives a verdict at this instant, whatever is asked.
+    /// The fault that every evaluation has at `now`, if any.
     #[must_use]
     pub fn fault(&self, now: EpochMs) -> Option<EvaluationFault> {
         match self.slot() {
@@ -72,48 +72,48 @@ impl PolicyHost {
         }
     }
 
-    /// Judges a request.
+    /// Evaluates a request with the active bundle.
     ///
-    /// First right here, with the fuel and the memory of about 100 us: handing 10 us of work to another thread would cost more than
-    /// the work. Only when that runs out it is started over, with the manifest's fuel, on a thread of its own; an
-    /// evaluation is pure, so the first attempt leaves no trace. While a bundle is known to need more, the first
-    /// attempt is spared: done for every request it would take the threads that answer everybody else. What previews need
-    /// says nothing of decisions: whoever previews chooses freely what he asks.
-    pub async fn judge(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
+    /// The first attempt runs on this thread with limits of about 100 us, because handing 10 us of work to another thread
+    /// would cost more than the work. When the limits do not suffice, the evaluation starts over on the worker pool with
+    /// the manifest's limits; an evaluation is pure, so the first attempt has no effect. While a bundle is known to need
+    /// more, the first attempt is skipped, and a bundle of the WASI world always runs on the pool. Previews do not
+    /// count for decisions here: their callers choose freely what to ask.
+    pub async fn evaluate_with_active(&self, request: &Request<'_>, facts: &Facts) -> Evaluation {
         let Some(active) = self.slot() else { return outcome::without_bundle(request) };
         let evaluator = Arc::clone(&active.evaluator);
         if let Some(fault) = active.fault(instant(facts)) {
-            return outcome::unjudged(request, evaluator.bundle_id(), evaluator.bundle_hash(), fault);
+            return outcome::not_evaluated(request, evaluator.bundle_id(), evaluator.bundle_hash(), fault);
         }
         let is_heavy = evaluator.heavy(Lane::of(request.moment)).load(Ordering::Relaxed);
-        let first = if is_heavy { None } else { evaluator.judge_inline(request, facts) };
+        let first = if is_heavy { None } else { evaluator.evaluate_inline(request, facts) };
         match first {
-            Some(judged) => evaluator.complete(request, judged),
-            None => self.judge_apart(evaluator, request, facts.clone()).await,
+            Some(raw) => evaluator.complete(request, raw),
+            None => self.evaluate_on_pool(evaluator, request, facts.clone()).await,
         }
     }
 
-    async fn judge_apart(
+    async fn evaluate_on_pool(
         &self,
         evaluator: Arc<Evaluator>,
         request: &Request<'_>,
         facts: Facts,
     ) -> Evaluation {
         let (input, lane) = (request.to_input(), Lane::of(request.moment));
-        let judged = self.apart.get(lane).run(move || {
+        let raw = self.pools.get(lane).run(move || {
             let request = input.request();
-            let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
-            evaluator.heavy(lane).store(judged.is_heavy(), Ordering::Relaxed);
-            evaluator.complete(&request, judged)
+            let raw = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
+            evaluator.heavy(lane).store(raw.is_heavy(), Ordering::Relaxed);
+            evaluator.complete(&request, raw)
         });
-        match judged.await {
+        match raw.await {
             Ok(Some(evaluation)) => evaluation,
             Ok(None) => outcome::failed(request, EvaluationFault::Panicked),
             Err(Busy) => outcome::failed(request, EvaluationFault::PoolExhausted),
         }
     }
 
-    /// What judges now: a copy, so that one evaluation has one bundle from beginning to end.
+    /// A copy of the active slot, so that one evaluation uses one bundle from beginning to end.
     fn slot(&self) -> Option<Active> {
         self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -125,8 +125,8 @@ impl Active {
     }
 }
 
-/// The instant that the evaluation is for. Validity is judged at the time that the policy is told, so that an evaluation
-/// re-run later ends as it did.
+/// The instant that the evaluation is for. Validity is checked at the time that the policy reads, so that a replay gives the
+/// same outcome.
 fn instant(facts: &Facts) -> Option<EpochMs> {
     facts.get("time.now_ms")?.parse().ok().map(EpochMs)
 }
@@ -134,7 +134,7 @@ fn instant(facts: &Facts) -> Option<EpochMs> {
 #[async_trait]
 impl EvaluatePolicy for PolicyHost {
     async fn evaluate(&self, request: Request<'_>, facts: &Facts) -> Outcome {
-        let Evaluation { outcome, fault } = self.judge(&request, facts).await;
+        let Evaluation { outcome, fault } = self.evaluate_with_active(&request, facts).await;
         if let Some(fault) = fault {
             tracing::error!(bundle_id = outcome.bundle_id, kind = fault.kind(), "policy fault");
         }
@@ -144,7 +144,7 @@ impl EvaluatePolicy for PolicyHost {
     }
 
     fn asks_for(&self, beginning: &str) -> bool {
-        // A candidate must be told what it would be told in force.
+        // The candidate needs the facts that it would get if it were active.
         self.active().is_some_and(|evaluator| evaluator.asks_for(beginning))
             || self.shadow.asks_for(beginning)
     }

@@ -1,12 +1,12 @@
-//! From an offered bundle to the active one, and what takes it out again.
+//! How an offered bundle becomes active, and stops being active.
 //!
 //! One pipeline for a start, a change on disk and SIGHUP: read, verify, compile, run the bundle's own vectors, record the
-//! activation, swap. Whatever fails leaves the active bundle in place and is a standing refusal until it is taken or
+//! activation, swap. A failure leaves the active bundle in place, and is reported until the offer is accepted or
 //! withdrawn. The store's high-water mark says which bundle is the active one: a crash between record and swap, a start
 //! without the folder, and another replica's activation all end in following it.
 //!
-//! What is in force has to be confirmed by the trust roots as they are now. While it is not, or while the trust roots
-//! cannot be read, no evaluation gives a verdict, and nothing is activated.
+//! The current trust roots must confirm the active bundle. While they do not, or cannot be read, every evaluation is a DENY
+//! and no bundle is activated.
 
 mod describe;
 mod offers;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::task;
 
-/// The life of a deployment's bundles.
+/// Activates bundles, and keeps checking that the active one is trusted.
 pub struct Lifecycle {
     engine: PolicyEngine,
     host: Arc<PolicyHost>,
@@ -43,17 +43,17 @@ pub struct Lifecycle {
 
 /// What the last reload left behind.
 struct Memory {
-    /// None while the file cannot be read, or has none: the change may be a revocation, so nobody is trusted.
+    /// None while the file cannot be read, or has none: the change may be a revocation, so no key is trusted.
     trust: Option<Arc<TrustPolicy>>,
-    active: Option<InForce>,
+    active: Option<ActiveBundle>,
     /// Compiled at the start, before there was a store to record it in.
     prepared: Option<Arc<Evaluator>>,
     seen: Looks,
 }
 
-/// A bundle, and the activation that it judges by.
+/// A bundle with the activation that made it active.
 #[derive(Clone)]
-struct InForce {
+struct ActiveBundle {
     bundle: Arc<Bundle>,
     activation: Activation,
 }
@@ -70,10 +70,10 @@ struct Looks {
 /// Why a reload happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is time to look: only what changed since is considered.
+    /// A periodic check: only changed files are considered.
     Watch,
-    /// Somebody asked: everything is considered afresh.
-    Asked,
+    /// An operator requested it (SIGHUP): every file is considered again.
+    Requested,
 }
 
 impl Memory {
@@ -90,13 +90,13 @@ impl std::fmt::Debug for Lifecycle {
 }
 
 impl Lifecycle {
-    /// What judges.
+    /// The policy host with the active bundle.
     #[must_use]
     pub fn host(&self) -> Arc<PolicyHost> {
         Arc::clone(&self.host)
     }
 
-    /// Looks at everything that is offered, and takes what holds.
+    /// Reads everything that is offered, and activates what passes every check.
     pub async fn reload(&self, cause: Cause) {
         let mut memory = self.memory.lock().await;
         let sources = self.sources.clone();
@@ -106,10 +106,10 @@ impl Lifecycle {
             self.refusals.refuse(Offered::TrustRoots, None, &BundleError::Panicked, self.clock.now());
             return self.check_active(&memory, self.clock.now());
         };
-        self.consider(&mut memory, offers, cause == Cause::Asked).await;
+        self.consider(&mut memory, offers, cause == Cause::Requested).await;
     }
 
-    /// The record first: it is the more deliberate of the two. Then the folder, then what the store says.
+    /// Considers the activation record first, because it is deliberate, then the folder, then the store's high-water mark.
     async fn consider(&self, memory: &mut Memory, offers: Offers, asked: bool) {
         let now = self.clock.now();
         let again = self.take_trust_roots(memory, offers.trust_roots, now) || asked;
@@ -128,7 +128,7 @@ impl Lifecycle {
         self.take_candidate(memory, offers.candidate, now, again).await;
     }
 
-    /// Whether the trust roots are others than before.
+    /// Whether the trust roots changed.
     fn take_trust_roots(&self, memory: &mut Memory, offer: Offer<Vec<u8>>, now: EpochMs) -> bool {
         if !memory.seen.trust_roots.is_due(offer.fingerprint, now, false) {
             return false;
@@ -148,7 +148,7 @@ impl Lifecycle {
         is_new
     }
 
-    /// Whether what is in force is still confirmed; while it is not, it gives no verdict.
+    /// Checks whether the active bundle is still confirmed. While it is not, it gives no verdict.
     fn check_active(&self, memory: &Memory, now: EpochMs) {
         let Some(active) = &memory.active else { return };
         let why = match self.confirm(memory, active) {
@@ -166,8 +166,8 @@ impl Lifecycle {
         self.refusals.refuse(Offered::Active, Some(active.bundle.hash()), &why, now);
     }
 
-    /// Whether the trust roots and pins of now still vouch for a bundle, and for the record that brought it back.
-    fn confirm(&self, memory: &Memory, active: &InForce) -> Result<(), BundleError> {
+    /// Checks a bundle, and the activation record that brought it back, against the current trust roots and pins.
+    fn confirm(&self, memory: &Memory, active: &ActiveBundle) -> Result<(), BundleError> {
         let trust = memory.trust()?;
         active.bundle.check_trust(trust, &self.sources.pins)?;
         let Activation { kind, signers, sequence, .. } = &active.activation;
@@ -259,7 +259,7 @@ impl Lifecycle {
         self.settle(&mut memory.seen.candidate, Offered::Candidate, hash, taken, now);
     }
 
-    /// What becomes of a look at an offer: a refusal that stands, or none.
+    /// Records or clears the refusal of an offer.
     fn settle(
         &self,
         seen: &mut Seen,

@@ -1,4 +1,4 @@
-//! Every bound of the policy host, in one place, with its reason.
+//! Every limit of the policy host, with its reason.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ pub const FUEL_MAX: u64 = 50_000_000;
 /// The default policy needs about 6 700, and 64 000 with every data file it can have.
 pub const FUEL_INLINE: u64 = 150_000;
 
-/// Memory for the same attempt. Each page has to be given and taken back, which fuel does not count: growing to the most
-/// that a guest may have takes ten times what [`FUEL_INLINE`] does.
+/// Memory for the same attempt. Fuel does not measure page allocation: growing to [`MEMORY_BYTES_MAX`] takes ten times as
+/// long as [`FUEL_INLINE`].
 pub const MEMORY_BYTES_INLINE: usize = 1 << 20;
 
-/// Linear memory that any guest may have at most, all its memories together; a manifest may ask for less.
+/// Most linear memory of a guest, all its memories together. A manifest may ask for less.
 pub const MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// Memory cleared by writing rather than by a system call when an instance ends: the default policy's whole memory.
@@ -32,7 +32,7 @@ pub const TABLE_ELEMENTS_MAX: usize = 8_192;
 /// Handles to resources that one evaluation may hold: the host keeps a slot for each.
 pub const HANDLES_MAX: usize = 1_024;
 
-/// Random bytes that one evaluation in the WASI world may ask for: making them is the host's work, which fuel does not count.
+/// Random bytes that one evaluation in the WASI world may request. The host computes them, which fuel does not measure.
 pub const RANDOM_BYTES_MAX: usize = 64 << 10;
 
 /// Native stack a guest may use; runtime threads have 2 MiB.
@@ -64,7 +64,7 @@ pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Reasons, obligations, and counted subjects in one verdict, each.
 pub const OUTPUT_ITEMS_MAX: usize = 128;
 
-/// Distinct facts one evaluation may ask for: they are stored with the decision.
+/// Distinct facts that one evaluation may read: they are stored with the decision.
 pub const FACTS_READ_MAX: usize = 128;
 
 /// Length of the name of a fact.
@@ -73,8 +73,8 @@ pub const FACT_NAME_BYTES_MAX: usize = 256;
 /// Names of facts in one manifest.
 pub const FACT_NAMES_MAX: usize = FACTS_READ_MAX;
 
-/// Bytes of its own data that one evaluation may look up. Lookups run outside of the guest's fuel, so they have a budget
-/// of their own; a policy text of a megabyte can still be read whole.
+/// Bytes of its own data that one evaluation may look up. Fuel does not measure lookups, so they have a limit of
+/// their own. A policy text of a megabyte can still be read whole.
 pub const DATA_BYTES_READ_MAX: usize = 4 << 20;
 
 /// What the shortest lookup takes from [`DATA_BYTES_READ_MAX`]: walking a pointer costs about as much as copying this.
@@ -91,15 +91,14 @@ pub const DEADLINE_TICKS: u64 = 200;
 /// each time it is asked for.
 pub const DEADLINE_TICKS_INLINE: u64 = 2;
 
-/// Evaluations that may wait for a thread of their own. The longest takes some 50 ms, so the last of them waits a few
-/// seconds, which is less than a caller does.
+/// Evaluations that may wait for the worker pool. The longest takes some 50 ms, so the last one waits a few seconds, which
+/// is less than a caller's timeout.
 pub const HEAVY_EVALUATIONS_WAITING_MAX: usize = 64;
 
 /// Evaluations that wait for the candidate bundle: a burst of submissions, about 2 KiB each. More are dropped.
 pub const SHADOW_QUEUE_MAX: usize = 1_024;
 
-/// Highest sequence of a bundle or an activation record: above what anybody counts to, below where a database's
-/// integers end.
+/// Highest sequence of a bundle or an activation record: enough for any deployment, and within a database's integers.
 pub const SEQUENCE_MAX: u64 = 1 << 53;
 
 /// An activation record or trust roots, bytes.

@@ -1,38 +1,38 @@
-//! From what the guest said, or failed to say, to the domain's outcome.
+//! From a verdict or a fault to the domain's outcome.
 
 use crate::convert;
-use crate::evaluator::{Evaluation, Judged};
+use crate::evaluator::{Evaluation, RawEvaluation};
 use crate::fault::EvaluationFault;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum, Request, Statement};
 
-/// The hash of a request. It has no floating-point number in it, so it has a canonical form.
+/// The hash of a request, which always has a canonical form because it has no floating-point numbers.
 pub(crate) fn input_hash(request: &Request<'_>) -> Hex32 {
     request.digest().unwrap_or(Hex32::ZERO)
 }
 
-/// Adds what the record of a decision has besides the verdict.
+/// Adds the digests and the other members of a decision record.
 pub(crate) fn complete(
     request: &Request<'_>,
     bundle_id: &str,
     bundle_hash: Hex32,
-    judged: Judged,
+    raw: RawEvaluation,
 ) -> Evaluation {
-    let Judged { verdict, fuel_used, facts, .. } = judged;
-    let (fault, judgement) = match verdict {
+    let RawEvaluation { verdict, fuel_used, facts, .. } = raw;
+    let (fault, verdict) = match verdict {
         Ok(verdict) => (
             None,
-            Judgement {
+            Verdict {
                 decision: convert::decision(verdict.decision),
                 reasons: convert::statements(verdict.reasons),
                 obligations: convert::statements(verdict.obligations),
                 quorum: convert::quorum(verdict.quorum),
             },
         ),
-        Err(fault) => (Some(fault), Judgement::failed(fault)),
+        Err(fault) => (Some(fault), Verdict::failed(fault)),
     };
     Evaluation {
-        outcome: judgement.into_outcome(request, bundle_id, bundle_hash, facts, fuel_used, fault),
+        outcome: verdict.into_outcome(request, bundle_id, bundle_hash, facts, fuel_used, fault),
         fault,
     }
 }
@@ -44,28 +44,28 @@ pub(crate) fn without_bundle(request: &Request<'_>) -> Evaluation {
 
 /// The outcome of a failure outside of any bundle.
 pub(crate) fn failed(request: &Request<'_>, fault: EvaluationFault) -> Evaluation {
-    unjudged(request, "", Hex32::ZERO, fault)
+    not_evaluated(request, "", Hex32::ZERO, fault)
 }
 
-/// The outcome of a bundle that was not run at all.
-pub(crate) fn unjudged(
+/// The outcome when the bundle was not run at all.
+pub(crate) fn not_evaluated(
     request: &Request<'_>,
     bundle_id: &str,
     bundle_hash: Hex32,
     fault: EvaluationFault,
 ) -> Evaluation {
-    complete(request, bundle_id, bundle_hash, Judged::failed(fault))
+    complete(request, bundle_id, bundle_hash, RawEvaluation::failed(fault))
 }
 
-/// What a bundle, or its failure, says.
-struct Judgement {
+/// The members of an outcome that a verdict or a fault determines.
+struct Verdict {
     decision: Decision,
     reasons: Vec<Statement>,
     obligations: Vec<Statement>,
     quorum: Quorum,
 }
 
-impl Judgement {
+impl Verdict {
     fn failed(fault: EvaluationFault) -> Self {
         let reason = Statement { code: format!("policy_fault:{}", fault.kind()), detail: String::new() };
         Self {

@@ -1,4 +1,4 @@
-//! A bundle's own vectors, run as they would be in production.
+//! Runs a bundle's own vectors under the limits of production.
 
 use crate::bundle::{Bundle, BundleError, Expectation, Vector};
 use crate::evaluator::Evaluator;
@@ -22,16 +22,16 @@ pub(crate) fn run(evaluator: &Evaluator, bundle: &Bundle) -> Result<(), BundleEr
 }
 
 impl Evaluator {
-    /// What the policy answers to a vector, with all the fuel it may have; `file` is where the vector is from.
+    /// The policy's answer to a vector, with the manifest's limits. `file` is the vector's file, for errors.
     ///
     /// # Errors
-    /// [`BundleError`] for a vector that is no request of this bundle.
+    /// [`BundleError`] for a vector that is not a valid request to this bundle.
     pub fn answer(&self, file: &str, vector: &Vector) -> Result<Expectation, BundleError> {
         let (request, facts) = (vector.request(file)?, self.facts_of(file, vector)?);
         Ok(self.evaluate(&request, &facts, self.fuel_max()).outcome.into())
     }
 
-    /// The facts that a vector of this bundle sets; `file` is where the vector is from, for the error.
+    /// The facts that a vector sets. `file` is the vector's file, for errors.
     ///
     /// # Errors
     /// [`BundleError::Json`] for a fact that this policy cannot ask for.

@@ -1,13 +1,13 @@
-//! The shadow slot: a candidate sees what the active bundle saw, after the verdict, and can change nothing.
+//! The shadow slot: a candidate bundle evaluates what the active bundle decided, afterwards and without effect.
 //!
-//! Its evaluations run on one thread of their own, of the lowest priority, behind a queue that never blocks: what does not
-//! fit is dropped and counted. Replacing the candidate closes its queue, and with it its thread.
+//! Its evaluations run on one thread of the lowest priority, behind a queue that never blocks: requests that do not fit are
+//! dropped and counted. Replacing the candidate closes its queue, which ends its thread.
 
-use crate::apart::be_last;
 use crate::bundle::Bundle;
 use crate::counters;
 use crate::evaluator::Evaluator;
 use crate::limits::SHADOW_QUEUE_MAX;
+use crate::worker_pool::lower_priority;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{Decision, Facts, Input, Outcome, Request};
 use gateway_domain::time::EpochMs;
@@ -30,7 +30,7 @@ pub(crate) struct Candidate {
     queue: SyncSender<Box<Seen>>,
 }
 
-/// What the active bundle was asked, and what it answered.
+/// A request that the active bundle decided, with its outcome.
 struct Seen {
     request: Input,
     facts: Facts,
@@ -53,10 +53,10 @@ impl Shadow {
     ) -> io::Result<()> {
         let (queue, seen) = sync_channel(SHADOW_QUEUE_MAX);
         let counts: Arc<Mutex<ShadowCounts>> = Arc::default();
-        let looking_on = LookingOn { evaluator: Arc::clone(&evaluator), counts: Arc::downgrade(&counts) };
-        thread::Builder::new().name("policy-shadow".into()).spawn(move || looking_on.run(&seen))?;
+        let worker = ShadowWorker { evaluator: Arc::clone(&evaluator), counts: Arc::downgrade(&counts) };
+        thread::Builder::new().name("policy-shadow".into()).spawn(move || worker.run(&seen))?;
         let candidate = Candidate { bundle, since_ms, evaluator, counts, queue };
-        tracing::info!(bundle_hash = %candidate.hash(), "candidate bundle looks on");
+        tracing::info!(bundle_hash = %candidate.hash(), "candidate bundle evaluates in the shadow slot");
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(candidate));
         Ok(())
     }
@@ -70,12 +70,12 @@ impl Shadow {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the candidate may ask for any fact whose name begins so.
+    /// Whether the candidate may read any fact whose name begins with `beginning`.
     pub(crate) fn asks_for(&self, beginning: &str) -> bool {
         self.candidate().is_some_and(|candidate| candidate.evaluator.asks_for(beginning))
     }
 
-    /// Lets the candidate see a decided request, or counts that it could not.
+    /// Queues a decided request for the candidate, or counts it as dropped.
     pub(crate) fn offer(&self, request: &Request<'_>, facts: &Facts, decided: &Outcome) {
         let Some(candidate) = self.candidate() else { return };
         let request = request.to_input();
@@ -101,16 +101,16 @@ impl Candidate {
     }
 }
 
-/// The thread's side of a candidate.
-struct LookingOn {
+/// The candidate's thread.
+struct ShadowWorker {
     evaluator: Arc<Evaluator>,
-    /// Gone with the candidate: what still waits is not evaluated.
+    /// Dropped with the candidate: requests still in the queue are not evaluated then.
     counts: Weak<Mutex<ShadowCounts>>,
 }
 
-impl LookingOn {
+impl ShadowWorker {
     fn run(&self, seen: &Receiver<Box<Seen>>) {
-        be_last();
+        lower_priority();
         while let (Ok(seen), Some(counts)) = (seen.recv(), self.counts.upgrade()) {
             let request = seen.request.request();
             let theirs = self.evaluator.evaluate(&request, &seen.facts, self.evaluator.fuel_max()).outcome;

@@ -1,18 +1,18 @@
-//! What the host keeps for one evaluation: the facts, what was asked of them, the bundle's data, and the guest's limits.
+//! The host's state during one evaluation: the facts, those that were read, the bundle's data, and the guest's limits.
 
 use crate::bindings::svc::policy::{data, facts};
 use crate::data::Data;
 use crate::fact_names::FactNames;
 use crate::fault::{EvaluationFault, Stopped};
 use crate::limits::{DATA_BYTES_READ_MAX, DATA_LOOKUP_BYTES, FACT_NAME_BYTES_MAX, FACTS_READ_MAX};
-use crate::wasi::Randomness;
+use crate::wasi::Wasi;
 use gateway_domain::ids::Hex32;
 use gateway_domain::policy::{FactRead, Facts};
 use std::borrow::Cow;
 use std::sync::Arc;
 use wasmtime::ResourceLimiter;
 
-/// What a bundle brings besides its code, the same for every evaluation.
+/// A bundle's data and declared fact names, the same for every evaluation.
 pub(crate) struct Contents {
     pub(crate) data: Data,
     pub(crate) fact_names: FactNames,
@@ -25,7 +25,8 @@ pub(crate) struct State {
     data_bytes_left: usize,
     memory_bytes: usize,
     memory_bytes_max: usize,
-    randomness: Randomness,
+    /// Made when it is first needed: the pure world never needs it.
+    wasi: Option<Box<Wasi>>,
 }
 
 impl State {
@@ -37,7 +38,7 @@ impl State {
             data_bytes_left: DATA_BYTES_READ_MAX,
             memory_bytes: 0,
             memory_bytes_max,
-            randomness: Randomness::seeded(Hex32::ZERO),
+            wasi: None,
         }
     }
 
@@ -46,13 +47,13 @@ impl State {
         self.memory_bytes
     }
 
-    /// For the world that has randomness: it follows from `seed` alone.
-    pub(crate) const fn seed(&mut self, seed: Hex32) {
-        self.randomness = Randomness::seeded(seed);
+    /// Sets what all randomness of this evaluation follows from, in the WASI world.
+    pub(crate) fn seed(&mut self, seed: Hex32) {
+        self.wasi = Some(Box::new(Wasi::seeded(seed)));
     }
 
-    pub(crate) const fn randomness(&mut self) -> &mut Randomness {
-        &mut self.randomness
+    pub(crate) fn wasi(&mut self) -> &mut Wasi {
+        self.wasi.get_or_insert_with(|| Box::new(Wasi::seeded(Hex32::ZERO)))
     }
 
     /// The fact `time.now_ms`, read as the guest itself would read it; 0 when there is none.
@@ -61,7 +62,7 @@ impl State {
         Ok(now_ms.and_then(|now_ms| now_ms.parse().ok()).unwrap_or(0))
     }
 
-    /// What was asked, each name once, in the order of asking.
+    /// The facts that the guest read, each once, in the order of reading.
     pub(crate) fn into_read(self) -> Vec<FactRead> {
         self.read
     }
@@ -77,7 +78,7 @@ impl facts::Host for State {
             return Err(Stopped(EvaluationFault::TooManyFacts).into());
         }
         if !self.contents.fact_names.contains(&name) {
-            // Recorded all the same: whoever looks into the fault needs the name.
+            // Recorded all the same, because investigating the fault needs the name.
             self.read.push(FactRead { name, value: None });
             return Err(Stopped(EvaluationFault::UndeclaredFact).into());
         }
@@ -90,7 +91,7 @@ impl facts::Host for State {
 impl data::Host for State {
     fn get(&mut self, file: String, pointer: String) -> wasmtime::Result<Option<String>> {
         let value = self.contents.data.get(&file, &pointer);
-        // What is asked with was copied too.
+        // File name and pointer were copied out of the guest too.
         let asked = file.len().saturating_add(pointer.len()).max(DATA_LOOKUP_BYTES);
         let n_bytes = value.as_deref().map_or(0, str::len).saturating_add(asked);
         match self.data_bytes_left.checked_sub(n_bytes) {
@@ -103,8 +104,8 @@ impl data::Host for State {
     }
 }
 
-/// A guest that outgrows its limits ends at once: a refused growth that it may shrug off would make a verdict depend
-/// on the host's settings.
+/// A guest that exceeds its limits is stopped. If growth only failed, a guest could carry on, and its verdict would depend on
+/// the host's settings.
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
@@ -112,7 +113,7 @@ impl ResourceLimiter for State {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // A guest may have several memories, each of which begins at 0 here.
+        // A guest may have several memories; `current` is of one of them.
         let memory_bytes = self.memory_bytes.saturating_add(desired.saturating_sub(current));
         if memory_bytes > self.memory_bytes_max {
             return Err(Stopped(EvaluationFault::Memory).into());

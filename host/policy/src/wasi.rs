@@ -1,117 +1,197 @@
-//! The WASI that a `policy-wasi` bundle finds: all there, and nothing in it.
+//! WASI 0.2 for bundles of the `policy-wasi` world: `wasmtime-wasi` with nothing granted.
 //!
-//! The runtimes of some languages cannot start without WASI. So these interfaces are answered, and each answer is what
-//! a program would hear in an empty room: no environment, no arguments, no folder, an input that has ended, an output
-//! that nobody reads. What has to be a number is a pure function of the request: the wall clock is the fact
-//! `time.now_ms`, recorded as any fact that is read; the monotonic clock stands still; randomness follows from the
-//! hash of the request. The same request gives the same bytes and the same fuel.
+//! The runtimes of some languages cannot start without WASI. They get `wasmtime-wasi`'s default context: no environment,
+//! arguments, preopened directories or terminals, and a closed standard input. Sockets and HTTP are never linked.
 //!
-//! The answers are our own rather than `wasmtime-wasi`'s with nothing granted: there is no code here that could open a
-//! file or a socket, so nothing that a wrong setting could let out (ADR 0015).
+//! Three parts of WASI would let an evaluation depend on more than its request, or use the host's time for nothing, so
+//! they are implemented here: clocks, randomness, and writing to an output stream. The same request gives the same
+//! bytes and the same fuel (ADR 15).
+//!
+//! `wasmtime-wasi` blocks on a tokio runtime, which panics on a thread that is itself driving one.
+//! [`where_blocking_is_allowed`] keeps the two apart.
 
 mod clocks;
-mod console;
-mod randomness;
-mod streams;
-
-pub(crate) use randomness::Randomness;
+mod random;
 
 use crate::fault::{EvaluationFault, Stopped};
 use crate::state::State;
+use gateway_domain::ids::Hex32;
+use random::Randomness;
+use std::panic::resume_unwind;
+use std::sync::LazyLock;
+use std::thread;
+use tokio::runtime::{Builder, Handle, Runtime};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, Linker, LinkerInstance};
+use wasmtime::component::{Component, HasSelf, Linker, LinkerInstance, Resource, ResourceTable, WasmList};
+use wasmtime_wasi::cli::{WasiCli, WasiCliCtx, WasiCliCtxView};
+use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::p2::bindings::sync::io::streams::StreamError;
+use wasmtime_wasi::p2::bindings::{cli, clocks as wasi_clocks, filesystem, random as wasi_random, sync};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
-/// Every interface there is, with what it answers. Sockets and HTTP are not among them: a runtime that insists on a
-/// network is refused when it is loaded, not when it first tries.
-const INTERFACES: [(&str, Answers); 20] = [
-    ("wasi:cli/environment", console::environment),
-    ("wasi:cli/exit", console::exit),
-    ("wasi:cli/stderr", console::outputs),
-    ("wasi:cli/stdin", console::stdin),
-    ("wasi:cli/stdout", console::outputs),
-    ("wasi:cli/terminal-input", nothing),
-    ("wasi:cli/terminal-output", nothing),
-    ("wasi:cli/terminal-stderr", console::terminals),
-    ("wasi:cli/terminal-stdin", console::terminals),
-    ("wasi:cli/terminal-stdout", console::terminals),
-    ("wasi:clocks/monotonic-clock", clocks::monotonic),
-    ("wasi:clocks/wall-clock", clocks::wall),
-    ("wasi:filesystem/preopens", console::preopens),
-    // Without a folder there is no descriptor to call any of it on.
-    ("wasi:filesystem/types", nothing),
-    ("wasi:io/error", nothing),
-    ("wasi:io/poll", streams::poll),
-    ("wasi:io/streams", streams::streams),
-    ("wasi:random/insecure", randomness::random),
-    ("wasi:random/insecure-seed", randomness::seed),
-    ("wasi:random/random", randomness::random),
+/// The interfaces that a component of the WASI world may import.
+const INTERFACES: [&str; 20] = [
+    "wasi:cli/environment",
+    "wasi:cli/exit",
+    "wasi:cli/stderr",
+    "wasi:cli/stdin",
+    "wasi:cli/stdout",
+    "wasi:cli/terminal-input",
+    "wasi:cli/terminal-output",
+    "wasi:cli/terminal-stderr",
+    "wasi:cli/terminal-stdin",
+    "wasi:cli/terminal-stdout",
+    "wasi:clocks/monotonic-clock",
+    "wasi:clocks/wall-clock",
+    "wasi:filesystem/preopens",
+    "wasi:filesystem/types",
+    "wasi:io/error",
+    "wasi:io/poll",
+    "wasi:io/streams",
+    "wasi:random/insecure",
+    "wasi:random/insecure-seed",
+    "wasi:random/random",
 ];
 
-type Instance<'a> = LinkerInstance<'a, State>;
+/// The version under which the pinned `wasmtime-wasi` defines its interfaces. A component's compatible versions resolve
+/// to it.
+const VERSION: &str = "0.2.12";
 
-/// Defines one function of an interface, or says that it has no answer.
-type Answers = fn(&mut Instance<'_>, &str) -> wasmtime::Result<Answered>;
-
-/// Whether a function of an interface was defined.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answered {
-    Yes,
-    No,
-}
-
-/// Whether a policy of the WASI world is given this import: an interface above, of any version that is compatible
-/// with 0.2.
+/// Whether a component of the WASI world may import this: an interface above, in any version compatible with 0.2.
 pub(crate) fn is_given(import: &str) -> bool {
-    answers(import).is_some()
+    interface(import).is_some()
 }
 
-fn answers(import: &str) -> Option<Answers> {
+fn interface(import: &str) -> Option<&str> {
     let (interface, version) = import.split_once('@')?;
-    let (_, answers) = INTERFACES.iter().find(|(known, _)| *known == interface)?;
-    version.starts_with("0.2.").then_some(*answers)
+    (INTERFACES.contains(&interface) && version.starts_with("0.2.")).then_some(interface)
 }
 
-/// Defines what `component` asks for, and no more, under the very names it uses.
+/// What the WASI functions keep for one evaluation.
+pub(crate) struct Wasi {
+    cli: WasiCliCtx,
+    filesystem: WasiFilesystemCtx,
+    table: ResourceTable,
+    randomness: Randomness,
+}
+
+impl Wasi {
+    /// A context that grants nothing, with randomness that follows from `seed`.
+    pub(crate) fn seeded(seed: Hex32) -> Self {
+        Self {
+            cli: WasiCliCtx::default(),
+            filesystem: WasiFilesystemCtx::default(),
+            table: ResourceTable::new(),
+            randomness: Randomness::seeded(seed),
+        }
+    }
+
+    fn cli(&mut self) -> WasiCliCtxView<'_> {
+        WasiCliCtxView { ctx: &mut self.cli, table: &mut self.table }
+    }
+
+    fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
+        WasiFilesystemCtxView { ctx: &mut self.filesystem, table: &mut self.table }
+    }
+}
+
+/// Links every interface above. A function that `component` imports and the linked version lacks ends the evaluation
+/// with [`EvaluationFault::NotGiven`] when it is called.
 ///
 /// # Errors
-/// When an interface is not shaped as WASI 0.2 has it.
+/// When a name is defined twice.
 pub(crate) fn link(
     linker: &mut Linker<State>,
     engine: &Engine,
     component: &Component,
 ) -> wasmtime::Result<()> {
+    cli::environment::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::exit::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::stderr::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::stdin::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::stdout::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::terminal_input::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::terminal_output::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::terminal_stderr::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::terminal_stdin::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    cli::terminal_stdout::add_to_linker::<State, WasiCli>(linker, |state| state.wasi().cli())?;
+    filesystem::preopens::add_to_linker::<State, WasiFilesystem>(linker, |state| state.wasi().filesystem())?;
+    sync::filesystem::types::add_to_linker::<State, WasiFilesystem>(linker, |state| {
+        state.wasi().filesystem()
+    })?;
+    type Table = HasSelf<ResourceTable>;
+    sync::io::error::add_to_linker::<State, Table>(linker, |state| &mut state.wasi().table)?;
+    sync::io::poll::add_to_linker::<State, Table>(linker, |state| &mut state.wasi().table)?;
+    sync::io::streams::add_to_linker::<State, Table>(linker, |state| &mut state.wasi().table)?;
+    wasi_clocks::monotonic_clock::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    wasi_clocks::wall_clock::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    wasi_random::insecure::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    wasi_random::insecure_seed::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    wasi_random::random::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    discard_output(linker)?;
+    stop_at_unknown_functions(linker, engine, component)
+}
+
+/// Accepts every write without copying it out of the guest, so that a flood of output uses up the guest's fuel and not
+/// the host's time. Splicing would copy, so it ends the evaluation.
+fn discard_output(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    type Output = Resource<DynOutputStream>;
+    type Written = Result<(), StreamError>;
+    const ACCEPTED: Written = Ok(());
+    linker.allow_shadowing(true);
+    let mut streams = linker.instance(&format!("wasi:io/streams@{VERSION}"))?;
+    for write in ["write", "blocking-write-and-flush"] {
+        let name = format!("[method]output-stream.{write}");
+        streams.func_wrap(&name, |_, (_, _): (Output, WasmList<u8>)| Ok((ACCEPTED,)))?;
+    }
+    for write in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
+        let name = format!("[method]output-stream.{write}");
+        streams.func_wrap(&name, |_, (_, _): (Output, u64)| Ok((ACCEPTED,)))?;
+    }
+    for splice in ["splice", "blocking-splice"] {
+        let name = format!("[method]output-stream.{splice}");
+        streams.func_wrap(&name, |_, (_, _, _): (Output, Resource<DynInputStream>, u64)| {
+            Err::<(Result<u64, StreamError>,), _>(Stopped(EvaluationFault::NotGiven).into())
+        })?;
+    }
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+fn stop_at_unknown_functions(
+    linker: &mut Linker<State>,
+    engine: &Engine,
+    component: &Component,
+) -> wasmtime::Result<()> {
     for (import, item) in component.component_type().imports(engine) {
-        let (Some(answers), ComponentItem::ComponentInstance(interface)) = (answers(import), item.ty) else {
+        let (Some(interface), ComponentItem::ComponentInstance(imported)) = (interface(import), item.ty)
+        else {
             continue;
         };
-        let mut instance = linker.instance(import)?;
-        for (name, item) in interface.exports(engine) {
-            match item.ty {
-                ComponentItem::Resource(_) => streams::resource(&mut instance, name)?,
-                ComponentItem::ComponentFunc(_) => {
-                    if answers(&mut instance, name)? == Answered::No {
-                        unanswered(&mut instance, name)?;
-                    }
-                }
-                // Types define nothing; modules and components no WASI interface has, and linking refuses them.
-                ComponentItem::CoreFunc(_)
-                | ComponentItem::Module(_)
-                | ComponentItem::Component(_)
-                | ComponentItem::ComponentInstance(_)
-                | ComponentItem::Type(_) => {}
+        let mut instance: LinkerInstance<'_, State> = linker.instance(&format!("{interface}@{VERSION}"))?;
+        for (name, item) in imported.exports(engine) {
+            if let ComponentItem::ComponentFunc(_) = item.ty {
+                // An error says that the function is defined already.
+                let _defined =
+                    instance.func_new(name, |_, _, _, _| Err(Stopped(EvaluationFault::NotGiven).into()));
             }
         }
     }
     Ok(())
 }
 
-/// An interface whose functions cannot be reached by anything that is given.
-fn nothing(_: &mut Instance<'_>, _: &str) -> wasmtime::Result<Answered> {
-    Ok(Answered::No)
-}
-
-/// The guest is stopped if it calls it all the same.
-fn unanswered(instance: &mut Instance<'_>, function: &str) -> wasmtime::Result<()> {
-    instance.func_new(function, |_, _, _, _| Err(Stopped(EvaluationFault::NotGiven).into()))
+/// Runs `work` on this thread when no tokio runtime has anything to do with it, else on a thread of its own.
+///
+/// `work` runs in the context of a runtime without threads, timers or I/O: everything that a guest can wait for is ready.
+pub(crate) fn where_blocking_is_allowed<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    static RUNTIME: LazyLock<Option<Runtime>> = LazyLock::new(|| Builder::new_current_thread().build().ok());
+    let work = || {
+        let _context = RUNTIME.as_ref().map(Runtime::enter);
+        work()
+    };
+    if Handle::try_current().is_err() {
+        return work();
+    }
+    thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -6,7 +6,7 @@ use super::{bundle, repository};
 const SAME_COMPONENT: [(&str, &str); 1] = [("payment-guard-strict", "payment-guard")];
 
 /// Bundles whose engine takes minutes to build. `policy-guest/cedar/build.sh` builds this one; its vectors and signature
-/// are tested in `host/policy/src/tests/cedar.rs`.
+/// are tested in `host/policy/src/tests/default_policy.rs`.
 const NOT_REBUILT: [&str; 1] = ["cedar-example"];
 
 #[test]

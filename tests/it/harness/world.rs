@@ -119,14 +119,14 @@ pub(super) async fn real_ports(
     let store = Arc::new(Store::open(&settings.database_url).await.unwrap());
     let policy = compose::open_policy(settings).unwrap();
     let policies = compose::open_lifecycle(settings, policy, store.clone(), clock.clone()).await.unwrap();
-    let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority_key).unwrap());
+    let authority = EmbeddedAuthority::new(&key_file::load_or_create(&settings.authority.key).unwrap());
     let fleet = compose::open_fleet(of_nodes, authority.public_key()).await.unwrap();
-    let log_seed = key_file::load_or_create(&settings.log_key).unwrap();
+    let log_seed = key_file::load_or_create(&settings.log.key).unwrap();
     let ports = Ports {
         commits: store.clone(),
         reads: store.clone(),
         log: store.clone(),
-        checkpoints: Arc::new(LogSigner::new(settings.log_origin.clone(), &log_seed)),
+        checkpoints: Arc::new(LogSigner::new(settings.log.origin.clone(), &log_seed)),
         policy: policies.host(),
         policies,
         authority: Arc::new(authority),

@@ -123,7 +123,7 @@ fn time(
     rounds: usize,
 ) -> Result<(u64, usize, Vec<u64>), Error> {
     let (request, facts) = (vector.request(file)?, evaluator.facts_of(file, vector)?);
-    let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
+    let judged = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
     for _ in 0..WARM_UP.min(rounds) {
         let _warm = evaluator.evaluate(&request, &facts, evaluator.fuel_max());
     }

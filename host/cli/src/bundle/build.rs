@@ -27,6 +27,9 @@ pub(crate) struct Build {
     /// Fail if Cargo.lock would have to change
     #[arg(long)]
     locked: bool,
+    /// Take this component, built by another tool, instead of building one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["package", "locked", "check"])]
+    component: Option<PathBuf>,
 }
 
 impl Build {
@@ -62,10 +65,10 @@ impl fmt::Display for Built {
     }
 }
 
-/// Builds the component, and completes the manifest with hashes and capabilities.
+/// Builds the component, or takes the one that another tool built, and completes the manifest with hashes and capabilities.
 ///
 /// # Errors
-/// Cargo's errors, or [`Error::Bundle`] for a draft or component that a bundle may not have. Nothing is written then.
+/// Cargo's errors, [`Error::Read`] for a component that cannot be read, or [`Error::Bundle`] for a draft or component that a bundle may not have. Nothing is written then.
 pub(crate) fn build(build: &Build) -> Result<Built, Error> {
     let folder = source::folder(build.bundle())?;
     let before = BundleFiles::read(&folder)?;
@@ -128,12 +131,16 @@ pub(crate) fn check(build: &Build) -> Result<Built, Error> {
 /// # Errors
 /// As [`build`].
 pub(crate) fn in_memory(sources: &Path) -> Result<BundleFiles, Error> {
-    let build = Build { sources: sources.to_owned(), bundle: None, package: None, locked: false };
+    let build =
+        Build { sources: sources.to_owned(), bundle: None, package: None, locked: false, component: None };
     let files = with_component(&source::read(sources)?, &compile(&build)?)?;
     Ok(pack::complete(&PolicyEngine::new()?, &files)?)
 }
 
 fn compile(build: &Build) -> Result<Vec<u8>, Error> {
+    if let Some(component) = &build.component {
+        return layout::read(component);
+    }
     let package = cargo::component_package(&build.sources, build.package.as_deref())?;
     encode(&layout::read(&cargo::build(&package, build.locked)?)?)
 }

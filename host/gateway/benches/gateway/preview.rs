@@ -3,7 +3,6 @@
 
 use crate::http::{Client, post};
 use crate::{Measured, http, median, world};
-use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;

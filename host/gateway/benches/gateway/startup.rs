@@ -75,7 +75,7 @@ pub(crate) async fn measure_reading() -> Measured<()> {
     let folder = tempfile::tempdir()?;
     let gateway = world::open(folder.path()).await?;
     println!("reading the default bundle, {N_READINGS} times (medians)");
-    for (name, cause) in [("nothing changed", Cause::Watch), ("SIGHUP", Cause::Asked)] {
+    for (name, cause) in [("nothing changed", Cause::Watch), ("SIGHUP", Cause::Requested)] {
         let mut times = Vec::new();
         for _ in 0..N_READINGS {
             let started = Instant::now();

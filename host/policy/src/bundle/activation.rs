@@ -1,8 +1,7 @@
 //! A deliberate rollback: a signed statement that a bundle which was active before is to be active again.
 //!
-//! Without it an older bundle never follows a newer one. The statement is as hard to make as a bundle: the same roles
-//! of the trust policy sign it, each to its threshold. It is used up by its own sequence, which must be above every one
-//! that was reached, so that a copy of it does nothing later.
+//! Without it an older bundle never follows a newer one. It needs the same signatures as a bundle: every role of the trust
+//! policy, each to its threshold. Its sequence must be above every sequence so far, so a copy has no effect later.
 
 use super::{BundleError, TrustPolicy, strict};
 use ed25519_dalek::{Signer, SigningKey};
@@ -18,7 +17,7 @@ pub const ACTIVATION_PAYLOAD_TYPE: &str = "application/vnd.svc.policy-activation
 /// Longest reason, bytes: it is shown with every activation.
 pub const REASON_BYTES_MAX: usize = 1_024;
 
-/// What such a file is called in messages.
+/// The name of the file in error messages.
 const FILE: &str = "activation record";
 
 /// What is signed: which bundle, from which point of the sequence on, and why.
@@ -32,7 +31,7 @@ pub struct ActivationRecord {
     pub bundle_hash: Hex32,
     /// Why, for people; not empty, at most [`REASON_BYTES_MAX`].
     pub reason: String,
-    /// Last instant at which it may be carried out, by the gateway's clock; what it did stays done.
+    /// Last instant at which the record may take effect, by the gateway's clock. Its effect stays.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub not_after_ms: Option<EpochMs>,
 }
@@ -60,10 +59,10 @@ impl SignedActivation {
 }
 
 impl ActivationRecord {
-    /// Reads a record's file, an envelope with all its signatures, and holds it to the trust policy.
+    /// Reads a record's file, an envelope with all its signatures, and checks it against the trust policy.
     ///
     /// # Errors
-    /// [`BundleError`]: the first thing that does not hold.
+    /// [`BundleError`]: the first check that fails.
     pub fn verify(bytes: &[u8], trust: &TrustPolicy, now: EpochMs) -> Result<SignedActivation, BundleError> {
         let record = Self::parse(bytes)?;
         let signers =
@@ -81,7 +80,7 @@ impl ActivationRecord {
         Self::read(&strict::parse(FILE, bytes)?)
     }
 
-    /// What an envelope says, believed by nobody yet: for somebody who is about to sign it too.
+    /// The record in an envelope, its signatures unchecked: for another signer.
     ///
     /// # Errors
     /// [`BundleError`] when it is no activation record, or not in its one canonical form.
@@ -96,7 +95,7 @@ impl ActivationRecord {
         Ok(record)
     }
 
-    /// The record as a file, signed by these keys; somebody else's signature is added by [`ActivationRecord::countersign`].
+    /// Signs the record with these keys. [`ActivationRecord::countersign`] adds another signer's signature.
     ///
     /// # Errors
     /// [`BundleError::Reason`] for a reason that says nothing or too much.

@@ -1,10 +1,10 @@
-//! Why a bundle is refused: one variant a cause, one clear line each.
+//! Why a bundle is refused: one variant per cause.
 
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::dsse::EnvelopeError;
 use gateway_domain::ids::Hex32;
 
-/// The bundle is not loaded, and the one that was active stays.
+/// Why a bundle is refused. The active one stays.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is; fields are the operands in it")]
 pub enum BundleError {

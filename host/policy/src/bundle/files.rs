@@ -9,9 +9,9 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What is signed.
+/// The file that is signed.
 pub const MANIFEST_FILE: &str = "manifest.json";
-/// What runs.
+/// The component.
 pub const COMPONENT_FILE: &str = "policy.wasm";
 const SIGNATURES: &str = "signatures/";
 const DATA: &str = "data/";
@@ -19,8 +19,8 @@ const DATA: &str = "data/";
 pub(super) const TEXT: &str = ".cedar";
 const FOLDERS: [&str; 3] = ["data", "signatures", "tests"];
 
-/// A bundle's files by name, whether from a folder or from a store. Nothing about them is believed yet, but each
-/// name is one a bundle may have, so none of them leads out of a folder.
+/// A bundle's files by name, from a folder or from the store. They are untrusted, but each name is one that a bundle may have,
+/// so none leads out of its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BundleFiles(BTreeMap<String, Vec<u8>>);
 
@@ -62,14 +62,14 @@ impl BundleFiles {
         Self::new(files)
     }
 
-    /// Those files whose names hold.
+    /// The files whose names `is_kept` accepts.
     #[must_use]
     pub fn only(&self, is_kept: impl Fn(&str) -> bool) -> Self {
         let kept = self.0.iter().filter(|(name, _)| is_kept(name));
         Self(kept.map(|(name, bytes)| (name.clone(), bytes.clone())).collect())
     }
 
-    /// All of them and these, which take the place of what has their names.
+    /// These files added, replacing those of the same name.
     ///
     /// # Errors
     /// As [`BundleFiles::new`].
@@ -92,7 +92,7 @@ impl BundleFiles {
         self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
-    /// What the bundle's hash would be, if everything in it held.
+    /// The hash of the manifest, which nothing has verified yet.
     ///
     /// # Errors
     /// [`BundleError`] when there is no valid manifest.
@@ -108,7 +108,7 @@ impl BundleFiles {
         self.check_against(&Manifest::parse(self.get(MANIFEST_FILE)?)?.files)
     }
 
-    /// Tells two sets of files apart, signatures included.
+    /// A hash over all files, signatures included, to notice changes.
     #[must_use]
     pub fn fingerprint(&self) -> Hex32 {
         let line = |(name, bytes): (&str, &[u8])| format!("{} {name}\n", canonical::digest_bytes("", bytes));
@@ -209,7 +209,7 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) 
     Ok(())
 }
 
-/// One byte more than is allowed at most: enough to be refused.
+/// Reads at most one byte more than allowed, so that the size check refuses the file.
 fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(BUNDLE_FILE_BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! What the authors of a bundle declare, and sign.
+//! The manifest: what a bundle's authors declare and sign.
 
 use super::files::{is_allowed, is_plain};
 use super::{BundleError, MANIFEST_FILE, World, strict};
@@ -19,7 +19,7 @@ pub const WASI_WORLD: &str = "svc:policy-wasi@1.x";
 /// DSSE payload type of a signed manifest.
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.policy-manifest.v1+json";
 
-/// `manifest.json` (policy-host.md, Bundle).
+/// `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -27,7 +27,7 @@ pub struct Manifest {
     pub bundle_id: String,
     /// For people.
     pub version: String,
-    /// Rises with every release; a lower one is never activated again without a signed record.
+    /// Rises with every release. A lower one is activated only by a signed activation record.
     pub sequence: u64,
     /// [`WORLD`] or [`WASI_WORLD`].
     pub world: String,
@@ -41,7 +41,7 @@ pub struct Manifest {
     pub limits: Limits,
     /// Every import of the component, sorted.
     pub capabilities: Vec<String>,
-    /// Every fact that the policy may ask for, ascending; an entry that ends in `.*` is all that begin so.
+    /// Every fact that the policy may read, ascending. An entry `prefix.*` is every fact with that prefix.
     pub facts: Vec<String>,
     /// Every code a reason may have.
     pub reasons: Vec<Declaration>,
@@ -69,17 +69,17 @@ pub struct Declaration {
     pub code: String,
     /// What it means.
     pub text: String,
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
     /// What to do about it; empty when there is nothing to do.
     pub remedy: String,
 }
 
-/// How grave a reason or an obligation is.
+/// The severity of a reason or an obligation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Said of what is as it should be.
+    /// A condition that is met.
     Info,
     /// Something is still to be done.
     Warning,
@@ -102,7 +102,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What is hashed and signed.
+    /// The bytes that are hashed and signed.
     ///
     /// # Errors
     /// [`BundleError::Canonical`], which no parsed manifest gives.

@@ -1,4 +1,4 @@
-//! Making a bundle: fill in what can be computed, then sign.
+//! Completes and signs bundles.
 
 use super::{
     BundleError, BundleFiles, COMPONENT_FILE, MANIFEST_FILE, Manifest, PAYLOAD_TYPE, is_signature, strict,
@@ -7,8 +7,8 @@ use crate::PolicyEngine;
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::dsse::{Envelope, key_id, pre_authentication_encoding};
 
-/// Completes the manifest that is there as a draft: hashes of all files, and the component's imports as capabilities.
-/// Signatures of another manifest are left out.
+/// Completes a draft manifest with the hashes of all files and the component's imports. Drops signatures of an earlier
+/// manifest.
 ///
 /// # Errors
 /// [`BundleError`] when the draft or the component is not valid.

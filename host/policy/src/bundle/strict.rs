@@ -1,7 +1,7 @@
-//! JSON read strictly: what is hashed and signed must have one reading.
+//! Strict JSON: signed text must have exactly one meaning.
 //!
-//! serde alone takes the last of two equal keys, an array where a struct is due, and null for an absent option. Here
-//! a file is accepted only when the typed value, written again, is the same value.
+//! serde alone takes the last of two equal keys, an array for a struct, and null for an absent option. Here a file is
+//! accepted only when its typed value serializes to the same JSON value.
 
 use super::BundleError;
 use gateway_domain::canonical;

@@ -1,4 +1,4 @@
-//! Whose signatures a deployment believes: the file `POLICY_TRUST_ROOTS`, and the pins beside it.
+//! The signatures that a deployment trusts: the file `POLICY_TRUST_ROOTS`, and the pins `POLICY_PINS`.
 
 use super::{BundleError, strict};
 use gateway_domain::dsse::{Envelope, KeySet, key_id};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// The role of the committed development key. No production deployment may trust it.
 pub const DEVELOPMENT_ROLE: &str = "development";
 
-/// Roles that must each sign, their keys, and keys no longer believed.
+/// Roles that must each sign, their keys, and revoked keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustPolicy {
@@ -38,8 +38,8 @@ impl TrustPolicy {
     /// revoked, and no bundle satisfies it.
     ///
     /// # Errors
-    /// [`BundleError::TrustRoots`] for a policy that would let an unsigned bundle in, that has something else than a
-    /// public key, or in which one key stands for two roles; otherwise as a manifest's JSON.
+    /// [`BundleError::TrustRoots`] for a policy that would accept an unsigned bundle, that has an invalid public key, or in
+    /// which one key has two roles; otherwise as for a manifest's JSON.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let policy: Self = strict::parse("trust roots", bytes)?;
         policy.check_demands()?;
@@ -54,7 +54,7 @@ impl TrustPolicy {
         Self { roles: vec![role], revoked: BTreeSet::new() }
     }
 
-    /// Whether bundles signed with the committed development key could be let in.
+    /// Whether the policy has the role of the committed development key.
     #[must_use]
     pub fn trusts_development(&self) -> bool {
         self.roles.iter().any(|role| role.role == DEVELOPMENT_ROLE)
@@ -70,7 +70,7 @@ impl TrustPolicy {
         for role in &self.roles {
             if role.threshold == 0 {
                 let text =
-                    format!("role `{}` has threshold 0, so nobody would have to sign in it", role.role);
+                    format!("role `{}` has threshold 0, so no key would have to sign in it", role.role);
                 return Err(BundleError::TrustRoots(text));
             }
             if let Some(key) = role.keys.iter().find(|key| !seen.insert(**key)) {
@@ -132,7 +132,7 @@ impl TrustPolicy {
     }
 }
 
-/// The believed keys that signed exactly this in the envelope; none when only unknown or revoked keys did.
+/// The trusted keys that signed exactly this payload; none when only unknown or revoked keys did.
 fn signers_of(
     file: &str,
     bytes: &[u8],
@@ -149,7 +149,7 @@ fn signers_of(
     }
 }
 
-/// Bundle hashes that a deployment allows, besides their signatures; none allows any signed bundle.
+/// Bundle hashes that a deployment allows, in addition to the signatures. An empty list allows every signed bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins(BTreeSet<Hex32>);
 
@@ -157,7 +157,7 @@ impl Pins {
     /// Reads `POLICY_PINS`: hashes separated by commas.
     ///
     /// # Errors
-    /// [`BundleError::TrustRoots`] for an entry that is no hash.
+    /// [`BundleError::TrustRoots`] for an entry that is not a hash.
     pub fn parse(text: &str) -> Result<Self, BundleError> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
         let pin = |entry: &str| {

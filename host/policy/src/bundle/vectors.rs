@@ -1,4 +1,4 @@
-//! A bundle's own tests: requests with the answers its authors promise. They run when it is loaded.
+//! A bundle's own tests: requests with the expected answers. They run when the bundle is loaded.
 
 use super::{BundleError, BundleFiles, strict};
 use crate::fact_names::FactNames;
@@ -10,7 +10,7 @@ use gateway_domain::policy::{Decision, Facts, Moment, Outcome, Request, Statemen
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One request and the answer promised.
+/// One request with its expected answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vector {

@@ -1,8 +1,8 @@
-//! What a bundle's component stands on.
+//! The two worlds of the contract.
 
 use super::BundleError;
 
-/// Which world of the contract a bundle is for; its manifest says so, and so the signers know.
+/// The world that a bundle's manifest names, so that its signers know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
     /// `svc:policy@1.x`: our own interfaces and nothing else.
@@ -12,7 +12,7 @@ pub enum World {
 }
 
 impl World {
-    /// As manifests write it.
+    /// The manifest's spelling.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl World {
             .ok_or_else(|| BundleError::World { found: name.to_owned() })
     }
 
-    /// Whether a component of this world is given the import.
+    /// Whether a component of this world may import this.
     pub(crate) fn gives(self, import: &str) -> bool {
         let ours = ["svc:policy/data@1.", "svc:policy/facts@1.", "svc:policy/types@1."];
         ours.iter().any(|interface| import.starts_with(interface))

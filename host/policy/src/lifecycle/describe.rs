@@ -1,4 +1,4 @@
-//! Telling people which bundles there are.
+//! Reports the active bundle, the candidate and the history.
 
 use super::Lifecycle;
 use crate::bundle::{MANIFEST_FILE, Manifest};

@@ -26,7 +26,7 @@ pub struct Sources {
     pub allows_development: bool,
 }
 
-/// Something that was read, or why it could not be, and what tells it apart from what was read before.
+/// Content that was read, or the error, with a fingerprint to notice changes.
 pub(super) struct Offer<T> {
     pub(super) content: Result<T, BundleError>,
     pub(super) fingerprint: Hex32,
@@ -72,7 +72,7 @@ pub(super) fn read_bundle(folder: &Path) -> Offer<BundleFiles> {
 
 pub(super) fn read_file(path: &Path, what: &str) -> Offer<Vec<u8>> {
     let read = || -> io::Result<Vec<u8>> {
-        // A pipe would keep every later look waiting, and what is in force in force.
+        // Reading a pipe would block every later reload.
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
@@ -90,7 +90,7 @@ pub(super) fn read_file(path: &Path, what: &str) -> Offer<Vec<u8>> {
     Offer::of(content, |bytes| canonical::digest_bytes("", bytes))
 }
 
-/// What became of the last look at one offer.
+/// When an offer was last considered.
 #[derive(Default)]
 pub(super) struct Seen {
     fingerprint: Option<Hex32>,
@@ -98,19 +98,19 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether there is something to do; from now on there is not.
+    /// Whether the offer has to be considered, and marks it as considered.
     pub(super) fn is_due(&mut self, fingerprint: Hex32, now: EpochMs, again: bool) -> bool {
         let is_same = self.fingerprint.replace(fingerprint) == Some(fingerprint);
         let is_time = self.retry_at.take_if(|at| now >= *at).is_some();
         again || !is_same || is_time
     }
 
-    /// Forgets what was seen: what stood in the way is not the offer's fault, and may be gone at the next look.
+    /// Forgets the offer, so that the next reload considers it again: the obstacle was not the offer's.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The same offer will do at this instant.
+    /// Considers the same offer again at this instant.
     pub(super) fn retry_at(&mut self, at: EpochMs) {
         self.retry_at = Some(at);
     }

@@ -1,7 +1,7 @@
-//! Verify, compile, test, record, swap: the one way for a bundle to become the active one.
+//! Verify, compile, test, record, swap: the only way for a bundle to become active.
 
 use super::refusals::{Offered, Refused};
-use super::{InForce, Lifecycle, Memory};
+use super::{ActiveBundle, Lifecycle, Memory};
 use crate::bundle::{ActivationRecord, Bundle, BundleError, BundleFiles};
 use crate::limits::SEQUENCE_MAX;
 use crate::{Evaluator, counters};
@@ -21,7 +21,7 @@ impl Lifecycle {
         now: EpochMs,
     ) -> Result<(), Refused> {
         let mark = self.mark().await?;
-        // What a record did stays done: it need not hold any more when it is seen again.
+        // A record that took effect need not be valid any longer.
         let record = ActivationRecord::parse(bytes)?;
         if mark
             .as_ref()
@@ -59,7 +59,7 @@ impl Lifecycle {
             },
         };
         let bundle = self.verified(memory, files, now).await?;
-        // Signed, and still not the one that was named: whoever wrote the store put another in its place.
+        // Signed, but not the bundle that was named: the store was tampered with.
         if bundle.hash() == hash { Ok(bundle) } else { Err(BundleError::UnknownBundle(hash).into()) }
     }
 
@@ -71,7 +71,7 @@ impl Lifecycle {
     ) -> Result<(), Refused> {
         let bundle = self.verified(memory, files, now).await?;
         let mark = self.mark().await?.filter(|mark| mark.bundle_hash != bundle.hash());
-        // Known before anything is compiled; what decides is the comparison in the store's transaction.
+        // Refused before compiling. The comparison in the store's transaction decides.
         check_rises(bundle.manifest().sequence, mark.as_ref())?;
         let activation = Activation {
             at_ms: now,
@@ -91,12 +91,12 @@ impl Lifecycle {
         now: EpochMs,
     ) -> Result<(), Refused> {
         if let Some(active) = &memory.active {
-            // Fewer records than there were: somebody took some out of the store.
+            // Fewer activations than before: some were removed from the store.
             check_rises(mark.sequence, Some(&active.activation))?;
         }
         let bundle = self.found(memory, mark.bundle_hash, None, now).await?;
         let evaluator = self.compiled(memory, &bundle).await?;
-        let active = InForce { bundle, activation: mark };
+        let active = ActiveBundle { bundle, activation: mark };
         self.confirm(memory, &active)?;
         self.swap(memory, active, evaluator);
         Ok(())
@@ -117,7 +117,7 @@ impl Lifecycle {
         put.map_err(|source| BundleError::Read { path: "candidate".to_owned(), source }.into())
     }
 
-    /// Record, then act: a crash in between is made good by [`Self::follow_mark`].
+    /// Records the activation, then swaps. After a crash in between, [`Self::follow_mark`] swaps.
     async fn activate(
         &self,
         memory: &mut Memory,
@@ -134,7 +134,7 @@ impl Lifecycle {
             }
         }
         failpoint("policy-activation-recorded");
-        self.swap(memory, InForce { bundle, activation }, evaluator);
+        self.swap(memory, ActiveBundle { bundle, activation }, evaluator);
         Ok(())
     }
 
@@ -148,14 +148,14 @@ impl Lifecycle {
     ) -> Result<(), Refused> {
         let mark = self.mark().await?.filter(|mark| mark.bundle_hash == bundle.hash());
         let Some(activation) = mark else { return Ok(()) };
-        let active = InForce { bundle, activation };
+        let active = ActiveBundle { bundle, activation };
         if self.confirm(memory, &active).is_ok() {
             self.swap(memory, active, evaluator);
         }
         Ok(())
     }
 
-    fn swap(&self, memory: &mut Memory, active: InForce, evaluator: Arc<Evaluator>) {
+    fn swap(&self, memory: &mut Memory, active: ActiveBundle, evaluator: Arc<Evaluator>) {
         self.host.activate(evaluator);
         memory.active = Some(active);
         memory.prepared = None;
@@ -173,10 +173,10 @@ impl Lifecycle {
         now: EpochMs,
     ) -> Result<Arc<Bundle>, BundleError> {
         let (trust, pins) = (Arc::clone(memory.trust()?), self.sources.pins.clone());
-        apart(move || Bundle::verify(files, &trust, &pins, now)).await.map(Arc::new)
+        blocking(move || Bundle::verify(files, &trust, &pins, now)).await.map(Arc::new)
     }
 
-    /// The bundle's component, compiled and tested by its vectors, unless it is at hand already: the hash pins both.
+    /// The bundle compiled and tested by its vectors, reused if a loaded bundle has the same hash.
     async fn compiled(&self, memory: &Memory, bundle: &Arc<Bundle>) -> Result<Arc<Evaluator>, BundleError> {
         let candidate = self.host.shadow.candidate().map(|candidate| candidate.evaluator());
         let mut at_hand = [memory.prepared.clone(), self.host.active(), candidate].into_iter().flatten();
@@ -184,12 +184,12 @@ impl Lifecycle {
             return Ok(evaluator);
         }
         let (engine, bundle) = (self.engine.clone(), Arc::clone(bundle));
-        apart(move || Evaluator::load(&engine, &bundle)).await.map(Arc::new)
+        blocking(move || Evaluator::load(&engine, &bundle)).await.map(Arc::new)
     }
 }
 
-/// Verifying reads megabytes and compiling takes tens of milliseconds: never on a thread that serves requests.
-async fn apart<T: Send + 'static>(
+/// Runs `work` on a blocking thread: verifying reads megabytes, and compiling takes tens of milliseconds.
+async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BundleError> + Send + 'static,
 ) -> Result<T, BundleError> {
     task::spawn_blocking(work).await.unwrap_or(Err(BundleError::Panicked))

@@ -1,4 +1,4 @@
-//! What was not taken, and why.
+//! Refused offers, and why.
 
 use crate::bundle::BundleError;
 use crate::counters;
@@ -41,7 +41,7 @@ impl Offered {
     }
 }
 
-/// At most one standing refusal for each thing that can be offered, and the last one there was.
+/// The current refusal of each kind of offer, and the latest of all.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(Mutex<Kept>);
 
@@ -52,12 +52,12 @@ struct Kept {
 }
 
 impl Refusals {
-    /// The offer was taken, or there is none any more.
+    /// Clears the refusal: the offer was accepted or withdrawn.
     pub(super) fn settle(&self, offered: Offered) {
         self.lock().standing.remove(&offered);
     }
 
-    /// Says it in the log and counts it.
+    /// Logs, counts and keeps a refusal.
     pub(super) fn refuse(
         &self,
         offered: Offered,

@@ -1,4 +1,4 @@
-//! The first look, before there is a store: a first start with a broken bundle must leave nothing behind.
+//! The start: the bundle is loaded before the store is opened, so that a first start with a broken bundle writes nothing.
 
 use super::offers::{read_bundle, read_file};
 use super::refusals::Refusals;
@@ -11,7 +11,7 @@ use gateway_engine::ports::{KeepPolicies, TellTime};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Why there is nothing to start with.
+/// Why the gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each is what its name says")]
 pub enum StartError {
@@ -89,8 +89,8 @@ impl Prepared {
             Ok(evaluator) => (Some(evaluator), None),
             Err(why) => (None, Some(why)),
         };
-        let never_lived = store.activations(1).await.map_err(StartError::Store)?.is_empty();
-        if let (true, Some(why)) = (never_lived, broken) {
+        let never_activated = store.activations(1).await.map_err(StartError::Store)?.is_empty();
+        if let (true, Some(why)) = (never_activated, broken) {
             return Err(why);
         }
         let memory = Memory { trust: None, active: None, prepared, seen: Looks::default() };

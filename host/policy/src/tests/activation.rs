@@ -26,7 +26,7 @@ fn verify(record: &ActivationRecord, keys: &[&SigningKey]) -> Result<SignedActiv
 }
 
 #[test]
-fn what_was_signed_is_what_is_read() {
+fn signed_record_is_read_back_unchanged() {
     let signed = verify(&record(), &[&key(1)]).unwrap();
     assert_eq!((signed.record(), signed.signers().len()), (&record(), 1));
     let envelope = record().sign(&[]).unwrap();
@@ -58,7 +58,7 @@ fn each_role_signs_and_signatures_can_be_added_one_after_another() {
 }
 
 #[test]
-fn strangers_and_revoked_keys_do_not_count() {
+fn signatures_by_unknown_and_revoked_keys_do_not_count() {
     assert!(matches!(verify(&record(), &[&key(2)]), Err(BundleError::RoleUnmet { have: 0, .. })));
     assert!(matches!(verify(&record(), &[]), Err(BundleError::RoleUnmet { have: 0, .. })));
     let revoking = trust(vec![role("author", 1, &[&key(1), &key(2)])], &[&key(1)]);
@@ -70,7 +70,7 @@ fn strangers_and_revoked_keys_do_not_count() {
 }
 
 #[test]
-fn a_record_is_for_the_time_it_says() {
+fn expired_record_is_refused() {
     let until = |not_after_ms| verify(&ActivationRecord { not_after_ms, ..record() }, &[&key(1)]);
     assert!(until(None).is_ok());
     let late = until(Some(EpochMs(NOW.0 - 1))).unwrap_err();
@@ -78,7 +78,7 @@ fn a_record_is_for_the_time_it_says() {
 }
 
 #[test]
-fn a_record_says_why_and_has_one_form() {
+fn record_without_reason_or_canonical_form_is_refused() {
     for reason in [String::new(), " ".into(), "x".repeat(REASON_BYTES_MAX + 1)] {
         assert!(matches!(ActivationRecord { reason, ..record() }.sign(&[&key(1)]), Err(BundleError::Reason)));
     }
@@ -103,7 +103,7 @@ fn a_record_says_why_and_has_one_form() {
 }
 
 #[test]
-fn a_signed_manifest_is_no_activation_record() {
+fn signed_manifest_is_refused_as_activation_record() {
     let files = super::support::signed(&super::support::committed(), &[&key(1)], |_| ());
     let (_, bytes) = files.iter().find(|(name, _)| name.starts_with("signatures/")).unwrap();
     let refused = ActivationRecord::verify(bytes, &author(), NOW).unwrap_err();

@@ -49,7 +49,7 @@ fn missing_and_unknown_files_are_named() {
 }
 
 #[test]
-fn names_that_lead_anywhere_else_are_refused() {
+fn file_names_that_lead_out_of_the_bundle_are_refused() {
     for name in [
         "../policy.wasm",
         "/etc/passwd",
@@ -80,7 +80,7 @@ fn names_that_lead_anywhere_else_are_refused() {
 }
 
 #[test]
-fn a_folder_with_links_or_strangers_is_refused() {
+fn folder_with_links_or_unknown_entries_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("manifest.json"), "{}").unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.path().join("policy.wasm")).unwrap();
@@ -95,7 +95,7 @@ fn a_folder_with_links_or_strangers_is_refused() {
 }
 
 #[test]
-fn a_manifest_has_one_reading() {
+fn ambiguous_manifest_is_refused() {
     let parse = |text: &str| Manifest::parse(text.as_bytes());
     let manifest = text(MANIFEST_FILE);
     let with = |from: &str, to: &str| manifest.replacen(from, to, 1);
@@ -124,7 +124,7 @@ fn a_manifest_has_one_reading() {
 }
 
 #[test]
-fn a_manifest_keeps_to_the_hosts_limits_and_names() {
+fn manifest_beyond_the_hosts_limits_or_names_is_refused() {
     let fault = |from: &str, to: &str| {
         Manifest::parse(text(MANIFEST_FILE).replacen(from, to, 1).as_bytes()).unwrap_err()
     };
@@ -165,7 +165,7 @@ fn unknown_and_revoked_keys_do_not_count_and_are_named() {
 }
 
 #[test]
-fn a_signature_of_another_manifest_is_no_signature_of_this_one() {
+fn signature_of_another_manifest_is_refused() {
     let theirs = signed(&committed(), &[&key(1)], |manifest| manifest.sequence += 1);
     let (name, bytes) = theirs.iter().find(|(name, _)| name.starts_with("signatures/")).unwrap();
     let ours = signed(&committed(), &[], |_| ());
@@ -174,7 +174,7 @@ fn a_signature_of_another_manifest_is_no_signature_of_this_one() {
 }
 
 #[test]
-fn trust_roots_that_would_let_anything_in_are_refused() {
+fn trust_roots_that_would_accept_unsigned_bundles_are_refused() {
     let parse = |policy: &TrustPolicy| TrustPolicy::parse(&serde_json::to_vec(policy).unwrap());
     for policy in [
         trust(vec![], &[]),
@@ -194,7 +194,7 @@ fn trust_roots_that_would_let_anything_in_are_refused() {
 }
 
 #[test]
-fn trust_roots_with_a_role_nobody_can_satisfy_are_accepted_and_let_nothing_in() {
+fn trust_roots_with_an_unsatisfiable_role_are_accepted_and_refuse_every_bundle() {
     for (policy, n_left) in [
         (trust(vec![role("author", 1, &[&key(1)])], &[&key(1)]), 0),
         (trust(vec![role("author", 2, &[&key(1)])], &[]), 1),
@@ -249,7 +249,7 @@ fn an_older_bundle_does_not_follow_a_newer_one() {
 }
 
 #[test]
-fn the_bundle_hash_is_the_sha256_of_what_is_signed() {
+fn bundle_hash_is_the_sha256_of_the_signed_payload() {
     let files = committed();
     let (_, envelope) = files.iter().find(|(name, _)| name.starts_with("signatures/")).unwrap();
     let envelope: gateway_domain::dsse::Envelope = serde_json::from_slice(envelope).unwrap();

@@ -62,7 +62,7 @@ const KINDS: [(&str, &str, &[u16], Option<u16>); 7] = [
 ];
 
 #[test]
-fn every_kind_reaches_the_policy_whole_at_every_moment() {
+fn every_intent_kind_reaches_the_policy_complete_at_every_moment() {
     let asked = payment("acct-2", &["bob", "carol"]);
     for (json, record, participants, threshold) in KINDS {
         let intent: Intent = serde_json::from_str(json).unwrap();

@@ -16,7 +16,7 @@ fn bundle(data: &[(&str, &[u8])], change: impl FnOnce(&mut Manifest)) -> crate::
 
 /// Cases of RFC 6901 section 5, and those that trip its readers.
 #[test]
-fn the_host_and_the_sdks_tests_find_the_same() {
+fn host_and_sdk_test_helpers_look_up_the_same_data() {
     let document = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"k\"l":6," ":7,"m~n":8,"~1":9,"01":10,
         "z":{"list":[[],{"b":true,"a":null}],"text":"a \"quoted\" text\n","big":18446744073709551615,"low":-9223372036854775808}}"#;
     let bundle = bundle(&[("data/a.json", document.as_bytes()), ("data/text.json", b"\"text\"")], |_| ());
@@ -80,7 +80,7 @@ fn the_host_and_the_sdks_tests_find_the_same() {
 }
 
 #[test]
-fn data_with_more_than_one_reading_refuses_the_bundle() {
+fn bundle_with_ambiguous_json_data_is_refused() {
     let refused = |text: &str| {
         Evaluator::load(&engine(), &bundle(&[("data/a.json", text.as_bytes())], |_| ())).unwrap_err()
     };
@@ -97,7 +97,7 @@ fn data_with_more_than_one_reading_refuses_the_bundle() {
 }
 
 #[test]
-fn a_policy_languages_file_is_one_text() {
+fn cedar_file_is_read_as_one_string() {
     let text = "permit (principal, action, resource); // \"as written\"\n";
     let bundle = bundle(&[("data/policies.cedar", text.as_bytes())], |_| ());
     let data = Data::of(&bundle).unwrap();
@@ -124,7 +124,7 @@ fn look_up(n: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_component_reads_its_bundles_data_and_only_so_much_of_it() {
+fn component_reads_its_bundles_data_up_to_a_limit() {
     let engine = engine();
     let asked = payment("acct-2", &[]);
     let evaluate = |n: u32, data: &[(&str, &[u8])]| {
@@ -145,7 +145,7 @@ fn a_component_reads_its_bundles_data_and_only_so_much_of_it() {
 }
 
 #[test]
-fn only_declared_facts_may_be_asked_for() {
+fn reading_an_undeclared_fact_is_a_fault() {
     let engine = engine();
     let names = r#"(data (i32.const 1024) "time.now_ms")"#;
     let wasm = guest(1, names, "(call $get (i32.const 1024) (i32.const 11) (i32.const 512)) i32.const 0");
@@ -197,7 +197,7 @@ fn declared_facts_are_names_in_order() {
 }
 
 #[test]
-fn what_costs_a_read_is_looked_for_by_its_beginning() {
+fn declared_facts_are_matched_by_prefix() {
     let asks = |declared: &str| {
         let bundle = bundle(&[], |manifest| manifest.facts = vec![declared.to_owned()]);
         Evaluator::load(&engine(), &bundle).unwrap().asks_for("velocity.")

@@ -1,6 +1,7 @@
-//! The committed bundle judges, and what the host records of it.
+//! The committed bundles: their verdicts, and what the host records.
 
-use super::support::{committed, committed_trust, engine, facts, payment, verify};
+use super::support::{committed, committed_bundle, committed_trust, engine, facts, payment, verify};
+use crate::bundle::WORLD;
 use crate::{Bundle, BundleError, Evaluator, PolicyEngine};
 use gateway_domain::policy::{Decision, Moment};
 
@@ -76,7 +77,7 @@ fn a_bundle_without_custody_rules_denies_every_kind_but_payments() {
 }
 
 #[test]
-fn an_outcome_says_what_was_read_and_who_counts() {
+fn outcome_has_the_facts_read_and_the_subjects_counted() {
     let asked = payment("acct-2", &["alice", "bob", "carol"]);
     let outcome = load(&engine()).evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX).outcome;
     assert_eq!(outcome.decision, Decision::Allow);
@@ -100,7 +101,7 @@ fn an_outcome_says_what_was_read_and_who_counts() {
 }
 
 #[test]
-fn facts_that_are_absent_are_recorded_as_asked_for() {
+fn absent_facts_are_recorded_when_read() {
     let asked = payment("acct-2", &[]);
     let none = gateway_domain::policy::Facts::default();
     let outcome = load(&engine()).evaluate(&asked.request(Moment::Submit), &none, u64::MAX).outcome;
@@ -124,7 +125,7 @@ fn the_same_question_gives_the_same_bytes_and_fuel_on_two_engines() {
 }
 
 #[test]
-fn a_bundle_that_breaks_its_own_promise_is_not_loaded() {
+fn bundle_whose_vectors_fail_is_not_loaded() {
     use super::support::{author, key, signed, with};
     let vectors = committed();
     let vectors = String::from_utf8(vectors.get("tests/quorum.json").unwrap().to_vec()).unwrap();
@@ -136,4 +137,25 @@ fn a_bundle_that_breaks_its_own_promise_is_not_loaded() {
     });
     let refused = Evaluator::load(&engine(), &verify(files, &author()).unwrap()).unwrap_err();
     assert!(matches!(&refused, BundleError::Vector { file, .. } if file == "tests/quorum.json"), "{refused}");
+}
+
+/// The Cedar engine as a guest of the pure world. One test, because compiling its 2.7 MB takes seconds; the bundle's own
+/// vectors, which loading runs, check its decisions.
+#[test]
+fn committed_cedar_bundle_passes_its_vectors_and_is_deterministic() {
+    let bundle = verify(committed_bundle("cedar-example"), &committed_trust()).unwrap();
+    assert_eq!(bundle.manifest().world, WORLD);
+    assert!(bundle.manifest().capabilities.iter().all(|capability| capability.starts_with("svc:policy/")));
+    let evaluator = Evaluator::load(&engine(), &bundle).unwrap();
+
+    let asked = payment("acct-2", &["bob", "carol"]);
+    let evaluate = || evaluator.evaluate(&asked.request(Moment::Admission), &facts("2"), u64::MAX);
+    let (first, again) = (evaluate(), evaluate());
+    assert_eq!((first.fault, first.outcome.decision), (None, Decision::Allow));
+    assert_eq!(first, again);
+    assert_eq!(first.outcome.reasons[0].detail, "policy `payment-to-permitted-recipient`");
+    let read: Vec<_> = first.outcome.facts.iter().map(|fact| fact.name.as_str()).collect();
+    let declared = &bundle.manifest().facts;
+    assert!(read.len() == declared.len() && read.iter().all(|name| declared.iter().any(|it| it == name)));
+    assert!(first.outcome.fuel_used < evaluator.fuel_max() / 2, "{}", first.outcome.fuel_used);
 }

@@ -73,7 +73,7 @@ fn fate(engine: &PolicyEngine, signed: &Signed, wasm: &[u8]) -> String {
 }
 
 #[test]
-fn ten_thousand_malformed_components_are_refused_or_judge_within_limits() {
+fn ten_thousand_malformed_components_are_refused_or_evaluated_within_limits() {
     let engine = engine();
     let extra = r#"(table 2 funcref) (elem (i32.const 0) $twice)
         (func $twice (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))

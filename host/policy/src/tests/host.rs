@@ -1,10 +1,10 @@
 //! The engine's port: inline, apart, and without a bundle.
 
 use super::support::{bundle_of, engine, facts, guest, load, payment};
-use crate::apart::Lane;
 use crate::limits::{
     FUEL_INLINE, FUEL_MAX, HEAVY_EVALUATIONS_WAITING_MAX, MEMORY_BYTES_INLINE, MEMORY_BYTES_MAX, TICK,
 };
+use crate::worker_pool::Lane;
 use crate::{EvaluationFault, Evaluator, PolicyHost};
 use gateway_domain::policy::{Decision, Facts, Moment};
 use std::future::Future;
@@ -15,14 +15,15 @@ use std::time::Instant;
 
 #[tokio::test]
 async fn without_a_bundle_everything_is_denied() {
-    let evaluation =
-        PolicyHost::new().judge(&payment("acct-2", &[]).request(Moment::Submit), &facts("2")).await;
+    let evaluation = PolicyHost::new()
+        .evaluate_with_active(&payment("acct-2", &[]).request(Moment::Submit), &facts("2"))
+        .await;
     assert_eq!(evaluation.fault, Some(EvaluationFault::NoActiveBundle));
     assert_eq!(evaluation.outcome.decision, Decision::Deny);
 }
 
 #[tokio::test]
-async fn work_beyond_the_first_slice_is_started_over_and_gives_what_one_run_gives() {
+async fn evaluation_restarted_on_the_pool_gives_the_same_result_as_a_single_run() {
     let count = "(loop $l
         (local.set $i (i32.add (local.get $i) (i32.const 1)))
         (br_if $l (i32.lt_u (local.get $i) (i32.const 100000))))
@@ -32,7 +33,7 @@ async fn work_beyond_the_first_slice_is_started_over_and_gives_what_one_run_give
     host.activate(load(&engine, &guest(1, r#"(data (i32.const 1024) "x.a")"#, count)).unwrap());
     let asked = payment("acct-2", &["bob"]);
     let request = asked.request(Moment::Admission);
-    let apart = host.judge(&request, &facts("2")).await;
+    let apart = host.evaluate_with_active(&request, &facts("2")).await;
     let evaluator = host.active().unwrap();
     assert_eq!(
         evaluator.evaluate(&request, &facts("2"), FUEL_INLINE).fault,
@@ -43,11 +44,11 @@ async fn work_beyond_the_first_slice_is_started_over_and_gives_what_one_run_give
 }
 
 #[tokio::test]
-async fn a_new_bundle_takes_over_in_one_step() {
+async fn new_bundle_replaces_the_active_one_in_one_step() {
     let (host, engine) = (PolicyHost::new(), engine());
     host.activate(load(&engine, &guest(1, "", "unreachable")).unwrap());
     let asked = payment("acct-2", &[]);
-    let fault = async || host.judge(&asked.request(Moment::Submit), &facts("2")).await.fault;
+    let fault = async || host.evaluate_with_active(&asked.request(Moment::Submit), &facts("2")).await.fault;
     assert_eq!(fault().await, Some(EvaluationFault::Trap));
     host.activate(load(&engine, &guest(1, "", "i32.const 0")).unwrap());
     assert_eq!(fault().await, None);
@@ -64,7 +65,7 @@ const ASK: &str = "(loop $l
     unreachable";
 
 #[tokio::test]
-async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
+async fn work_that_costs_no_fuel_does_not_block_the_callers_thread() {
     let (host, engine) = (PolicyHost::new(), engine());
     let wasm = guest(32, r#"(data (i32.const 256) "time.now_ms")"#, ASK);
     let bundle = bundle_of(&engine, &wasm, |manifest| {
@@ -83,7 +84,7 @@ async fn work_that_costs_no_fuel_does_not_keep_the_callers_thread() {
             evaluator.heavy(Lane::Decisions).store(is_known, Ordering::Relaxed);
             // Everything up to the first wait runs here; what waits is done elsewhere.
             let started = Instant::now();
-            let mut judging = Box::pin(host.judge(&request, &facts));
+            let mut judging = Box::pin(host.evaluate_with_active(&request, &facts));
             let first = std::future::poll_fn(|cx| Poll::Ready(judging.as_mut().poll(cx))).await;
             kept.push(started.elapsed());
             assert!(first.is_pending());
@@ -111,9 +112,9 @@ async fn memory_is_not_given_on_the_callers_thread() {
         host.activate(Evaluator::load(&engine, &bundle).unwrap());
         let evaluator = host.active().unwrap();
         // An attempt that was interrupted for long is over too: that says nothing of memory.
-        let is_inline = (0..ATTEMPTS_MAX).any(|_| evaluator.judge_inline(&request, &facts).is_some());
+        let is_inline = (0..ATTEMPTS_MAX).any(|_| evaluator.evaluate_inline(&request, &facts).is_some());
         assert_eq!(is_inline, grown == pages_inline, "{grown} pages");
-        assert_eq!(host.judge(&request, &facts).await.fault, fault, "{grown} pages");
+        assert_eq!(host.evaluate_with_active(&request, &facts).await.fault, fault, "{grown} pages");
         assert_eq!(is_heavy(&evaluator, request.moment), !is_inline);
     }
 }
@@ -132,7 +133,7 @@ async fn no_preview_holds_up_a_decision() {
         let host = Arc::clone(&host);
         previews.spawn(async move {
             let asked = payment("acct-2", &["bob"]);
-            host.judge(&asked.request(Moment::Preview), &facts("2")).await.fault
+            host.evaluate_with_active(&asked.request(Moment::Preview), &facts("2")).await.fault
         });
     }
     while !is_heavy(&host.active().unwrap(), Moment::Preview) {
@@ -144,7 +145,7 @@ async fn no_preview_holds_up_a_decision() {
     );
     let asked = payment("acct-2", &["bob"]);
     for _ in 0..100 {
-        assert_eq!(host.judge(&asked.request(Moment::Submit), &facts("2")).await.fault, None);
+        assert_eq!(host.evaluate_with_active(&asked.request(Moment::Submit), &facts("2")).await.fault, None);
         assert!(!is_heavy(&host.active().unwrap(), Moment::Submit));
     }
     let faults = previews.join_all().await;

@@ -42,7 +42,7 @@ const CODE: &str = r#"(data (i32.const 256) "amount_positive")"#;
 const DECLARED: (u32, u32) = (256, 15);
 
 #[test]
-fn a_verdict_by_hand_is_a_verdict() {
+fn handwritten_verdict_is_accepted() {
     let evaluation = evaluate(&engine(), &guest(1, CODE, &verdict(DECLARED, (0, 0))));
     assert_eq!((evaluation.outcome.reasons[0].code.as_str(), evaluation.fault), ("amount_positive", None));
 }
@@ -78,20 +78,20 @@ fn deep_recursion_exhausts_its_own_stack_only() {
 }
 
 #[test]
-fn a_trap_is_a_trap() {
+fn trap_faults_as_trap() {
     check(1, "", "unreachable", EvaluationFault::Trap);
     check(1, "", "(i32.div_u (i32.const 1) (i32.const 0))", EvaluationFault::Trap);
     check(1, "", "(i32.load (i32.const 65536))", EvaluationFault::Trap);
 }
 
 #[test]
-fn an_undeclared_code_is_no_verdict() {
+fn undeclared_code_is_a_fault() {
     let code = r#"(data (i32.const 256) "always_right")"#;
     check(1, code, &verdict((256, 12), (0, 0)), EvaluationFault::UndeclaredCode);
 }
 
 #[test]
-fn a_giant_output_is_refused() {
+fn output_above_the_size_limit_is_a_fault() {
     let most = u32::try_from(OUTPUT_BYTES_MAX).unwrap() - DECLARED.1;
     let fault = |bytes| evaluate(&engine(), &guest(16, CODE, &verdict(DECLARED, (65_536, bytes)))).fault;
     assert_eq!(fault(most), None);
@@ -100,7 +100,7 @@ fn a_giant_output_is_refused() {
 }
 
 #[test]
-fn a_small_output_that_reads_as_a_giant_one_is_never_copied() {
+fn small_output_that_claims_a_huge_length_is_not_copied() {
     // Every statement is the same 30 000 bytes: 3 000 of them would be 90 MB on the host.
     let statements = |n: u32| {
         format!(
@@ -122,7 +122,7 @@ fn a_small_output_that_reads_as_a_giant_one_is_never_copied() {
 }
 
 #[test]
-fn output_that_cannot_be_read_is_no_verdict() {
+fn unreadable_output_is_a_fault() {
     check(1, "", "i32.const 65530", EvaluationFault::BadOutput);
     check(1, "", "i32.const 2", EvaluationFault::BadOutput);
     check(1, "", "(i32.store8 (i32.const 0) (i32.const 7)) i32.const 0", EvaluationFault::BadOutput);
@@ -142,7 +142,7 @@ fn quorum(subject: (u32, u32), n: u32, required: u32, satisfied: u32) -> String 
 }
 
 #[test]
-fn a_quorum_of_people_who_did_not_approve_is_no_verdict() {
+fn quorum_of_people_who_did_not_approve_is_a_fault() {
     let people = r#"(data (i32.const 256) "bob") (data (i32.const 272) "eve")"#;
     let fault = |body: &str| evaluate(&engine(), &guest(1, people, body)).fault;
     assert_eq!(fault(&quorum((256, 3), 1, 1, 1)), None);
@@ -161,7 +161,7 @@ const ASK_NTH: &str = "(i32.store8 (i32.const 1026) (i32.and (local.get $i) (i32
     (call $get (i32.const 1024) (i32.const 4) (i32.const 512))";
 
 #[test]
-fn a_fact_is_recorded_once_and_no_more_than_a_decision_can_hold() {
+fn each_fact_read_is_recorded_once_up_to_the_limit() {
     let ask = |step: u32, n: u32| {
         let body = format!(
             "(loop $l {ASK_NTH}
@@ -178,7 +178,7 @@ fn a_fact_is_recorded_once_and_no_more_than_a_decision_can_hold() {
 }
 
 #[test]
-fn asking_for_facts_has_a_limit() {
+fn reading_too_many_facts_is_a_fault() {
     let ask = "(local.set $i (i32.const 2)) (loop $l
         (call $get (i32.const 1024) (local.get $i) (i32.const 512))
         (local.set $i (i32.add (local.get $i) (i32.const 1)))
@@ -200,7 +200,7 @@ fn asking_for_facts_has_a_limit() {
 }
 
 #[test]
-fn a_start_function_is_held_to_the_same_limits() {
+fn start_function_has_the_same_limits_as_evaluate() {
     let endless = "(func $s (loop $l (br $l))) (start $s)";
     let refused = load(&engine(), &guest(1, endless, "i32.const 0")).unwrap_err();
     assert!(matches!(refused, BundleError::Describe(EvaluationFault::OutOfFuel)), "{refused}");
@@ -229,7 +229,7 @@ fn the_backstop_clock_stops_what_fuel_does_not() {
 }
 
 #[test]
-fn fuel_asked_for_is_never_more_than_the_manifests() {
+fn fuel_never_exceeds_the_manifest_limit() {
     let engine = engine();
     let wasm = guest(1, "", "(loop $l (br $l)) unreachable");
     let bundle = bundle_of(&engine, &wasm, |manifest| manifest.limits.fuel = 5_000);
@@ -241,7 +241,7 @@ fn fuel_asked_for_is_never_more_than_the_manifests() {
 }
 
 #[test]
-fn an_import_that_no_policy_is_given_is_refused_whatever_the_manifest_says() {
+fn import_outside_the_allow_list_is_refused_even_if_declared() {
     let module = r#"(module
         (import "$root" "exfiltrate" (func))
         (memory (export "memory") 1)
@@ -297,7 +297,7 @@ fn components_in_a_component_compile_and_have_a_limit_of_memories_together() {
 }
 
 #[test]
-fn a_module_has_one_memory_and_the_memories_of_all_share_one_limit() {
+fn memories_of_all_modules_share_one_limit() {
     assert!(matches!(
         engine().compile(&guest(8, "(memory 1)", "i32.const 0")),
         Err(BundleError::Component(_))

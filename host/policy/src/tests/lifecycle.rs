@@ -56,7 +56,7 @@ async fn an_older_bundle_and_another_of_the_same_sequence_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_half_copied_folder_is_refused_and_taken_when_it_is_whole() {
+async fn half_copied_folder_is_refused_and_activated_when_complete() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     deployment.offer(&super::support::without(&bundle(2), "policy.wasm"));
@@ -82,7 +82,7 @@ async fn a_bundle_whose_vectors_fail_is_not_activated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_for_tomorrow_is_taken_tomorrow() {
+async fn bundle_not_yet_valid_is_activated_when_it_becomes_valid() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     let tomorrow = super::support::signed(&bundle(2), &[&key(1)], |manifest| {
@@ -109,7 +109,7 @@ async fn a_start_without_the_folder_runs_with_the_last_good_bundle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_start_with_nothing_that_holds_is_none() {
+async fn first_start_with_a_broken_bundle_fails() {
     let deployment = Deployment::new();
     deployment.offer(&super::support::without(&bundle(1), "policy.wasm"));
     let refused = deployment.open().await.unwrap_err();

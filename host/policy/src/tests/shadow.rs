@@ -28,7 +28,7 @@ async fn evaluate(lifecycle: &Lifecycle, n: u64) -> Decision {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_it_would_have_done_is_counted() {
+async fn candidates_decisions_are_compared_and_counted() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(3)).await;
     let reaches = "(i32.store (i32.const 28) (i32.const 1)) i32.const 0";
@@ -68,7 +68,7 @@ async fn what_it_would_have_done_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_one_holds_nobody_up_and_what_it_misses_is_counted() {
+async fn slow_candidate_delays_no_decision_and_dropped_requests_are_counted() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     let endless = built("(loop $l (br $l)) unreachable");
@@ -83,7 +83,7 @@ async fn a_slow_one_holds_nobody_up_and_what_it_misses_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unsigned_one_is_refused_and_the_one_before_it_stops() {
+async fn unsigned_candidate_is_refused_and_the_previous_one_stops() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     deployment.offer_candidate(&bundle(2));

@@ -185,7 +185,7 @@ pub(super) fn load(engine: &PolicyEngine, wasm: &[u8]) -> Result<Evaluator, Bund
 }
 
 /// What a request borrows from.
-pub(super) struct Asked {
+pub(super) struct TestRequest {
     tenant: Tenant,
     key_ref: KeyRef,
     submitter: ClientBinding,
@@ -193,7 +193,7 @@ pub(super) struct Asked {
     approvals: Vec<Approval>,
 }
 
-impl Asked {
+impl TestRequest {
     pub(super) fn request(&self, moment: Moment) -> Request<'_> {
         Request {
             moment,
@@ -208,7 +208,7 @@ impl Asked {
 }
 
 /// A payment to `to`, submitted by alice.
-pub(super) fn payment(to: &str, approvers: &[&str]) -> Asked {
+pub(super) fn payment(to: &str, approvers: &[&str]) -> TestRequest {
     let approval = |subject: &&str| Approval {
         subject_id: (*subject).into(),
         roles: vec!["approver".into()],
@@ -216,7 +216,7 @@ pub(super) fn payment(to: &str, approvers: &[&str]) -> Asked {
         approved_at_ms: NOW,
         signature: None,
     };
-    Asked {
+    TestRequest {
         tenant: Tenant("default".into()),
         key_ref: KeyRef("treasury".into()),
         submitter: ClientBinding {

@@ -3,14 +3,15 @@
 use super::support::{NOW, bundle_of, committed, engine, facts, guest, module, payment, wasi_component};
 use crate::bundle::{MANIFEST_FILE, Manifest, WASI_WORLD, WORLD};
 use crate::limits::{HANDLES_MAX, RANDOM_BYTES_MAX};
-use crate::{BundleError, Evaluation, EvaluationFault, Evaluator};
+use crate::{BundleError, Evaluation, EvaluationFault, Evaluator, PolicyHost};
 use gateway_domain::policy::{Decision, Facts, Moment};
 
 /// What a guest may import here: (interface, function, its parameters and results as the canonical ABI lowers them).
-const IMPORTS: [(&str, &str, &str); 28] = [
+const IMPORTS: [(&str, &str, &str); 29] = [
     ("cli/environment", "get-environment", "(param i32)"),
     ("cli/environment", "get-arguments", "(param i32)"),
     ("cli/environment", "initial-cwd", "(param i32)"),
+    ("cli/environment", "home-directory", "(result i32)"),
     ("cli/exit", "exit", "(param i32)"),
     ("cli/exit", "exit-with-code", "(param i32)"),
     ("cli/stdin", "get-stdin", "(result i32)"),
@@ -95,7 +96,7 @@ fn allowed(evaluation: &Evaluation) {
 }
 
 #[test]
-fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
+fn wasi_has_no_environment_arguments_preopens_or_terminals() {
     let lists = ["$cli/environment.get-environment", "$cli/environment.get-arguments"];
     let lists = lists.into_iter().chain(["$filesystem/preopens.get-directories"]);
     for list in lists {
@@ -116,7 +117,7 @@ fn there_is_no_environment_no_argument_no_folder_and_no_terminal() {
 }
 
 #[test]
-fn the_input_has_ended() {
+fn wasi_stdin_is_closed() {
     // The tag of an error that is not the last operation's comes right after the result's, or where a length would.
     for (read, at) in [("blocking-read", 516), ("blocking-skip", 520)] {
         let read = format!("$io/streams.input-stream.{read}");
@@ -130,7 +131,7 @@ fn the_input_has_ended() {
 }
 
 #[test]
-fn an_output_takes_everything_at_any_time() {
+fn wasi_output_accepts_all_writes_without_blocking() {
     let [check, flush, zeroes, subscribe] =
         ["check-write", "blocking-flush", "blocking-write-zeroes-and-flush", "subscribe"]
             .map(|method| format!("$io/streams.output-stream.{method}"));
@@ -176,7 +177,7 @@ fn flood(times: &str) -> String {
 }
 
 #[test]
-fn a_flood_of_output_goes_nowhere_and_ends_with_the_fuel() {
+fn wasi_output_is_discarded_and_endless_output_runs_out_of_fuel() {
     // 640 MiB: more than any limit, were it copied or kept.
     allowed(&evaluate(&[STDOUT, WRITE], &flood("(i32.lt_u (local.get $i) (i32.const 10000))")));
     let endless = evaluate(&[STDOUT, WRITE], &flood("(i32.const 1)"));
@@ -184,7 +185,7 @@ fn a_flood_of_output_goes_nowhere_and_ends_with_the_fuel() {
 }
 
 #[test]
-fn the_clock_is_the_fact_and_asking_it_is_recorded() {
+fn wasi_wall_clock_is_the_time_fact_and_reading_it_is_recorded() {
     let now = "$clocks/wall-clock.now";
     let body = format!(
         "(call {now} (i32.const 512)) (i32.store (i32.const 28) (i32.load (i32.const 512))) i32.const 0"
@@ -205,7 +206,7 @@ fn the_clock_is_the_fact_and_asking_it_is_recorded() {
 }
 
 #[test]
-fn the_clock_is_for_bundles_that_declare_it() {
+fn wasi_wall_clock_faults_when_the_time_fact_is_not_declared() {
     let engine = engine();
     let now = "$clocks/wall-clock.now";
     let wasm = wasi_guest(&[now], &format!("(call {now} (i32.const 512)) i32.const 0"));
@@ -217,7 +218,7 @@ fn the_clock_is_for_bundles_that_declare_it() {
 }
 
 #[test]
-fn the_monotonic_clock_stands_still_and_a_wait_is_over() {
+fn wasi_monotonic_clock_is_zero_and_waits_end_at_once() {
     let (now, wait) = ("$clocks/monotonic-clock.now", "$clocks/monotonic-clock.subscribe-duration");
     let block = "$io/poll.pollable.block";
     let body = format!(
@@ -230,7 +231,7 @@ fn the_monotonic_clock_stands_still_and_a_wait_is_over() {
 }
 
 #[test]
-fn randomness_follows_from_the_request_alone() {
+fn wasi_randomness_depends_on_the_request_alone() {
     let number = "$random/random.get-random-u64";
     let body = format!("(i32.store (i32.const 28) (i32.wrap_i64 (call {number}))) i32.const 0");
     let drawn = |to: &str, facts: &Facts| {
@@ -253,7 +254,7 @@ fn randomness_follows_from_the_request_alone() {
 }
 
 #[test]
-fn random_bytes_have_a_limit() {
+fn wasi_random_bytes_have_a_limit_per_evaluation() {
     let bytes = "$random/random.get-random-bytes";
     let ask = |n: u64| format!("(call {bytes} (i64.const {n}) (i32.const 512))");
     let most = RANDOM_BYTES_MAX as u64;
@@ -268,7 +269,7 @@ fn random_bytes_have_a_limit() {
 }
 
 #[test]
-fn leaving_is_no_verdict() {
+fn wasi_exit_faults_as_trap() {
     for status in [0, 1] {
         for exit in ["$cli/exit.exit", "$cli/exit.exit-with-code"] {
             let evaluation = evaluate(&[exit], &format!("(call {exit} (i32.const {status})) i32.const 0"));
@@ -278,7 +279,7 @@ fn leaving_is_no_verdict() {
 }
 
 #[test]
-fn what_is_there_in_name_only_stops_the_guest() {
+fn wasi_function_without_implementation_faults_as_not_given() {
     let splice = "$io/streams.output-stream.splice";
     let stdin = "$cli/stdin.get-stdin";
     let body =
@@ -286,8 +287,39 @@ fn what_is_there_in_name_only_stops_the_guest() {
     assert_eq!(evaluate(&[splice, STDOUT, stdin], &body).fault, Some(EvaluationFault::NotGiven));
 }
 
+/// A component made for a later version of WASI, with a function that the linked one does not have.
 #[test]
-fn a_handle_made_up_is_refused_and_handles_have_a_limit() {
+fn function_unknown_to_the_linked_wasi_version_faults_as_not_given_when_called() {
+    let directory = "$cli/environment.home-directory";
+    for (body, fault) in [
+        (format!("(drop (call {directory})) i32.const 0"), Some(EvaluationFault::NotGiven)),
+        (format!("(if (i32.const 0) (then (drop (call {directory})))) i32.const 0"), None),
+    ] {
+        assert_eq!(evaluate(&[directory], &body).fault, fault, "{body}");
+    }
+}
+
+/// Blocking WASI calls panic on a thread that drives a tokio runtime.
+#[tokio::test]
+async fn wasi_guest_may_block_when_evaluated_from_an_async_task() {
+    let block = "$io/poll.pollable.block";
+    let wait = "$clocks/monotonic-clock.subscribe-duration";
+    let body = format!("(call {block} (call {wait} (i64.const 1))) i32.const 0");
+    let evaluation = evaluate(&[wait, block], &body);
+    allowed(&evaluation);
+
+    let (host, asked) = (PolicyHost::new(), payment("acct-2", &["bob"]));
+    let request = asked.request(Moment::Admission);
+    let evaluator = load(&wasi_guest(&[wait, block], &body), WASI_WORLD).unwrap();
+    assert!(evaluator.evaluate_inline(&request, &facts("2")).is_none(), "it ran on the caller's thread");
+    assert_eq!(evaluator.describe(), Ok(String::new()));
+    host.activate(evaluator);
+    let pooled = host.evaluate_with_active(&request, &facts("2")).await;
+    assert_eq!((pooled.fault, pooled.outcome.decision), (None, Decision::Allow));
+}
+
+#[test]
+fn forged_handle_is_refused_and_handles_have_a_limit() {
     let body =
         format!("(call {WRITE} (i32.const 7) (i32.const 0) (i32.const 1) (i32.const 512)) i32.const 0");
     let fault = evaluate(&[STDOUT, WRITE], &body).fault;
@@ -303,7 +335,7 @@ fn a_handle_made_up_is_refused_and_handles_have_a_limit() {
 }
 
 #[test]
-fn a_network_is_refused_when_it_is_loaded() {
+fn component_that_imports_sockets_is_refused_at_load() {
     let network = "$sockets/instance-network.instance-network";
     let wasm = wasi_guest(&[network], &format!("(drop (call {network})) i32.const 0"));
     for world in [WORLD, WASI_WORLD] {
@@ -316,7 +348,7 @@ fn a_network_is_refused_when_it_is_loaded() {
 }
 
 #[test]
-fn what_is_given_is_of_the_second_generation() {
+fn wasi_imports_other_than_0_2_are_not_given() {
     for version in ["0.2.0", "0.2.9", "0.2.30"] {
         assert!(crate::wasi::is_given(&format!("wasi:cli/environment@{version}")), "{version}");
     }
@@ -333,7 +365,7 @@ fn what_is_given_is_of_the_second_generation() {
 }
 
 #[test]
-fn the_pure_world_gives_none_of_it() {
+fn pure_world_refuses_wasi_imports() {
     for used in
         ["$cli/environment.get-environment", "$clocks/wall-clock.now", "$random/insecure-seed.insecure-seed"]
     {
@@ -348,12 +380,12 @@ fn the_pure_world_gives_none_of_it() {
 }
 
 #[test]
-fn a_bundle_of_the_wasi_world_need_not_use_it() {
+fn bundle_of_the_wasi_world_need_not_import_wasi() {
     assert!(load(&guest(1, "", "i32.const 0"), WASI_WORLD).is_ok());
 }
 
 #[test]
-fn the_world_is_one_of_two_and_signed() {
+fn unknown_world_is_refused_and_the_world_is_signed() {
     let text = String::from_utf8(committed().get(MANIFEST_FILE).unwrap().to_vec()).unwrap();
     for world in ["svc:policy-wasi@2.x", "svc:policy-wasi", "wasi", ""] {
         let other = text.replace(WORLD, world);

@@ -1,47 +1,58 @@
-//! Time as the request has it.
+//! Clocks that depend on the request alone.
 
-use super::streams::Pollable;
-use super::{Answered, Instance};
 use crate::state::State;
-use wasmtime::StoreContextMut;
-use wasmtime::component::{ComponentType, Lower, Resource};
+use wasmtime::component::Resource;
+use wasmtime_wasi::async_trait;
+use wasmtime_wasi::p2::bindings::clocks::{monotonic_clock, wall_clock};
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-/// `wasi:clocks/wall-clock.datetime`.
-#[derive(ComponentType, Lower)]
-#[component(record)]
-struct Datetime {
-    seconds: u64,
-    nanoseconds: u32,
-}
+/// The fact `time.now_ms`, or 1970 when the host does not have that fact. Reading the clock reads the fact: it is
+/// recorded, and a bundle that does not declare it is stopped.
+impl wall_clock::Host for State {
+    fn now(&mut self) -> wasmtime::Result<wall_clock::Datetime> {
+        Ok(datetime(self.now_ms()?))
+    }
 
-impl Datetime {
-    fn of_ms(ms: u64) -> Self {
-        let nanoseconds = u32::try_from(ms % 1_000).unwrap_or(0).saturating_mul(1_000_000);
-        Self { seconds: ms / 1_000, nanoseconds }
+    fn resolution(&mut self) -> wasmtime::Result<wall_clock::Datetime> {
+        Ok(datetime(1))
     }
 }
 
-/// The fact `time.now_ms`: asking the clock is asking for the fact. 1970 when the host has no such fact.
-pub(super) fn wall(instance: &mut Instance<'_>, function: &str) -> wasmtime::Result<Answered> {
-    match function {
-        "now" => instance.func_wrap(function, |mut store: StoreContextMut<'_, State>, (): ()| {
-            Ok((Datetime::of_ms(store.data_mut().now_ms()?),))
-        })?,
-        "resolution" => instance.func_wrap(function, |_, (): ()| Ok((Datetime::of_ms(1),)))?,
-        _ => return Ok(Answered::No),
-    }
-    Ok(Answered::Yes)
+fn datetime(ms: u64) -> wall_clock::Datetime {
+    let nanoseconds = u32::try_from(ms % 1_000).unwrap_or(0).saturating_mul(1_000_000);
+    wall_clock::Datetime { seconds: ms / 1_000, nanoseconds }
 }
 
-/// It stands still: how long something took is not a property of the request. To wait is to have waited.
-pub(super) fn monotonic(instance: &mut Instance<'_>, function: &str) -> wasmtime::Result<Answered> {
-    match function {
-        "now" => instance.func_wrap(function, |_, (): ()| Ok((0_u64,)))?,
-        "resolution" => instance.func_wrap(function, |_, (): ()| Ok((1_u64,)))?,
-        "subscribe-instant" | "subscribe-duration" => {
-            instance.func_wrap(function, |_, (_,): (u64,)| Ok((Resource::<Pollable>::new_own(0),)))?;
-        }
-        _ => return Ok(Answered::No),
+/// Always 0, because elapsed time is not a property of the request. Every wait is over at once.
+impl monotonic_clock::Host for State {
+    fn now(&mut self) -> wasmtime::Result<monotonic_clock::Instant> {
+        Ok(0)
     }
-    Ok(Answered::Yes)
+
+    fn resolution(&mut self) -> wasmtime::Result<monotonic_clock::Duration> {
+        Ok(1)
+    }
+
+    fn subscribe_instant(
+        &mut self,
+        _when: monotonic_clock::Instant,
+    ) -> wasmtime::Result<Resource<DynPollable>> {
+        let table = &mut self.wasi().table;
+        let elapsed = table.push(Elapsed)?;
+        subscribe(table, elapsed)
+    }
+
+    fn subscribe_duration(
+        &mut self,
+        _duration: monotonic_clock::Duration,
+    ) -> wasmtime::Result<Resource<DynPollable>> {
+        self.subscribe_instant(0)
+    }
+}
+
+struct Elapsed;
+
+#[async_trait]
+impl Pollable for Elapsed {
+    async fn ready(&mut self) {}
 }

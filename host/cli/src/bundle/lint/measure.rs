@@ -31,7 +31,7 @@ impl Usage {
         let mut usage = Self::default();
         for (file, vector) in bundle.vectors()? {
             let (request, facts) = (vector.request(&file)?, evaluator.facts_of(&file, &vector)?);
-            let judged = evaluator.judge(&request, &facts, evaluator.fuel_max());
+            let judged = evaluator.evaluate_raw(&request, &facts, evaluator.fuel_max());
             usage.fuel = usage.fuel.max(judged.fuel_used());
             let memory_bytes = u64::try_from(judged.memory_bytes()).unwrap_or(u64::MAX);
             usage.memory_bytes = usage.memory_bytes.max(memory_bytes);

@@ -242,6 +242,6 @@ pub(in crate::tests) async fn watch(lifecycle: &Lifecycle) {
 /// The kind of fault that an evaluation ends with, at the instant that policies of these tests are told.
 pub(in crate::tests) async fn fault(lifecycle: &Lifecycle) -> Option<&'static str> {
     let asked = payment("acct-2", &[]);
-    let evaluation = lifecycle.host().judge(&asked.request(Moment::Submit), &facts("2")).await;
+    let evaluation = lifecycle.host().evaluate_with_active(&asked.request(Moment::Submit), &facts("2")).await;
     evaluation.fault.map(crate::EvaluationFault::kind)
 }

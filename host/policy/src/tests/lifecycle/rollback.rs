@@ -5,7 +5,7 @@ use super::deployment::{self, Deployment, bundle, hash_of};
 use gateway_engine::ports::{ActivationKind, DescribePolicies};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signed_record_brings_an_older_bundle_back_and_is_used_up_by_it() {
+async fn signed_record_rolls_back_once() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     deployment.offer(&bundle(2));
@@ -39,7 +39,7 @@ async fn a_signed_record_brings_an_older_bundle_back_and_is_used_up_by_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_does_not_hold_changes_nothing() {
+async fn invalid_record_changes_nothing() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     deployment.offer(&bundle(2));
@@ -100,7 +100,7 @@ async fn a_record_may_name_the_folders_own_bundle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_brought_back_by_a_revoked_key_stops_until_somebody_trusted_says_which_it_is() {
+async fn rollback_by_a_revoked_key_stops_until_a_trusted_key_names_the_bundle() {
     let deployment = Deployment::new();
     let both = vec![role("author", 1, &[&key(1), &key(2)])];
     deployment.trust(&trust(both.clone(), &[]));
@@ -132,7 +132,7 @@ async fn a_bundle_brought_back_by_a_revoked_key_stops_until_somebody_trusted_say
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_activation_taken_out_of_the_store_does_not_bring_the_one_before_it_back() {
+async fn activation_deleted_from_the_store_does_not_restore_the_previous_bundle() {
     let deployment = Deployment::new();
     deployment.start(&bundle(1)).await;
     deployment.offer(&bundle(2));

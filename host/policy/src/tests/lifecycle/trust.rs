@@ -8,7 +8,7 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{DescribePolicies, EvaluatePolicy};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_signer_takes_the_active_bundle_out() {
+async fn revoking_its_signer_stops_the_active_bundle() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     let both = [&key(1), &key(2)];
@@ -41,7 +41,7 @@ async fn a_revoked_signer_takes_the_active_bundle_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_taken_back_lets_it_judge_again() {
+async fn withdrawn_revocation_makes_the_bundle_evaluate_again() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     let both = vec![role("author", 1, &[&key(1), &key(2)])];
@@ -61,7 +61,7 @@ async fn revoking_the_only_key_of_a_role_stops_its_bundle_and_every_new_one() {
     deployment.offer(&bundle(2));
     deployment.offer_candidate(&bundle(3));
     deployment.record(4, &bundle(1), &[&key(1)]);
-    for cause in [Cause::Watch, Cause::Asked] {
+    for cause in [Cause::Watch, Cause::Requested] {
         lifecycle.reload(cause).await;
         assert_eq!(deployment::active(&lifecycle), hash_of(&bundle(1)));
         assert_eq!(deployment::fault(&lifecycle).await, Some("untrusted_bundle"));
@@ -169,7 +169,7 @@ async fn while_trust_roots_cannot_be_read_nothing_is_allowed_and_nothing_activat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_good_bundle_survives_trust_roots_that_were_gone_for_a_moment() {
+async fn last_good_bundle_survives_trust_roots_missing_for_a_moment() {
     for damaged in DAMAGED {
         let deployment = Deployment::new();
         let lifecycle = deployment.start(&bundle(1)).await;
@@ -187,7 +187,7 @@ async fn the_last_good_bundle_survives_trust_roots_that_were_gone_for_a_moment()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_start_without_trust_roots_is_none() {
+async fn first_start_without_trust_roots_fails() {
     for damaged in DAMAGED {
         let deployment = Deployment::new();
         damage(&deployment, damaged);
@@ -207,7 +207,7 @@ async fn trust_roots_written_again_with_the_same_bytes_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_development_key_is_not_let_in_by_a_change_of_the_trust_roots() {
+async fn changed_trust_roots_cannot_trust_the_development_key_in_production() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     deployment.trust(&trust(vec![role("development", 1, &[&key(2)])], &[]));
@@ -218,7 +218,7 @@ async fn the_development_key_is_not_let_in_by_a_change_of_the_trust_roots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_that_expires_while_active_gives_no_verdict_any_more() {
+async fn bundle_that_expires_while_active_gives_no_more_verdicts() {
     let deployment = Deployment::new();
     let until = signed(&bundle(1), &[&key(1)], |manifest| manifest.not_after_ms = Some(NOW.0));
     let lifecycle = deployment.start(&until).await;
@@ -268,7 +268,7 @@ async fn a_clock_that_goes_back_before_the_bundles_first_instant_gives_no_verdic
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_writes_the_store_makes_no_bundle() {
+async fn bundle_written_into_the_store_without_signatures_is_refused() {
     let deployment = Deployment::new();
     deployment.start(&bundle(2)).await;
     deployment.remove_bundle();
@@ -281,7 +281,7 @@ async fn whoever_writes_the_store_makes_no_bundle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_trust_roots_decide_anew_about_what_lies_there_unchanged() {
+async fn new_trust_roots_are_applied_to_an_unchanged_bundle_folder() {
     let deployment = Deployment::new();
     let lifecycle = deployment.start(&bundle(1)).await;
     let newer = signed(&bundle(2), &[&key(2)], |_| ());

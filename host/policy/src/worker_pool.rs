@@ -1,7 +1,7 @@
-//! Threads for evaluations that are too long for the async runtime's own.
+//! A worker pool for evaluations that are too long for the async runtime's threads.
 //!
-//! Few, and of the lowest priority: whatever a bundle computes there, requests that need no such evaluation are answered
-//! first. The queue before them is bounded: a bundle that is always too long costs its own callers, and nobody's memory.
+//! It has few threads, of the lowest priority, so requests that need no such evaluation are answered first. Its queue is
+//! bounded: a bundle whose evaluations are always too long delays its own callers and uses no more memory.
 
 use crate::limits::HEAVY_EVALUATIONS_WAITING_MAX;
 use gateway_domain::policy::Moment;
@@ -13,17 +13,17 @@ use tokio::sync::oneshot;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// As little of the processor as the system gives to anyone.
+/// The lowest priority that the system has.
 const NICE: i32 = 19;
 
-/// Where long evaluations run.
+/// Threads that run long evaluations, and the queue in front of them.
 #[derive(Debug)]
-pub(crate) struct Apart {
+pub(crate) struct WorkerPool {
     jobs: SyncSender<Job>,
 }
 
-/// Who waits for whom. Questions that decide nothing cost nothing and are asked by anybody: they queue on a way of their own, so
-/// that no number of them, and nothing they say, holds up a decision.
+/// Which pool an evaluation waits for. Previews decide nothing and are not limited like operations, so they have a pool of
+/// their own: no number of them delays a decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
     Decisions,
@@ -39,14 +39,14 @@ impl Lane {
     }
 }
 
-/// One for each lane.
+/// One value for each lane.
 #[derive(Debug, Default)]
-pub(crate) struct EachLane<T> {
+pub(crate) struct PerLane<T> {
     decisions: T,
     previews: T,
 }
 
-impl<T> EachLane<T> {
+impl<T> PerLane<T> {
     pub(crate) const fn get(&self, lane: Lane) -> &T {
         match lane {
             Lane::Decisions => &self.decisions,
@@ -55,25 +55,25 @@ impl<T> EachLane<T> {
     }
 }
 
-/// Everybody is busy, and enough are waiting.
+/// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
-impl Default for Apart {
-    /// One thread for every two of the machine, at least one; they end with the value.
+impl Default for WorkerPool {
+    /// One thread for every two of the machine's, at least one. They end when the pool is dropped.
     fn default() -> Self {
         let (jobs, waiting) = sync_channel::<Job>(HEAVY_EVALUATIONS_WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..n_threads() {
             let waiting = Arc::clone(&waiting);
-            // A thread less only makes the others' queue longer; without any, every job is refused as busy.
-            let _fewer = thread::Builder::new().name("policy-apart".into()).spawn(move || work(&waiting));
+            // With a thread less the others do its work; without any, the queue fills and further jobs are refused.
+            let _fewer = thread::Builder::new().name("policy-worker".into()).spawn(move || work(&waiting));
         }
         Self { jobs }
     }
 }
 
-impl Apart {
+impl WorkerPool {
     /// Runs `job` on one of the threads. `Ok(None)` when it panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
@@ -93,17 +93,17 @@ fn n_threads() -> usize {
 }
 
 fn work(waiting: &Mutex<Receiver<Job>>) {
-    be_last();
+    lower_priority();
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
-        // What a job answers with is dropped with it when it panics; the thread goes on.
+        // A job that panics drops its sender, which `run` reports; the thread takes the next job.
         let _panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
     }
 }
 
-/// On Linux priorities belong to threads, whatever POSIX says of processes.
-pub(crate) fn be_last() {
+/// Gives this thread the lowest priority. On Linux priorities belong to threads, although POSIX gives them to processes.
+pub(crate) fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(%error, "policy threads keep their priority");
@@ -116,10 +116,10 @@ mod tests {
     use std::sync::mpsc;
 
     #[tokio::test]
-    async fn what_does_not_fit_is_refused_and_what_panics_harms_nobody() {
-        let apart = Apart::default();
-        assert_eq!(apart.run(|| 7).await, Ok(Some(7)));
-        assert_eq!(apart.run(|| -> u8 { panic!("on purpose") }).await, Ok(None));
+    async fn full_queue_refuses_jobs_and_a_panicking_job_does_not_stop_the_pool() {
+        let pool = WorkerPool::default();
+        assert_eq!(pool.run(|| 7).await, Ok(Some(7)));
+        assert_eq!(pool.run(|| -> u8 { panic!("on purpose") }).await, Ok(None));
         let (release, blocked) = mpsc::channel::<()>();
         let (begins, begun) = mpsc::channel::<()>();
         let blocked = Arc::new(Mutex::new(blocked));
@@ -130,27 +130,27 @@ mod tests {
                 let _released = blocked.lock().unwrap_or_else(PoisonError::into_inner).recv();
             })
         };
-        // Once every thread has begun, nobody takes from the queue any more.
+        // Once every thread is busy, jobs stay in the queue.
         for _ in 0..n_threads() {
-            apart.jobs.try_send(job()).unwrap();
+            pool.jobs.try_send(job()).unwrap();
             begun.recv().unwrap();
         }
         for _ in 0..HEAVY_EVALUATIONS_WAITING_MAX {
-            apart.jobs.try_send(job()).unwrap();
+            pool.jobs.try_send(job()).unwrap();
         }
-        assert_eq!(apart.run(|| 7).await, Err(Busy));
+        assert_eq!(pool.run(|| 7).await, Err(Busy));
         drop(release);
-        while apart.run(|| 7).await == Err(Busy) {
+        while pool.run(|| 7).await == Err(Busy) {
             tokio::task::yield_now().await;
         }
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn its_threads_are_the_last_and_nobody_else_is() {
+    async fn only_worker_threads_have_the_lowest_priority() {
         let nice = || rustix::process::getpriority_process(None).unwrap();
         let before = nice();
-        assert_eq!(Apart::default().run(nice).await, Ok(Some(NICE)));
+        assert_eq!(WorkerPool::default().run(nice).await, Ok(Some(NICE)));
         assert_eq!(nice(), before);
     }
 }
