@@ -1,5 +1,5 @@
-//! Crash simulation: thousands of random lives, each interrupted at random, with the invariants checked after
-//! every event. A failing run prints its seed; [`life::live`] replays it.
+//! Crash simulation: thousands of random operations, each interrupted at random, with the invariants checked after every
+//! event. A failing run prints its seed; [`life::live`] replays it.
 
 mod invariants;
 mod life;
@@ -20,8 +20,8 @@ fn simulate(kind: Kind) {
     }
     println!("{kind:?}: {totals:?}");
     assert!(totals.n_crashes > 2 * SEEDS.end, "the simulation must really crash: {totals:?}");
-    assert!(totals.n_published > SEEDS.end / 4, "most lives end well: {totals:?}");
-    assert!(totals.n_failed > 0, "some lives end badly: {totals:?}");
+    assert!(totals.n_published > SEEDS.end / 4, "most operations are published: {totals:?}");
+    assert!(totals.n_failed > 0, "some operations fail: {totals:?}");
     let signs = matches!(kind, Kind::Payment | Kind::AssetAction);
     assert_eq!(totals.n_undecided > 0, signs, "only signing operations can stay in Discarding: {totals:?}");
 }
@@ -61,9 +61,8 @@ fn recoveries_survive_crashes() {
     simulate(Kind::Recover);
 }
 
-/// Whatever a runtime says: without the word of everybody who had a part, nothing is executed.
 #[test]
-fn a_result_without_every_word_for_it_moves_nothing() {
+fn result_without_the_receipts_of_all_participants_is_ignored() {
     use super::{Action, Command, Outcome, Phase, Step, decide, next};
     for kind in [Kind::Payment, Kind::Refresh] {
         let mut machine = life::begun(kind);
@@ -87,9 +86,8 @@ fn a_result_without_every_word_for_it_moves_nothing() {
     }
 }
 
-/// A node that has confirmed is not asked again; what it says again is not recorded again.
 #[test]
-fn a_promotion_is_recorded_once_for_each_node() {
+fn promotion_is_recorded_once_for_each_node() {
     use super::{Action, Change, Command, Outcome, Step, decide, evolve, next};
     let mut machine = life::begun(Kind::Refresh);
     assert!(machine.drive_once());
@@ -110,9 +108,9 @@ fn a_promotion_is_recorded_once_for_each_node() {
     assert_eq!(rest[0].change, Change::EpochAcked { receipts: all[1..].to_vec() });
 }
 
-/// Lost attempts leave no receipts; those of the one that succeeded say which it was.
+/// Lost attempts leave no receipts.
 #[test]
-fn receipts_of_a_ceremony_name_its_attempt() {
+fn receipts_name_the_attempt_that_succeeded() {
     use super::{Action, Command, Outcome, Step, decide, next};
     use crate::operation::signed_receipts;
     use crate::receipt::ReceiptKind;
@@ -128,14 +126,13 @@ fn receipts_of_a_ceremony_name_its_attempt() {
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let signed = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let executed = settle(&machine.operation, signed);
-    let (deed, _) = signed_receipts(&machine.operation, &executed[0]).unwrap();
-    assert!(matches!(deed, ReceiptKind::Signed { attempt: 2, .. }), "{deed:?}");
+    let (kind, _) = signed_receipts(&machine.operation, &executed[0]).unwrap();
+    assert!(matches!(kind, ReceiptKind::Signed { attempt: 2, .. }), "{kind:?}");
     invariants::receipts_hold(&machine.operation, &executed[0]);
 }
 
-/// Whatever a policy says, and whoever writes the history: only a key is made without the approvals it waits for.
 #[test]
-fn only_a_creation_goes_on_without_approvals() {
+fn only_a_key_creation_can_waive_its_approvals() {
     use super::{Action, Change, Command, decide, may_follow, open, replay};
     use crate::intent::PublicationMode;
     use crate::time::EpochMs;
@@ -149,10 +146,14 @@ fn only_a_creation_goes_on_without_approvals() {
         };
         let is_creation = kind == Kind::KeyCreate;
         assert_eq!(decide(&operation, &action(0)).unwrap().len(), if is_creation { 2 } else { 0 });
-        assert_eq!(decide(&operation, &action(2)).unwrap(), [], "the policy does not agree");
+        assert_eq!(decide(&operation, &action(2)).unwrap(), [], "the policy denies");
         let wants_one = verdict(&["alice".to_owned()], 1);
         let action = Command { at: EpochMs(2), action: Action::WaiveApprovals { policy: wants_one } };
-        assert_eq!(decide(&operation, &action).unwrap(), [], "the policy is content, and asks for somebody");
+        assert_eq!(
+            decide(&operation, &action).unwrap(),
+            [],
+            "the policy is satisfied, but requires an approval"
+        );
         let waived = Change::ApprovalsWaived { policy: verdict(&[], 0) };
         assert_eq!(may_follow(&operation, &waived), is_creation);
     }
@@ -191,15 +192,15 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     let operation = machine.operation.clone();
     assert_eq!((&operation.phase, operation.state()), (&Phase::Discarding, State::Executing));
     assert_eq!(operation.next_actions(), [NextAction::Execute]);
-    let asked = |action| decide(&operation, &Command { at: machine.now, action });
-    assert_eq!(asked(Action::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
+    let decided = |action| decide(&operation, &Command { at: machine.now, action });
+    assert_eq!(decided(Action::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
     let publish =
         Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 };
-    assert!(matches!(asked(publish), Err(Refusal::NotExecuted { .. })));
+    assert!(matches!(decided(publish), Err(Refusal::NotExecuted { .. })));
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
     let all = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let Outcome::Acked(all) = all else { panic!("{all:?}") };
-    assert_eq!(settle(&mut machine, Outcome::Acked(all[..1].to_vec())), 0, "two of three may sign yet");
+    assert_eq!(settle(&mut machine, Outcome::Acked(all[..1].to_vec())), 0, "two of three can still sign");
     assert_eq!(settle(&mut machine, Outcome::Acked(all[1..].to_vec())), 1);
     assert_eq!((&machine.operation.phase, machine.operation.state()), (&Phase::Failed, State::Failed));
     assert!(matches!(
