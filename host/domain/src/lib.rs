@@ -12,7 +12,6 @@ pub mod admission;
 pub mod approval;
 pub mod binding;
 pub mod canonical;
-mod chain;
 pub mod dsse;
 pub mod ed25519;
 pub mod evidence;
@@ -29,4 +28,11 @@ pub mod roster;
 pub mod step;
 pub mod time;
 
-pub use chain::chain;
+use std::error::Error;
+
+/// An error with all its sources on one line, for operators.
+#[must_use]
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
+    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
+}

@@ -1,4 +1,4 @@
-//! The smallest shell that can crash: a durable log, a state in memory, and a source of chance.
+//! A minimal engine that can crash: a durable log, a state in memory, and seeded randomness.
 
 use super::world::World;
 use super::{invariants, samples};
@@ -9,7 +9,7 @@ use crate::operation::{
 use crate::policy::{Moment, Request};
 use crate::time::EpochMs;
 
-/// xorshift64*: chance that a seed repeats.
+/// xorshift64*, so that a seed repeats its run.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -36,7 +36,7 @@ pub(crate) struct Machine {
     pub(crate) random: Random,
     pub(crate) now: EpochMs,
     pub(crate) n_crashes: u64,
-    /// Answers of the world, to be heard again later.
+    /// Outcomes that were reported, to be reported again later.
     pub(crate) answers: Vec<Action>,
 }
 
@@ -52,7 +52,7 @@ impl Machine {
             intent: &submission.intent,
             approvals: &[],
         };
-        submission.policy = samples::asked(&request, submission.policy.clone());
+        submission.policy = samples::evaluated(&request, submission.policy.clone());
         let log = open(submission, now);
         let operation = replay(&log).unwrap();
         Self {
@@ -66,7 +66,7 @@ impl Machine {
         }
     }
 
-    /// Decides and commits; returns what was refused.
+    /// Decides and commits; returns the number of events.
     pub(crate) fn decide(&mut self, action: Action) -> Result<usize, Refusal> {
         self.now = self.now.plus_ms(1);
         let events = decide(&self.operation, &Command { at: self.now, action })?;
@@ -81,7 +81,7 @@ impl Machine {
         Ok(n_events)
     }
 
-    /// One step of the drive loop, which may die at three points. False: at rest, or nobody answered.
+    /// One step of the drive loop, which may crash at three points. False when the operation rests or no node answered.
     pub(crate) fn drive_once(&mut self) -> bool {
         match next(&self.operation) {
             Step::Rest => false,
@@ -107,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// Memory is lost; the log is all there is.
+    /// Loses the state in memory, now and then, and restores it from the log.
     fn crashes(&mut self) -> bool {
         if self.world.calm || !self.random.one_in(8) {
             return false;

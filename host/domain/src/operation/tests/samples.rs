@@ -1,4 +1,4 @@
-//! Values to build lives from.
+//! Sample values.
 
 use crate::admission::{Admission, AdmissionDecision};
 use crate::approval::Approval;
@@ -132,8 +132,8 @@ pub(crate) fn verdict(subjects: &[String], required: u32) -> Outcome {
     }
 }
 
-/// The verdict with the digest of what was asked, as the policy host gives it.
-pub(crate) fn asked(request: &Request<'_>, verdict: Outcome) -> Outcome {
+/// The verdict with the digest of its request, as the policy host returns it.
+pub(crate) fn evaluated(request: &Request<'_>, verdict: Outcome) -> Outcome {
     Outcome { input_hash: request.digest().unwrap(), ..verdict }
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn submission(intent: Intent, required: u32) -> Submission {
     }
 }
 
-/// Unsigned.
+/// An unsigned approval.
 pub(crate) fn approval(subject: &str, at: EpochMs) -> Approval {
     Approval {
         subject_id: subject.into(),
@@ -173,7 +173,7 @@ pub(crate) fn approval(subject: &str, at: EpochMs) -> Approval {
     }
 }
 
-/// The key of the samples, in the epoch that their decisions are made in.
+/// The key of the samples, in the epoch that their decisions admit.
 pub(crate) fn key() -> CustodyKey {
     CustodyKey {
         key_id: KeyId(hex32(2)),

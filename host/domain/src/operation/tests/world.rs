@@ -1,4 +1,4 @@
-//! A runtime that remembers what was asked of it, loses answers, and is idempotent by effect id.
+//! Simulated nodes: they remember their effects, lose answers, and are idempotent by effect id.
 
 use super::machine::Random;
 use super::samples;
@@ -12,27 +12,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub(crate) struct World {
-    /// What each effect id was first asked to do.
+    /// The nodes of each effect id when it was first performed.
     pub(crate) actions: BTreeMap<EffectId, BTreeSet<ParticipantIndex>>,
-    /// What ceremonies answered, by effect id: a repeat is answered from here.
+    /// The outcomes of ceremonies by effect id, for repeats.
     answers: BTreeMap<EffectId, Outcome>,
     pub(crate) staged: BTreeSet<ParticipantIndex>,
     pub(crate) committed: BTreeSet<ParticipantIndex>,
     /// Nodes that released a share of a signature.
     pub(crate) released: BTreeSet<ParticipantIndex>,
-    /// Nodes that forgot the operation for good.
+    /// Nodes that discarded the operation.
     pub(crate) discarded: BTreeSet<ParticipantIndex>,
-    /// An effect id that was asked to do two different things.
+    /// An effect id that named two different actions.
     pub(crate) confused: Option<EffectId>,
     pub(crate) n_signatures: u32,
-    /// Nodes that never answer, and that the operation can do without.
+    /// Nodes that never answer. The operation can do without them.
     pub(crate) absent: BTreeSet<ParticipantIndex>,
-    /// No more faults: everybody else answers.
+    /// No more faults: all other nodes answer.
     pub(crate) calm: bool,
 }
 
 impl World {
-    /// None: unreachable.
+    /// `None` when the nodes are unreachable.
     pub(crate) fn perform(
         &mut self,
         random: &mut Random,
@@ -60,8 +60,8 @@ impl World {
             EffectStep::Execute => Some(self.ceremony(random, operation, effect.id, nodes)),
             EffectStep::CommitEpoch => {
                 let epoch_root = operation.staged.as_ref().unwrap().epoch.root;
-                let deed = ReceiptKind::Promoted { attempt: operation.executed_attempt(), epoch_root };
-                let acks = self.acks(random, operation, deed, nodes);
+                let kind = ReceiptKind::Promoted { attempt: operation.executed_attempt(), epoch_root };
+                let acks = self.acks(random, operation, kind, nodes);
                 if let Outcome::Acked(receipts) = &acks {
                     for receipt in receipts {
                         self.staged.remove(&receipt.participant);
@@ -71,12 +71,12 @@ impl World {
                 Some(acks)
             }
             EffectStep::Publish => {
-                let deed = ReceiptKind::Published {
+                let kind = ReceiptKind::Published {
                     attempt: operation.executed_attempt(),
                     operation_type: operation.intent.operation_type(),
                     result_ref: operation.result_ref.unwrap(),
                 };
-                Some(self.acks(random, operation, deed, nodes))
+                Some(self.acks(random, operation, kind, nodes))
             }
             EffectStep::Discard => {
                 // A node that released a share does not discard.
@@ -91,10 +91,10 @@ impl World {
         }
     }
 
-    /// The policy over all approvals, which now and then denies what it allowed before.
+    /// The evaluation over all approvals, which now and then denies what the policy allowed before.
     fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
         let request = operation.request(Moment::Admission, &operation.approvals);
-        let policy = samples::asked(&request, operation.policy.clone());
+        let policy = samples::evaluated(&request, operation.policy.clone());
         if !self.calm && random.one_in(20) {
             let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
             let policy = Some(policy::Outcome { decision: Decision::Deny, ..policy });
@@ -123,10 +123,10 @@ impl World {
             let answer = if random.one_in(3) { rejected() } else { lost };
             if !stages {
                 self.released.extend(nodes.iter().filter(|_| random.one_in(3)));
-                // When all released their shares, a signature exists although the answer does not say so.
+                // When all have released their shares, a signature exists although the outcome does not have it.
                 self.n_signatures += u32::from(self.released.is_superset(nodes));
             }
-            // What was lost stays lost: asking for the same attempt again gets the same answer.
+            // A lost attempt stays lost: a repeat of its id gets the same outcome.
             self.answers.insert(id, answer.clone());
             return answer;
         }
@@ -148,8 +148,8 @@ impl World {
             package_hash: samples::hex32(15),
         };
         let (signed_digest, package_hash) = (signature.signed_digest, signature.package_hash);
-        let deed = ReceiptKind::Signed { attempt: id.attempt, signed_digest, package_hash };
-        let receipts = receipts(operation, deed, nodes.iter().copied());
+        let kind = ReceiptKind::Signed { attempt: id.attempt, signed_digest, package_hash };
+        let receipts = receipts(operation, kind, nodes.iter().copied());
         Outcome::Signed { signature: Box::new(signature), receipts }
     }
 
@@ -157,8 +157,8 @@ impl World {
         let target = operation.admission.clone().unwrap().decision.target.unwrap();
         self.staged.extend(target.participants.iter());
         let epoch = Epoch { name: target.epoch, root: samples::hex32(12) };
-        let deed = ReceiptKind::Staged { attempt: id.attempt, epoch_root: epoch.root };
-        let receipts = receipts(operation, deed, target.participants.iter());
+        let kind = ReceiptKind::Staged { attempt: id.attempt, epoch_root: epoch.root };
+        let receipts = receipts(operation, kind, target.participants.iter());
         let staged = Box::new(Staged {
             epoch,
             public: PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() },
@@ -168,25 +168,25 @@ impl World {
         Outcome::Staged { staged, receipts }
     }
 
-    /// Some of the nodes, all that are there when calm.
+    /// Receipts of some of the present nodes; of all of them when calm.
     fn acks(
         &self,
         random: &mut Random,
         operation: &Operation,
-        deed: ReceiptKind,
+        kind: ReceiptKind,
         nodes: &BTreeSet<ParticipantIndex>,
     ) -> Outcome {
         let present = nodes.iter().filter(|node| !self.absent.contains(node));
         let acked = present.filter(|_| self.calm || !random.one_in(4)).copied();
-        Outcome::Acked(receipts(operation, deed, acked))
+        Outcome::Acked(receipts(operation, kind, acked))
     }
 
-    /// At any step, also where the core has no use for it.
+    /// A rejection, at any step, even one that cannot be rejected.
     fn maybe_rejected(&self, random: &mut Random) -> Option<Outcome> {
         (!self.calm && random.one_in(40)).then(rejected)
     }
 
-    /// Whether the nodes that will never discard are enough to sign.
+    /// Whether the nodes that never discard are enough to sign.
     pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
         let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
         let silent = plan.holders.iter().filter(|node| {
@@ -195,7 +195,7 @@ impl World {
         silent.count() >= plan.n_holders_required
     }
 
-    /// How many ceremonies gave a result.
+    /// The number of ceremonies that produced a result.
     pub(crate) fn n_results(&self) -> usize {
         let is_result = |answer: &&Outcome| matches!(answer, Outcome::Signed { .. } | Outcome::Staged { .. });
         self.answers.values().filter(is_result).count()
