@@ -11,12 +11,12 @@ mod registry;
 mod rule;
 mod signature;
 mod statement;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 #[cfg(test)]
 mod tests;
 mod webauthn;
 
+#[cfg(any(test, feature = "testing"))]
+pub use crate::testing::approvers as testing;
 pub use approvers::Approvers;
 pub use fault::ApprovalFault;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};

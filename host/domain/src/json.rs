@@ -27,7 +27,7 @@ pub struct NotJson {
 fn text(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
     match duplicate {
         Some(name) => format!(
-            "the name `{name}` stands twice in an object at line {} column {}",
+            "the name `{name}` appears twice in an object at line {} column {}",
             fault.line(),
             fault.column()
         ),
@@ -136,7 +136,7 @@ mod tests {
             let error = parse(text.as_bytes(), Floats::Taken).unwrap_err();
             assert_eq!(error.duplicate.as_deref(), Some(name));
             assert!(
-                error.to_string().starts_with(&format!("not JSON: the name `{name}` stands twice")),
+                error.to_string().starts_with(&format!("not JSON: the name `{name}` appears twice")),
                 "{error}"
             );
         }

@@ -26,6 +26,8 @@ pub mod receipt;
 pub mod redaction;
 pub mod roster;
 pub mod step;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod time;
 
 use std::error::Error;

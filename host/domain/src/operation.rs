@@ -33,9 +33,6 @@ pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-pub(crate) use tests::samples;
-
 pub use crate::key::Staged;
 pub use crate::step::{EffectId, EffectStep};
 pub use approve::approval_is_open;

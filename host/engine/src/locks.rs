@@ -31,7 +31,7 @@ impl<K: Ord> Locks<K> {
     /// Waits for the lock, first come first served.
     ///
     /// # Errors
-    /// [`Unavailable`] immediately, when [`TASKS_MAX`] tasks already hold or await the lock.
+    /// [`Unavailable`] immediately, when too many tasks already hold or await the lock.
     pub async fn lock(&self, name: K) -> Result<OwnedMutexGuard<()>, Unavailable> {
         let lock = {
             let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);

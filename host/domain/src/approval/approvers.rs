@@ -66,7 +66,7 @@ impl Approvers {
             }
             let same = entries.entry(entry.subject_id.clone()).or_default();
             if same.iter().any(|other| other.shares_tenant(&approver)) {
-                let what = format!("approver `{}` stands twice for one tenant", entry.subject_id);
+                let what = format!("approver `{}` appears twice for one tenant", entry.subject_id);
                 return Err(RegistryError::Duplicate(what));
             }
             same.push(approver);

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalFault {
     /// The approval is signed, and this deployment does not verify signatures.
-    #[error("this deployment takes no signed approvals")]
+    #[error("this deployment does not accept signed approvals")]
     NotTaken,
     /// The approval is not signed, and this deployment requires it.
     #[error("the approval must be signed by the approver")]
@@ -16,7 +16,7 @@ pub enum ApprovalFault {
     #[error("the registry has no such approver in this tenant")]
     UnknownApprover,
     /// The approver does not have this key or credential.
-    #[error("the key is none of the approver's")]
+    #[error("the approver has no such key")]
     UnknownKey,
     /// The key is not valid yet.
     #[error("the key is not valid yet")]
@@ -34,7 +34,7 @@ pub enum ApprovalFault {
     #[error("the approval is too old")]
     TooOld,
     /// The approver's clock gave a time in the future.
-    #[error("the approval claims a time that is still to come")]
+    #[error("the approval claims a time in the future")]
     InFuture,
     /// A signed part is malformed.
     #[error("`{0}` is not well formed")]
@@ -46,7 +46,7 @@ pub enum ApprovalFault {
     #[error("the challenge is not the digest of this approval's statement")]
     WrongChallenge,
     /// The approval was made at an origin that the credential does not list.
-    #[error("the origin `{0}` is none of the credential's")]
+    #[error("the credential does not list the origin `{0}`")]
     WrongOrigin(String),
     /// The approval was made in a cross-origin frame.
     #[error("the approval was made in a frame of another origin")]
@@ -55,7 +55,7 @@ pub enum ApprovalFault {
     #[error("the authenticator answered another relying party")]
     WrongRp,
     /// The authenticator did not detect a user.
-    #[error("the authenticator saw nobody present")]
+    #[error("the authenticator did not detect a user")]
     UserNotPresent,
     /// The authenticator did not verify the user's identity.
     #[error("the authenticator did not verify its user")]

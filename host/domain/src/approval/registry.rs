@@ -152,7 +152,7 @@ impl ApproversFile {
         // serde accepts an array for an object, and null for an omitted member: compare with the one accepted form.
         let (given, accepted) = (serde_json::from_slice::<Value>(text), serde_json::to_value(&file));
         if given.map_err(shape)? != accepted.map_err(shape)? {
-            let what = "objects must be written with their names, and what there is none of left out";
+            let what = "objects must be written with their names, and absent members left out";
             return Err(RegistryError::Shape(what.to_owned()));
         }
         Ok(file)

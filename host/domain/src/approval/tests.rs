@@ -4,7 +4,7 @@ mod registries;
 
 use super::*;
 use crate::ids::{KeyId, OperationId, Tenant};
-use crate::operation::samples::hex32;
+use crate::testing::samples::hex32;
 use ed25519_dalek::{Signer, SigningKey};
 use serde::Deserialize;
 use serde_json::json;

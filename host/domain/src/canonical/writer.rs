@@ -32,7 +32,7 @@ impl Default for Writer {
 
 impl Writer {
     fn text(&mut self, text: &str) -> Result<(), CanonicalError> {
-        // serde_json escapes exactly what RFC 8785, section 3.2.2.2, asks for.
+        // serde_json escapes exactly the characters that RFC 8785, section 3.2.2.2, requires.
         serde_json::to_writer(&mut self.out, text).map_err(|error| CanonicalError::NotJson(error.to_string()))
     }
 

@@ -50,10 +50,10 @@ pub(super) fn decide(
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{Kind, hex32, intent, submission};
     use super::super::{Action, Command, ExportState, State, decide, evolve, open, replay};
     use super::*;
     use crate::intent::PublicationMode;
+    use crate::testing::samples::{Kind, hex32, intent, submission};
     use crate::time::EpochMs;
 
     fn published() -> Operation {

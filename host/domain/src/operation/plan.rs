@@ -120,11 +120,11 @@ impl Operation {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{Kind, admission, intent, key, submission};
     use super::super::{open, replay};
     use super::*;
     use crate::intent::PublicationMode;
     use crate::roster::Roster;
+    use crate::testing::samples::{Kind, admission, intent, key, submission};
     use crate::time::EpochMs;
 
     fn operation(kind: Kind) -> Operation {

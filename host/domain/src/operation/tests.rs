@@ -4,11 +4,10 @@
 mod invariants;
 mod life;
 mod machine;
-pub(crate) mod samples;
 mod world;
 
+use crate::testing::samples::Kind;
 use life::live;
-use samples::Kind;
 
 /// 7 kinds x 7,000 seeds.
 const SEEDS: std::ops::Range<u64> = 0..7_000;
@@ -135,8 +134,8 @@ fn receipts_name_the_attempt_that_succeeded() {
 fn only_a_key_creation_can_waive_its_approvals() {
     use super::{Action, Change, Command, decide, may_follow, open, replay};
     use crate::intent::PublicationMode;
+    use crate::testing::samples::{intent, submission, verdict};
     use crate::time::EpochMs;
-    use samples::{intent, submission, verdict};
     for kind in [Kind::KeyCreate, Kind::Payment, Kind::Refresh] {
         let opened = open(submission(intent(kind, PublicationMode::Manual), 2), EpochMs(1));
         let operation = replay(&opened).unwrap();

@@ -147,7 +147,7 @@ fn shown_quorum(quorum: &Quorum) -> String {
 mod tests {
     use super::*;
     use crate::ids::Hex32;
-    use crate::operation::samples::verdict;
+    use crate::testing::samples::verdict;
 
     fn outcome() -> Outcome {
         let statement = |code: &str| Statement { code: code.into(), detail: "1 of 2".into() };

@@ -67,7 +67,7 @@ impl Request<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::samples::{Kind, approval, intent, submission};
+    use crate::testing::samples::{Kind, approval, intent, submission};
     use crate::{intent::PublicationMode, time::EpochMs};
 
     fn input(kind: Kind) -> Input {

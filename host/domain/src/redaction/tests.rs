@@ -1,7 +1,7 @@
 use super::*;
 use crate::intent::{Intent, PublicationMode};
 use crate::operation::Change;
-use crate::operation::samples::{Kind, intent, submission};
+use crate::testing::samples::{Kind, intent, submission};
 use crate::time::EpochMs;
 use proptest::prelude::*;
 

@@ -114,11 +114,11 @@ fn key_or_credential_of_two_approvers_is_rejected() {
     assert_eq!(line(&[alice(), bob(1)]), "approvers `alice` and `bob` have the same key");
     assert_eq!(
         line(&[alice(), entry("alice", &["default"], &["other"], &key(2))]),
-        "approver `alice` stands twice for one tenant"
+        "approver `alice` appears twice for one tenant"
     );
     assert_eq!(
         line(&[alice(), entry("alice", &["*"], &["other"], &key(2))]),
-        "approver `alice` stands twice for one tenant"
+        "approver `alice` appears twice for one tenant"
     );
     let namesake = entry("alice", &["second"], &["approver"], &key(2));
     let file = json!({ "format": "svc/approvers/v1", "approvers": [alice(), namesake] });

@@ -7,9 +7,9 @@ use crate::intent::PublicationMode;
 use crate::key::fit::check_epoch;
 use crate::key::{EPOCHS_MAX, PublicKey};
 use crate::operation::Failure;
-use crate::operation::samples::{Kind, intent, submission};
 use crate::operation::{Staged, Submission, open, replay};
 use crate::roster::{Roster, Threshold};
+use crate::testing::samples::{Kind, intent, submission};
 use crate::time::EpochMs;
 
 fn operation(kind: Kind, number: u8) -> Operation {
@@ -70,7 +70,7 @@ fn only_the_operation_that_executes_on_a_key_changes_it() {
 
 fn decided(kind: Kind, number: u8) -> (Operation, Change) {
     let operation = operation(kind, number);
-    let admission = Box::new(crate::operation::samples::admission(&operation));
+    let admission = Box::new(crate::testing::samples::admission(&operation));
     let decided = Change::DecisionSigned { policy: operation.policy.clone(), admission };
     (operation, decided)
 }

@@ -3,13 +3,13 @@
 use super::life::SIGNER;
 use super::machine::Machine;
 use crate::approval::Approvers;
-use crate::approval::testing::{entry, key, key_entry, registry};
 use crate::intent::{Intent, OperationType};
 use crate::operation::signed_receipts;
 use crate::operation::{
     Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_follow, replay,
 };
 use crate::receipt::tests::check_receipts;
+use crate::testing::approvers::{entry, key, key_entry, registry};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 

@@ -2,12 +2,12 @@
 
 use super::invariants;
 use super::machine::Machine;
-use super::samples::{Kind, approval, evaluated, hex32, intent, key, submission, verdict};
-use crate::approval::testing::{key as signing_key, signed};
 use crate::intent::PublicationMode;
 use crate::operation::{Action, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
 use crate::policy::Moment;
 use crate::roster::ParticipantIndex;
+use crate::testing::approvers::{key as signing_key, signed};
+use crate::testing::samples::{Kind, approval, evaluated, hex32, intent, key, submission, verdict};
 
 /// The subject that signs its approvals.
 pub(crate) const SIGNER: &str = "subject-0";

@@ -1,12 +1,13 @@
 //! A minimal engine that can crash: a durable log, a state in memory, and seeded randomness.
 
+use super::invariants;
 use super::world::World;
-use super::{invariants, samples};
 use crate::ids::Hex32;
 use crate::operation::{
     Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
 };
 use crate::policy::{Moment, Request};
+use crate::testing::samples;
 use crate::time::EpochMs;
 
 /// xorshift64*, so that a seed repeats its run.

@@ -1,13 +1,13 @@
 //! Simulated nodes: they remember their effects, lose answers, and are idempotent by effect id.
 
 use super::machine::Random;
-use super::samples;
 use crate::key::{Epoch, PublicKey};
 use crate::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome, SignatureResult, Staged};
 use crate::policy::{self, Decision, Moment};
 use crate::receipt::ReceiptKind;
 use crate::receipt::tests::receipts;
 use crate::roster::{ParticipantIndex, Roster};
+use crate::testing::samples;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]

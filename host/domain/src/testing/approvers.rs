@@ -1,7 +1,6 @@
 //! Test approvers: keys, and a WebAuthn authenticator with its browser.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use super::{Approval, ApprovalSignature, ApprovalSubject, Base64Url, Hex64};
+use crate::approval::{Approval, ApprovalSignature, ApprovalSubject, Base64Url, Hex64};
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 use ed25519_dalek::Signer;
