@@ -1,21 +1,21 @@
 //! Crash simulation: thousands of random operations, each interrupted at random, with the invariants checked after every
-//! event. A failing run prints its seed; [`life::live`] replays it.
+//! event. A failing run prints its seed; [`simulation::simulate`] replays it.
 
+mod environment;
 mod invariants;
-mod life;
 mod machine;
-mod world;
+mod simulation;
 
 use crate::testing::samples::Kind;
-use life::live;
+use simulation::simulate;
 
 /// 7 kinds x 7,000 seeds.
 const SEEDS: std::ops::Range<u64> = 0..7_000;
 
-fn simulate(kind: Kind) {
-    let mut totals = life::Totals::default();
+fn check_all_seeds(kind: Kind) {
+    let mut totals = simulation::Totals::default();
     for seed in SEEDS {
-        totals.add(&live(kind, seed));
+        totals.add(&simulate(kind, seed));
     }
     println!("{kind:?}: {totals:?}");
     assert!(totals.n_crashes > 2 * SEEDS.end, "the simulation must really crash: {totals:?}");
@@ -27,46 +27,46 @@ fn simulate(kind: Kind) {
 
 #[test]
 fn payments_survive_crashes() {
-    simulate(Kind::Payment);
+    check_all_seeds(Kind::Payment);
 }
 
 #[test]
 fn asset_actions_survive_crashes() {
-    simulate(Kind::AssetAction);
+    check_all_seeds(Kind::AssetAction);
 }
 
 #[test]
 fn key_creations_survive_crashes() {
-    simulate(Kind::KeyCreate);
+    check_all_seeds(Kind::KeyCreate);
 }
 
 #[test]
 fn refreshes_survive_crashes() {
-    simulate(Kind::Refresh);
+    check_all_seeds(Kind::Refresh);
 }
 
 #[test]
 fn reshares_survive_crashes() {
-    simulate(Kind::Reshare);
+    check_all_seeds(Kind::Reshare);
 }
 
 #[test]
 fn rotations_survive_crashes() {
-    simulate(Kind::Rotate);
+    check_all_seeds(Kind::Rotate);
 }
 
 #[test]
 fn recoveries_survive_crashes() {
-    simulate(Kind::Recover);
+    check_all_seeds(Kind::Recover);
 }
 
 #[test]
 fn result_without_the_receipts_of_all_participants_is_ignored() {
     use super::{Action, Command, Outcome, Phase, Step, decide, next};
     for kind in [Kind::Payment, Kind::Refresh] {
-        let mut machine = life::begun(kind);
+        let mut machine = simulation::executing(kind);
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-        let answer = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+        let answer = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
         let settle = |change: fn(&mut Vec<crate::receipt::NodeReceipt>)| {
             let mut outcome = answer.clone();
             match &mut outcome {
@@ -88,10 +88,10 @@ fn result_without_the_receipts_of_all_participants_is_ignored() {
 #[test]
 fn promotion_is_recorded_once_for_each_node() {
     use super::{Action, Change, Command, Outcome, Step, decide, evolve, next};
-    let mut machine = life::begun(Kind::Refresh);
+    let mut machine = simulation::executing(Kind::Refresh);
     assert!(machine.drive_once());
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let acked = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let acked = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let Outcome::Acked(all) = acked else { panic!("{acked:?}") };
     let acknowledge = |operation: &super::Operation, receipts: &[crate::receipt::NodeReceipt]| {
         let Step::Perform(effect) = next(operation) else { panic!() };
@@ -113,7 +113,7 @@ fn receipts_name_the_attempt_that_succeeded() {
     use super::{Action, Command, Outcome, Step, decide, next};
     use crate::operation::signed_receipts;
     use crate::receipt::ReceiptKind;
-    let mut machine = life::begun(Kind::Payment);
+    let mut machine = simulation::executing(Kind::Payment);
     let settle = |operation: &super::Operation, outcome: Outcome| {
         let Step::Perform(effect) = next(operation) else { panic!() };
         let result_root = outcome.result_root().unwrap();
@@ -123,7 +123,7 @@ fn receipts_name_the_attempt_that_succeeded() {
     let lost = settle(&machine.operation, Outcome::AttemptLost("a node restarted".into()));
     machine.operation = super::evolve(machine.operation, &lost[0]);
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let signed = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let signed = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let executed = settle(&machine.operation, signed);
     let (kind, _) = signed_receipts(&machine.operation, &executed[0]).unwrap();
     assert!(matches!(kind, ReceiptKind::Signed { attempt: 2, .. }), "{kind:?}");
@@ -163,10 +163,10 @@ fn event_times_do_not_go_back_when_the_clock_does() {
     use super::{Action, Command, Step, decide, next};
     use crate::ids::Hex32;
     use crate::time::EpochMs;
-    let mut machine = life::begun(Kind::Payment);
+    let mut machine = simulation::executing(Kind::Payment);
     let then = machine.operation.updated_at_ms;
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let outcome = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let outcome = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let result_root = outcome.result_root().unwrap();
     for action in [
         Action::Settle { effect: effect.id, outcome, result_root },
@@ -180,7 +180,7 @@ fn event_times_do_not_go_back_when_the_clock_does() {
 #[test]
 fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     use super::{Action, Command, NextAction, Outcome, Phase, Refusal, State, Step, decide, next};
-    let mut machine = life::begun(Kind::Payment);
+    let mut machine = simulation::executing(Kind::Payment);
     let failure = super::Failure { code: "refused".into(), detail: String::new(), culprits: vec![] };
     let settle = |machine: &mut machine::Machine, outcome: Outcome| {
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
@@ -197,7 +197,7 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
         Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 };
     assert!(matches!(decided(publish), Err(Refusal::NotExecuted { .. })));
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let all = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let all = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let Outcome::Acked(all) = all else { panic!("{all:?}") };
     assert_eq!(settle(&mut machine, Outcome::Acked(all[..1].to_vec())), 0, "two of three can still sign");
     assert_eq!(settle(&mut machine, Outcome::Acked(all[1..].to_vec())), 1);

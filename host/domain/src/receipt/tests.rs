@@ -110,7 +110,7 @@ fn kinds() -> Vec<ReceiptKind> {
 }
 
 #[test]
-fn a_receipt_is_for_one_deed_of_one_node() {
+fn receipt_verifies_only_for_its_own_kind_and_node() {
     for (one, kind) in kinds().iter().enumerate() {
         let receipt = honest(&chain(0).statement(kind).unwrap());
         for (other, other_kind) in kinds().iter().enumerate() {

@@ -166,7 +166,7 @@ fn epoch_names_are_unique_and_decimal_ones_increase() {
     let refresh = |key: &CustodyKey, epoch: &str| {
         let Intent::Refresh(mut refresh) = intent(Kind::Refresh, PublicationMode::Manual) else { panic!() };
         refresh.change.target_epoch = EpochName(epoch.into());
-        check_epoch(&key, &Intent::Refresh(refresh)).is_ok()
+        check_epoch(key, &Intent::Refresh(refresh)).is_ok()
     };
     key.epoch.name = EpochName("blue".into());
     key.past_epochs = vec![EpochName("1".into()), EpochName("9".into())];

@@ -1,7 +1,7 @@
 //! Invariants that hold after every event of every simulated operation.
 
-use super::life::SIGNER;
 use super::machine::Machine;
+use super::simulation::SIGNER;
 use crate::approval::Approvers;
 use crate::intent::{Intent, OperationType};
 use crate::operation::signed_receipts;
@@ -41,7 +41,7 @@ pub(crate) fn no_effect_before_quorum(machine: &Machine) {
 
 /// Invariant 2.
 pub(crate) fn an_effect_id_names_one_action(machine: &Machine) {
-    assert_eq!(machine.world.confused, None, "an effect id named two actions");
+    assert_eq!(machine.environment.reused_id, None, "an effect id named two actions");
 }
 
 /// Invariant 3.
@@ -51,8 +51,8 @@ fn published_means_complete(machine: &Machine) {
     }
     let target = machine.operation.admission.as_ref().and_then(|admission| admission.decision.target.clone());
     let receivers = target.map(|target| target.participants.as_set().clone()).unwrap_or_default();
-    assert_eq!(machine.world.committed, receivers, "published without every node that gets a share");
-    assert!(machine.world.staged.is_empty(), "published with something staged");
+    assert_eq!(machine.environment.committed, receivers, "published without every node that gets a share");
+    assert!(machine.environment.staged.is_empty(), "published with something staged");
     assert!(machine.operation.result_ref.is_some() && machine.operation.publication_receipt.is_some());
 }
 
@@ -62,8 +62,8 @@ fn failed_means_untouched(machine: &Machine) {
         return;
     }
     assert_eq!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })), 0);
-    assert!(machine.world.staged.is_empty(), "failed with something staged");
-    assert!(machine.world.committed.is_empty(), "failed with something committed");
+    assert!(machine.environment.staged.is_empty(), "failed with something staged");
+    assert!(machine.environment.committed.is_empty(), "failed with something committed");
     assert!(machine.operation.failure.is_some());
 }
 
@@ -85,11 +85,11 @@ fn failed_means_unsigned(machine: &Machine) {
     let n_needed = decision.participants.n_participants() - decision.threshold.count() + 1;
     assert!(refusing.len() >= n_needed, "failed while enough nodes may sign: {refusing:?}");
     assert!(
-        refusing.is_subset(&machine.world.discarded),
+        refusing.is_subset(&machine.environment.discarded),
         "a receipt of a node that did not discard: {refusing:?}"
     );
-    assert!(refusing.is_disjoint(&machine.world.released), "a node released a share and discarded");
-    assert_eq!(machine.world.n_signatures, 0, "failed, and there is a signature");
+    assert!(refusing.is_disjoint(&machine.environment.released), "a node released a share and discarded");
+    assert_eq!(machine.environment.n_signatures, 0, "failed, and there is a signature");
 }
 
 const fn is_failed(change: &&Change) -> bool {
@@ -160,7 +160,7 @@ pub(crate) fn at_rest(machine: &Machine) {
     assert_eq!(replay(&machine.log).as_ref(), Some(&machine.operation), "folding the log gives the state");
     if machine.operation.phase == Phase::Discarding {
         assert!(
-            machine.world.may_be_signed(&machine.operation),
+            machine.environment.may_be_signed(&machine.operation),
             "too few nodes are left to sign, and it has not failed"
         );
         assert_eq!(

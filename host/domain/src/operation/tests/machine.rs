@@ -1,7 +1,7 @@
 //! A minimal engine that can crash: a durable log, a state in memory, and seeded randomness.
 
+use super::environment::Environment;
 use super::invariants;
-use super::world::World;
 use crate::ids::Hex32;
 use crate::operation::{
     Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
@@ -33,12 +33,12 @@ impl Random {
 pub(crate) struct Machine {
     pub(crate) log: Vec<Event>,
     pub(crate) operation: Operation,
-    pub(crate) world: World,
+    pub(crate) environment: Environment,
     pub(crate) random: Random,
     pub(crate) now: EpochMs,
     pub(crate) n_crashes: u64,
     /// Outcomes that were reported, to be reported again later.
-    pub(crate) answers: Vec<Action>,
+    pub(crate) outcomes: Vec<Action>,
 }
 
 impl Machine {
@@ -59,11 +59,11 @@ impl Machine {
         Self {
             log,
             operation,
-            world: World::default(),
+            environment: Environment::default(),
             random: Random::new(seed),
             now,
             n_crashes: 0,
-            answers: Vec::new(),
+            outcomes: Vec::new(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Machine {
                 if self.crashes() {
                     return true;
                 }
-                let outcome = self.world.perform(&mut self.random, &self.operation, &effect);
+                let outcome = self.environment.perform(&mut self.random, &self.operation, &effect);
                 invariants::an_effect_id_names_one_action(self);
                 if self.crashes() {
                     return true;
@@ -100,7 +100,7 @@ impl Machine {
                 let Some(outcome) = outcome else { return false };
                 let result_root: Hex32 = outcome.result_root().unwrap();
                 let settle = Action::Settle { effect: effect.id, outcome, result_root };
-                self.answers.push(settle.clone());
+                self.outcomes.push(settle.clone());
                 let moved = self.decide(settle).unwrap() > 0;
                 self.crashes();
                 moved
@@ -110,7 +110,7 @@ impl Machine {
 
     /// Loses the state in memory, now and then, and restores it from the log.
     fn crashes(&mut self) -> bool {
-        if self.world.calm || !self.random.one_in(8) {
+        if self.environment.is_reliable || !self.random.one_in(8) {
             return false;
         }
         let replayed = replay(&self.log).unwrap();

@@ -30,12 +30,12 @@ impl Totals {
     }
 }
 
-pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
+pub(crate) fn simulate(kind: Kind, seed: u64) -> Machine {
     let mode = if seed.is_multiple_of(2) { PublicationMode::Manual } else { PublicationMode::Automatic };
     let required = u32::try_from(seed % 4).unwrap();
     let mut machine = Machine::submit(seed, submission(intent(kind, mode), required));
     if seed.is_multiple_of(3) {
-        machine.world.absent = dispensable(kind).iter().map(|node| ParticipantIndex(*node)).collect();
+        machine.environment.down = dispensable(kind).iter().map(|node| ParticipantIndex(*node)).collect();
     }
     for _ in 0..60 {
         if machine.random.one_in(3) {
@@ -44,17 +44,17 @@ pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
             machine.drive_once();
         }
     }
-    machine.world.calm = true;
+    machine.environment.is_reliable = true;
     finish(&mut machine);
     invariants::at_rest(&machine);
-    assert!(machine.world.n_results() <= 1, "seed {seed}: two ceremonies produced a result");
+    assert!(machine.environment.n_results() <= 1, "seed {seed}: two ceremonies produced a result");
     machine
 }
 
 /// An operation that owes its ceremony, with nodes that no longer fail.
-pub(crate) fn begun(kind: Kind) -> Machine {
+pub(crate) fn executing(kind: Kind) -> Machine {
     let mut machine = Machine::submit(0, submission(intent(kind, PublicationMode::Manual), 0));
-    machine.world.calm = true;
+    machine.environment.is_reliable = true;
     while !matches!(machine.operation.phase, Phase::Executing { .. }) {
         if machine.operation.phase == Phase::Admitted {
             machine.decide(execute()).unwrap();
@@ -81,7 +81,7 @@ fn any_command(machine: &mut Machine) {
         6 | 7 => execute(),
         8 => publish(),
         9 => Action::BeginCeremony,
-        10 if !machine.answers.is_empty() && machine.random.one_in(2) => stale_outcome(machine),
+        10 if !machine.outcomes.is_empty() && machine.random.one_in(2) => stale_outcome(machine),
         10 => Action::Recover {
             effect_id: format!("unknown-{}", machine.random.below(3)),
             result_root: hex32(1),
@@ -95,9 +95,9 @@ fn any_command(machine: &mut Machine) {
 
 /// An outcome that was reported before, as after a crash between an effect and its record.
 fn stale_outcome(machine: &mut Machine) -> Action {
-    let n_answers = u64::try_from(machine.answers.len()).unwrap();
-    let index = usize::try_from(machine.random.below(n_answers)).unwrap();
-    machine.answers[index].clone()
+    let n_outcomes = u64::try_from(machine.outcomes.len()).unwrap();
+    let index = usize::try_from(machine.random.below(n_outcomes)).unwrap();
+    machine.outcomes[index].clone()
 }
 
 fn approve(machine: &mut Machine) -> Action {
@@ -159,7 +159,9 @@ fn finish(machine: &mut Machine) {
             (Step::Rest, Phase::Admitted) => drop(machine.decide(execute()).unwrap()),
             (Step::Rest, Phase::Executed) => drop(machine.decide(publish()).unwrap()),
             (Step::Rest, _) => return,
-            (Step::Perform(_), Phase::Discarding) if machine.world.may_be_signed(&machine.operation) => {
+            (Step::Perform(_), Phase::Discarding)
+                if machine.environment.may_be_signed(&machine.operation) =>
+            {
                 machine.drive_once();
                 assert_eq!(
                     machine.operation.phase,

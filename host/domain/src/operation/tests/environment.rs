@@ -1,4 +1,4 @@
-//! Simulated nodes: they remember their effects, lose answers, and are idempotent by effect id.
+//! The simulated policy, authority and nodes. Nodes remember their effects, lose answers, and are idempotent by effect id.
 
 use super::machine::Random;
 use crate::key::{Epoch, PublicKey};
@@ -11,11 +11,11 @@ use crate::testing::samples;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
-pub(crate) struct World {
+pub(crate) struct Environment {
     /// The nodes of each effect id when it was first performed.
     pub(crate) actions: BTreeMap<EffectId, BTreeSet<ParticipantIndex>>,
     /// The outcomes of ceremonies by effect id, for repeats.
-    answers: BTreeMap<EffectId, Outcome>,
+    outcomes: BTreeMap<EffectId, Outcome>,
     pub(crate) staged: BTreeSet<ParticipantIndex>,
     pub(crate) committed: BTreeSet<ParticipantIndex>,
     /// Nodes that released a share of a signature.
@@ -23,15 +23,15 @@ pub(crate) struct World {
     /// Nodes that discarded the operation.
     pub(crate) discarded: BTreeSet<ParticipantIndex>,
     /// An effect id that named two different actions.
-    pub(crate) confused: Option<EffectId>,
+    pub(crate) reused_id: Option<EffectId>,
     pub(crate) n_signatures: u32,
     /// Nodes that never answer. The operation can do without them.
-    pub(crate) absent: BTreeSet<ParticipantIndex>,
+    pub(crate) down: BTreeSet<ParticipantIndex>,
     /// No more faults: all other nodes answer.
-    pub(crate) calm: bool,
+    pub(crate) is_reliable: bool,
 }
 
-impl World {
+impl Environment {
     /// `None` when the nodes are unreachable.
     pub(crate) fn perform(
         &mut self,
@@ -41,9 +41,9 @@ impl World {
     ) -> Option<Outcome> {
         let first = self.actions.entry(effect.id).or_insert_with(|| effect.nodes.clone());
         if *first != effect.nodes {
-            self.confused = Some(effect.id);
+            self.reused_id = Some(effect.id);
         }
-        if !self.calm && random.one_in(6) {
+        if !self.is_reliable && random.one_in(6) {
             return None;
         }
         if let Some(rejected) = self.maybe_rejected(random) {
@@ -95,7 +95,7 @@ impl World {
     fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
         let request = operation.request(Moment::Admission, &operation.approvals);
         let policy = samples::evaluated(&request, operation.policy.clone());
-        if !self.calm && random.one_in(20) {
+        if !self.is_reliable && random.one_in(20) {
             let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
             let policy = Some(policy::Outcome { decision: Decision::Deny, ..policy });
             return Outcome::Rejected { failure, policy };
@@ -110,29 +110,29 @@ impl World {
         id: EffectId,
         nodes: &BTreeSet<ParticipantIndex>,
     ) -> Outcome {
-        if let Some(answer) = self.answers.get(&id) {
-            return answer.clone();
+        if let Some(outcome) = self.outcomes.get(&id) {
+            return outcome.clone();
         }
         let plan = operation.plan().unwrap();
         let stages = plan.stages_epoch();
-        if !self.calm && random.one_in(5) {
+        if !self.is_reliable && random.one_in(5) {
             if stages {
                 self.staged.extend(plan.receivers.iter().filter(|_| random.one_in(2)));
             }
             let lost = Outcome::AttemptLost("a node restarted".into());
-            let answer = if random.one_in(3) { rejected() } else { lost };
+            let outcome = if random.one_in(3) { rejected() } else { lost };
             if !stages {
                 self.released.extend(nodes.iter().filter(|_| random.one_in(3)));
                 // When all have released their shares, a signature exists although the outcome does not have it.
                 self.n_signatures += u32::from(self.released.is_superset(nodes));
             }
             // A lost attempt stays lost: a repeat of its id gets the same outcome.
-            self.answers.insert(id, answer.clone());
-            return answer;
+            self.outcomes.insert(id, outcome.clone());
+            return outcome;
         }
-        let answer = if stages { self.stage(operation, id) } else { self.sign(operation, id, nodes) };
-        self.answers.insert(id, answer.clone());
-        answer
+        let outcome = if stages { self.stage(operation, id) } else { self.sign(operation, id, nodes) };
+        self.outcomes.insert(id, outcome.clone());
+        outcome
     }
 
     fn sign(&mut self, operation: &Operation, id: EffectId, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
@@ -168,7 +168,7 @@ impl World {
         Outcome::Staged { staged, receipts }
     }
 
-    /// Receipts of some of the present nodes; of all of them when calm.
+    /// Receipts of some of the present nodes; of all of them when reliable.
     fn acks(
         &self,
         random: &mut Random,
@@ -176,29 +176,30 @@ impl World {
         kind: ReceiptKind,
         nodes: &BTreeSet<ParticipantIndex>,
     ) -> Outcome {
-        let present = nodes.iter().filter(|node| !self.absent.contains(node));
-        let acked = present.filter(|_| self.calm || !random.one_in(4)).copied();
+        let present = nodes.iter().filter(|node| !self.down.contains(node));
+        let acked = present.filter(|_| self.is_reliable || !random.one_in(4)).copied();
         Outcome::Acked(receipts(operation, kind, acked))
     }
 
     /// A rejection, at any step, even one that cannot be rejected.
     fn maybe_rejected(&self, random: &mut Random) -> Option<Outcome> {
-        (!self.calm && random.one_in(40)).then(rejected)
+        (!self.is_reliable && random.one_in(40)).then(rejected)
     }
 
     /// Whether the nodes that never discard are enough to sign.
     pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
         let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
         let silent = plan.holders.iter().filter(|node| {
-            self.released.contains(node) || (self.absent.contains(node) && !self.discarded.contains(node))
+            self.released.contains(node) || (self.down.contains(node) && !self.discarded.contains(node))
         });
         silent.count() >= plan.n_holders_required
     }
 
     /// The number of ceremonies that produced a result.
     pub(crate) fn n_results(&self) -> usize {
-        let is_result = |answer: &&Outcome| matches!(answer, Outcome::Signed { .. } | Outcome::Staged { .. });
-        self.answers.values().filter(is_result).count()
+        let is_result =
+            |outcome: &&Outcome| matches!(outcome, Outcome::Signed { .. } | Outcome::Staged { .. });
+        self.outcomes.values().filter(is_result).count()
     }
 }
 
