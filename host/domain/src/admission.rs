@@ -1,5 +1,5 @@
-//! The signed admission decision: what an authority states once a quorum and the policy agree, and how anyone
-//! checks it. Nodes trust nothing else.
+//! The signed admission decision: the authority's statement that quorum and policy agree, and its verification. Nodes trust
+//! nothing else.
 
 use crate::canonical::{self, CanonicalError};
 use crate::dsse::{Envelope, EnvelopeError, KeySet};
@@ -12,98 +12,98 @@ use serde::{Deserialize, Serialize};
 /// The DSSE payload type of an [`AdmissionDecision`].
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.admission-decision.v1+json";
 
-/// What is admitted, completely: nobody can change any of it after the approvals (decisions.md 10).
+/// The complete description of what is admitted, so that nothing can change after the approvals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdmissionDecision {
-    /// The operation admitted.
+    /// The operation that is admitted.
     pub operation_id: OperationId,
-    /// What is done to or with the key.
+    /// The type of the operation.
     pub operation_type: OperationType,
     /// Hash of the canonical intent.
     pub intent_hash: Hex32,
-    /// The 32 bytes a signature will be over.
+    /// The 32 bytes that a signature signs.
     pub request_digest: Hex32,
     /// The key.
     pub key_id: KeyId,
-    /// What the key serves: for a signature always what this operation is. None for a key that nothing was signed with
-    /// yet and whose creation left it open.
+    /// The family that the key serves: for a signature always the operation's own. `None` for a key without signatures whose
+    /// creation left it out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub serves: Option<KeyUse>,
     /// The generation of shares that may act: the key's at the time of the decision.
     pub epoch: EpochName,
-    /// Root of that generation, and so of the key's public half; zero for key creation.
+    /// Root of that generation, which fixes the key's public half; zero for key creation.
     pub epoch_root: Hex32,
-    /// Who may act: the signers, or all who hold shares now or will.
+    /// The participants that may act: the signers, or all present and future holders.
     pub participants: Roster,
-    /// How many of those who hold shares now must.
+    /// The number of present holders that must act.
     pub threshold: Threshold,
-    /// Who holds shares of that generation; none for signing, which names its signers, and for key creation.
+    /// The holders of that generation; `None` for signing, which names its signers, and for key creation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub holders: Option<Roster>,
-    /// The generation that the operation makes; none for signing.
+    /// The generation that the operation makes; `None` for signing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<Target>,
-    /// The child key to sign with, when one was asked for.
+    /// The child key that signs, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub derivation: Option<Derivation>,
     /// The bundle that allowed it.
     pub bundle_hash: Hex32,
-    /// What the bundle was asked.
+    /// Hash of the policy's input.
     pub policy_input_hash: Hex32,
-    /// What it answered.
+    /// Hash of the policy's output.
     pub policy_output_hash: Hex32,
-    /// Which approvals, see [`crate::approval::approvals_root`].
+    /// Digest of the approvals, see [`crate::approval::approvals_root`].
     pub approvals_root: Hex32,
-    /// Not valid before.
+    /// The first valid instant.
     pub not_before_ms: EpochMs,
-    /// Not valid from this instant on.
+    /// The first instant that is no longer valid.
     pub not_after_ms: EpochMs,
 }
 
-/// A generation of shares that is to be made.
+/// A generation of shares that an operation makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// Whose generation: the operation's key, or the new one that a rotation makes.
+    /// The key of the generation: the operation's, or the new one of a rotation.
     pub key_id: KeyId,
-    /// Its name.
+    /// The name of the generation.
     pub epoch: EpochName,
-    /// Who will hold its shares.
+    /// The participants that will hold its shares.
     pub participants: Roster,
-    /// How many of them must act together.
+    /// The number of participants that must act together.
     pub threshold: Threshold,
 }
 
-/// A non-hardened BIP-32 child.
+/// A non-hardened BIP-32 child key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Derivation {
     /// `digits/digits`.
     pub path: String,
-    /// The additive tweak: sum of the path's `I_L`.
+    /// The additive tweak: the sum of `I_L` along the path.
     pub tweak: Hex32,
-    /// The child's public key, 32 bytes, hexadecimal.
+    /// The child's public key: 32 bytes, hexadecimal.
     pub public_key_hex: String,
 }
 
-/// Why a decision is not believed.
+/// The reason why a decision is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
-    /// The envelope itself.
+    /// The envelope is not signed by the authority.
     #[error("admission decision is not signed by the authority")]
     Envelope(#[from] EnvelopeError),
-    /// The payload is no decision, or not in canonical form.
+    /// The payload is not a decision, or not in canonical form.
     #[error("admission decision is not canonical")]
     NotCanonical,
-    /// Too early or too late.
+    /// The decision is not valid yet, or no longer.
     #[error("admission decision is valid from `{not_before_ms}` until `{not_after_ms}`, not at `{now_ms}`")]
     Expired {
         /// First valid instant.
         not_before_ms: u64,
-        /// First instant no longer valid.
+        /// The first instant that is no longer valid.
         not_after_ms: u64,
-        /// When it was asked.
+        /// The time of the check.
         now_ms: u64,
     },
 }
@@ -112,16 +112,16 @@ impl AdmissionDecision {
     /// The canonical bytes an authority signs.
     ///
     /// # Errors
-    /// [`CanonicalError`], which a decision does not give.
+    /// [`CanonicalError`], which a decision never causes.
     pub fn payload(&self) -> Result<Vec<u8>, CanonicalError> {
         canonical::to_bytes(self)
     }
 }
 
-/// A decision with its proof.
+/// A decision with its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// What was decided.
+    /// The decision.
     pub decision: AdmissionDecision,
     /// The signed envelope around its canonical bytes.
     pub envelope: Envelope,
@@ -135,7 +135,7 @@ pub fn admission_hash(payload: &[u8]) -> Hex32 {
     canonical::digest_bytes("svc/admission/v1", payload)
 }
 
-/// Checks signature, form and validity.
+/// Verifies the signature, form and validity of a decision.
 ///
 /// # Errors
 /// [`DecisionError`].
@@ -152,7 +152,7 @@ pub fn verify(envelope: &Envelope, authorities: &KeySet, now: EpochMs) -> Result
     Ok(Admission { admission_hash: admission_hash(&payload), decision, envelope: envelope.clone() })
 }
 
-/// Canonical bytes back to a decision; anything that re-encodes to other bytes is refused.
+/// Parses canonical bytes; `None` for bytes that are encoded differently.
 fn parse(payload: &[u8]) -> Option<AdmissionDecision> {
     let decision: AdmissionDecision = serde_json::from_slice(payload).ok()?;
     (decision.payload().ok()? == payload).then_some(decision)

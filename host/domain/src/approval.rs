@@ -1,8 +1,8 @@
-//! Approvals: one vote a subject, and what an approver signs when the deployment asks for it.
+//! Approvals, and the signatures of approvers where the deployment requires them.
 //!
-//! Reading order: [`Statement`] (the bytes an approver signs), [`ApprovalSignature`], [`Approvers`] (whose keys are
-//! believed), [`SigningRule`] (what a gateway or a node makes of an approval), [`ApprovalFault`] (why it is refused). The
-//! gateway, every node and the offline verifier check with this same code, each against a registry of its own.
+//! Reading order: [`Statement`] (the bytes that an approver signs), [`ApprovalSignature`], [`Approvers`] (the registry of
+//! trusted keys), [`SigningRule`] (whether an approval counts), [`ApprovalFault`] (why it does not). The gateway, every node
+//! and the offline verifier use this code, each with a registry of its own.
 
 mod approvers;
 mod fault;
@@ -11,12 +11,12 @@ mod registry;
 mod rule;
 mod signature;
 mod statement;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 #[cfg(test)]
 mod tests;
 mod webauthn;
 
+#[cfg(any(test, feature = "testing"))]
+pub use crate::testing::approvers as testing;
 pub use approvers::Approvers;
 pub use fault::ApprovalFault;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
@@ -29,26 +29,26 @@ use crate::ids::Hex32;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 
-/// One person's approval of one intent.
+/// A person's approval of one intent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// Who approves.
+    /// The approver's subject id.
     pub subject_id: String,
-    /// In which roles.
+    /// The approver's roles.
     pub roles: Vec<String>,
-    /// When, by the caller's clock: a claim. The approver's signature is over it.
+    /// The time of the approval by the approver's clock, epoch milliseconds: unverified, but covered by the signature.
     pub claimed_at_ms: i64,
-    /// When, by the gateway's clock.
+    /// The time of the approval, by the gateway's clock.
     pub approved_at_ms: EpochMs,
-    /// The approver's own, over [`Statement`]; without one the approval is the gateway's word.
+    /// The approver's signature over [`Statement`]; without one, only the gateway vouches for the approval.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signature: Option<Box<ApprovalSignature>>,
 }
 
-/// Digest that the admission decision binds: which approvals, of which intent, with their signatures.
+/// Digest of the approvals of an intent, with their signatures, which the admission decision includes.
 ///
 /// # Errors
-/// [`CanonicalError`], which approvals do not give.
+/// [`CanonicalError`], which approvals never cause.
 pub fn approvals_root(intent_hash: Hex32, approvals: &[Approval]) -> Result<Hex32, CanonicalError> {
     #[derive(Serialize)]
     struct Approved<'a> {
@@ -58,7 +58,7 @@ pub fn approvals_root(intent_hash: Hex32, approvals: &[Approval]) -> Result<Hex3
     canonical::digest("svc/approvals/v1", &Approved { intent_hash, approvals })
 }
 
-/// How many different subjects approved.
+/// The number of different subjects that approved.
 #[must_use]
 pub fn n_distinct_subjects(approvals: &[Approval]) -> usize {
     approvals

@@ -1,10 +1,10 @@
-//! The caller as recorded into an operation's evidence.
+//! The client, as recorded in an operation's evidence.
 
 use crate::canonical;
 use crate::ids::{Hex32, Tenant};
 use serde::{Deserialize, Serialize};
 
-/// The contract's `ClientBinding`: who asked, as the gateway authenticated it.
+/// The contract's `ClientBinding`: the client as authenticated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientBinding {
     /// The calling system.
@@ -15,37 +15,37 @@ pub struct ClientBinding {
     pub roles: Vec<String>,
     /// Scopes, in the caller's order.
     pub scopes: Vec<String>,
-    /// Of the SHA-256 of the client certificate, when there is one.
+    /// Salted digest of the client certificate's SHA-256, if there is a certificate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cert_sha256: Option<CredentialDigest>,
-    /// Of the token identifier, when there is one.
+    /// Salted digest of the token's `jti`, if there is a token.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token_jti: Option<CredentialDigest>,
-    /// The tenant the caller named.
+    /// The tenant that the caller named.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tenant: Option<Tenant>,
 }
 
-/// What is kept of what identifies a credential: whoever holds the credential can prove that it is meant, and nobody
-/// learns it from here.
+/// A salted digest of a credential's identifier. It does not reveal the identifier, but a holder of the credential can prove
+/// that it was used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialDigest {
-    /// 32 random bytes, of this request alone.
+    /// 32 random bytes, new for each request.
     pub salt: Hex32,
     /// `SHA-256("svc/credential/v1" || salt || UTF-8 bytes)`.
     pub sha256: Hex32,
 }
 
 impl CredentialDigest {
-    /// The digest of a credential's name.
+    /// The digest of a credential's identifier.
     #[must_use]
     pub fn of(salt: Hex32, credential: &str) -> Self {
         let salted = [salt.as_bytes(), credential.as_bytes()].concat();
         Self { salt, sha256: canonical::digest_bytes("svc/credential/v1", &salted) }
     }
 
-    /// Whether it is of this credential.
+    /// Whether it is the digest of this credential.
     #[must_use]
     pub fn is_of(&self, credential: &str) -> bool {
         Self::of(self.salt, credential) == *self
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_credential_is_known_again_and_not_told() {
+    fn credential_digest_matches_its_credential_and_does_not_reveal_it() {
         let digest = CredentialDigest::of(Hex32::new([1; 32]), "jti-1");
         assert!(digest.is_of("jti-1") && !digest.is_of("jti-2"));
         assert_ne!(digest.sha256, CredentialDigest::of(Hex32::new([2; 32]), "jti-1").sha256);

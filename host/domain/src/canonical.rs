@@ -1,9 +1,8 @@
-//! The one byte encoding that is ever hashed or signed.
+//! The only encoding that is hashed or signed.
 //!
-//! RFC 8785 (JCS) over the parsed and re-encoded value, with one rule put before it: every integer is written
-//! as a decimal **string**, because JCS prints numbers as IEEE doubles and would let 9007199254740993 and
-//! 9007199254740992 hash alike. Floating-point numbers are refused: nothing here has one. Published vectors:
-//! `host/domain/vectors/canonical.json`.
+//! It is RFC 8785 (JCS) over the re-encoded value, except that every integer is written as a decimal **string**: JCS prints
+//! numbers as IEEE doubles, so 9007199254740993 and 9007199254740992 would hash alike. Floating-point numbers are an error;
+//! no value here has one. Published vectors: `host/domain/vectors/canonical.json`.
 
 mod writer;
 
@@ -13,13 +12,13 @@ use sha2::{Digest, Sha256};
 use std::str::FromStr;
 use writer::Writer;
 
-/// A value has no canonical form.
+/// A value without a canonical form.
 #[derive(Debug, thiserror::Error)]
 pub enum CanonicalError {
-    /// The value is not representable as JSON.
+    /// The value cannot be written as JSON.
     #[error("value cannot be written as JSON: {0}")]
     NotJson(String),
-    /// A floating-point number, whose text two implementations may write differently.
+    /// A floating-point number, which implementations write differently.
     #[error("floating-point number `{0}` has no canonical form")]
     Float(String),
 }
@@ -33,14 +32,14 @@ impl ser::Error for CanonicalError {
 /// The canonical bytes of a value.
 ///
 /// # Errors
-/// [`CanonicalError`] when the value is not JSON or has a floating-point number in it.
+/// [`CanonicalError`] when the value is not JSON or has a floating-point number.
 pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
     let mut writer = Writer::default();
     value.serialize(&mut writer)?;
     Ok(writer.out)
 }
 
-/// `SHA-256(tag || canonical bytes of value)`. The tag keeps two kinds of value from ever hashing alike.
+/// `SHA-256(tag || canonical bytes of value)`. The domain tag keeps values of different kinds from hashing alike.
 ///
 /// # Errors
 /// As [`to_bytes`].
@@ -48,17 +47,17 @@ pub fn digest<T: Serialize + ?Sized>(tag: &str, value: &T) -> Result<Hex32, Cano
     Ok(digest_bytes(tag, &to_bytes(value)?))
 }
 
-/// `SHA-256(tag || bytes)`, for bytes that are canonical already.
+/// `SHA-256(tag || bytes)`, for bytes that are already canonical.
 #[must_use]
 pub fn digest_bytes(tag: &str, bytes: &[u8]) -> Hex32 {
     Hex32::new(Sha256::new().chain_update(tag).chain_update(bytes).finalize().into())
 }
 
-/// Reads an integer from a number or, as canonical bytes have it, from a decimal string. For the integer types
-/// of signed statements: `#[serde(deserialize_with = "canonical::integer")]`.
+/// Deserializes an integer from a number or, as in canonical bytes, from a decimal string. For the integers of signed
+/// statements: `#[serde(deserialize_with = "canonical::integer")]`.
 ///
 /// # Errors
-/// The deserializer's, when it is neither or out of range.
+/// The deserializer's error when it is neither, or out of range.
 pub fn integer<'de, D: Deserializer<'de>, T: FromStr + TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn published_vectors_hold() {
+    fn published_vectors_agree() {
         let vectors: Vec<Vector> = serde_json::from_str(include_str!("../vectors/canonical.json")).unwrap();
         assert!(vectors.len() >= 8);
         for vector in vectors {
@@ -100,20 +99,20 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_above_2_to_the_53_differ() {
+    fn adjacent_integers_above_2_to_the_53_differ() {
         let (a, b) =
             (json!({"amount": 9_007_199_254_740_993_i64}), json!({"amount": 9_007_199_254_740_992_i64}));
         assert_ne!(to_bytes(&a).unwrap(), to_bytes(&b).unwrap());
     }
 
     #[test]
-    fn floats_are_refused() {
+    fn floats_are_rejected() {
         assert!(matches!(to_bytes(&json!([1.5])), Err(CanonicalError::Float(_))));
     }
 
-    /// Shapes that `serde_json::Value` does not have, and the same as values.
+    /// Serde shapes that `serde_json::Value` does not have.
     #[test]
-    fn typed_values_are_written_as_their_json_is() {
+    fn typed_values_are_written_like_their_json() {
         #[derive(Serialize)]
         #[serde(rename_all = "snake_case")]
         enum Shape {
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_sorts_before_the_longer_ones_that_begin_with_it() {
+    fn name_sorts_before_longer_names_with_it_as_prefix() {
         let names = json!({"a!": 1, "a": 2, "a\"": 3, "aa": 4, "": 5, "\u{1F600}": 6, "\u{fb33}": 7});
         let text = String::from_utf8(to_bytes(&names).unwrap()).unwrap();
         assert_eq!(
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_without_a_value_is_no_json() {
+    fn member_without_a_value_is_rejected() {
         struct Half;
 
         impl Serialize for Half {
@@ -176,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_an_independent_implementation_where_both_apply(value in number_free_json()) {
+        fn agrees_with_another_implementation_on_values_without_numbers(value in number_free_json()) {
             let oracle = serde_json_canonicalizer::to_vec(&value).unwrap();
             prop_assert_eq!(to_bytes(&value).unwrap(), oracle);
         }

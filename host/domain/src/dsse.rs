@@ -1,6 +1,4 @@
-//! DSSE envelopes: a signature over exact bytes, so that no canonicalisation is in the path of trust.
-//!
-//! Source: the DSSE 1.0.2 protocol. Signatures are checked by [`crate::ed25519`].
+//! DSSE envelopes (protocol version 1.0.2): signatures over exact bytes, so that verification needs no canonical form.
 
 use crate::ed25519::{PublicKey, SIGNATURE_BYTES};
 use crate::ids::Hex32;
@@ -13,12 +11,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// What the payload is; signed with it.
+    /// The type of the payload; signed with it.
     #[serde(rename = "payloadType")]
     pub payload_type: String,
     /// Base64 of the signed bytes.
     pub payload: String,
-    /// One entry a signer.
+    /// The signatures, one for each signer.
     pub signatures: Vec<Signature>,
 }
 
@@ -26,17 +24,17 @@ pub struct Envelope {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// Which key: see [`key_id`].
+    /// The id of the key: see [`key_id`].
     pub keyid: String,
     /// Base64 of the 64 signature bytes.
     pub sig: String,
 }
 
-/// Keys that are believed, by [`key_id`].
+/// Trusted keys, by [`key_id`].
 #[derive(Clone, Debug, Default)]
 pub struct KeySet(BTreeMap<String, PublicKey>);
 
-/// Why an envelope is not believed.
+/// The reason why an envelope is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// The payload is of another type.
@@ -45,13 +43,13 @@ pub enum EnvelopeError {
     /// Payload or signature is not base64, or a signature is not 64 bytes.
     #[error("`{0}` is not well formed")]
     Encoding(&'static str),
-    /// No signature is by a known key.
+    /// No signature is by a trusted key.
     #[error("no signature is by a trusted key")]
     UnknownSigner,
-    /// A signature by a known key is wrong.
+    /// A signature by a trusted key is wrong.
     #[error("the signature of key `{0}` does not verify")]
     BadSignature(String),
-    /// Thirty-two bytes that are no Ed25519 public key.
+    /// The 32 bytes are not an Ed25519 public key.
     #[error("`{0}` is not an Ed25519 public key")]
     BadKey(String),
 }
@@ -64,7 +62,7 @@ pub fn key_id(public_key: &[u8; 32]) -> String {
     id
 }
 
-/// What is signed: `DSSEv1 SP LEN(type) SP type SP LEN(payload) SP payload`.
+/// The bytes that are signed: `DSSEv1 SP LEN(type) SP type SP LEN(payload) SP payload`.
 #[must_use]
 pub fn pre_authentication_encoding(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!("DSSEv1 {} {} {} ", payload_type.len(), payload_type, payload.len()).into_bytes();
@@ -85,7 +83,7 @@ impl Envelope {
         }
     }
 
-    /// The payload, whoever signed it: for reading what one is about to sign, never for believing it.
+    /// The payload without verification, for showing it to its next signer. It must not be trusted.
     ///
     /// # Errors
     /// [`EnvelopeError::PayloadType`], [`EnvelopeError::Encoding`].
@@ -96,11 +94,11 @@ impl Envelope {
         STANDARD.decode(&self.payload).map_err(|_| EnvelopeError::Encoding("payload"))
     }
 
-    /// The payload, and the ids of the known keys that signed it, each once. Signatures by unknown keys are
-    /// passed over; a wrong signature by a known key is an error.
+    /// The payload, and the ids of the trusted keys that signed it, each once. Signatures by other keys are ignored, but a
+    /// wrong signature by a trusted key is an error.
     ///
     /// # Errors
-    /// [`EnvelopeError`]; [`EnvelopeError::UnknownSigner`] when no known key signed.
+    /// [`EnvelopeError`]; [`EnvelopeError::UnknownSigner`] when no trusted key signed.
     pub fn verify(&self, payload_type: &str, keys: &KeySet) -> Result<(Vec<u8>, Vec<String>), EnvelopeError> {
         let payload = self.payload(payload_type)?;
         let signed = pre_authentication_encoding(payload_type, &payload);
@@ -125,7 +123,7 @@ impl KeySet {
     /// A set of raw public keys.
     ///
     /// # Errors
-    /// [`EnvelopeError::BadKey`] for bytes that are no curve point.
+    /// [`EnvelopeError::BadKey`] for bytes that are not a point of the curve.
     pub fn new(public_keys: impl IntoIterator<Item = [u8; 32]>) -> Result<Self, EnvelopeError> {
         let parse = |bytes: [u8; 32]| match PublicKey::from_bytes(&bytes) {
             Some(key) => Ok((key_id(&bytes), key)),

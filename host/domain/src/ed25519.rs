@@ -1,11 +1,11 @@
-//! Ed25519 signatures, always checked strictly: the one place of the domain that does.
+//! Ed25519 signatures, always verified strictly. All verification in this crate goes through here.
 //!
-//! The plain check of RFC 8032, section 5.1.7, leaves room: keys and commitments of small order verify messages that
-//! nobody signed, and what one library takes another refuses. The strict one refuses all of those.
+//! Plain verification (RFC 8032, section 5.1.7) leaves room: keys and commitments of small order verify messages that no one
+//! signed, and libraries disagree about some signatures. Strict verification rejects all of those.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 
-/// Bytes of a signature.
+/// The length of a signature, bytes.
 pub const SIGNATURE_BYTES: usize = 64;
 
 /// A public key.
@@ -13,26 +13,26 @@ pub const SIGNATURE_BYTES: usize = 64;
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// The key of these bytes (RFC 8032, section 5.1.2). None when they are no point of the curve.
+    /// Decodes a public key (RFC 8032, section 5.1.2). `None` when the bytes are not a point of the curve.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
         VerifyingKey::from_bytes(bytes).ok().map(Self)
     }
 
-    /// Its 32 bytes.
+    /// The 32 bytes of the key.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 32] {
         self.0.to_bytes()
     }
 
-    /// Whether it is of small order: a key whose signatures anybody can make.
+    /// Whether the key is of small order: anyone can make signatures that verify under it.
     #[must_use]
     pub fn is_weak(&self) -> bool {
         self.0.is_weak()
     }
 
-    /// Whether the key's owner signed exactly this message. A key or a commitment of small order never verifies
-    /// anything, nor does a second form of the same signature.
+    /// Whether the key's owner signed exactly this message. A key or commitment of small order never verifies, nor does a
+    /// second encoding of the same signature.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
         self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()

@@ -7,27 +7,27 @@ use crate::redaction::{Redacted, Salt, redact};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// An event as it is kept.
+/// A stored event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainedEvent {
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// What its commitments are salted with.
+    /// The salt of its commitments.
     pub salt: Salt,
-    /// Its hash in the operation's chain, as stored.
+    /// Its stored hash in the operation's chain.
     pub hash: Hex32,
 }
 
 impl ChainedEvent {
-    /// The event as the chain has it.
+    /// The redacted form, which the chain hashes.
     ///
     /// # Errors
-    /// [`CanonicalError`], which no event gives.
+    /// [`CanonicalError`], which an event never causes.
     pub fn redact(&self) -> Result<Redacted, CanonicalError> {
         redact(&self.event, &self.salt)
     }
 
-    /// Whether the stored hash is the event's own, after this one.
+    /// Whether the stored hash is right for this event after `previous`.
     #[must_use]
     pub fn follows(&self, previous: Hex32) -> bool {
         let hash = self.redact().and_then(|redacted| event_hash(previous, &redacted.event));
@@ -35,11 +35,11 @@ impl ChainedEvent {
     }
 }
 
-/// `SHA-256("svc/event/v1" || previous hash || canonical event)`, the event as [`redact`] leaves it; the first event's
-/// previous hash is zero. The last of an operation's hashes is its `record_root`.
+/// `SHA-256("svc/event/v1" || previous hash || canonical event)` of the [redacted](redact) event. The previous hash of the
+/// first event is zero. The hash of an operation's last event is its `record_root`.
 ///
 /// # Errors
-/// [`CanonicalError`] for a value with a floating-point number in it, which no event has.
+/// [`CanonicalError`] for a value with a floating-point number, which an event never has.
 pub fn event_hash(previous: Hex32, redacted: &Value) -> Result<Hex32, CanonicalError> {
     let bytes = canonical::to_bytes(redacted)?;
     let hasher =

@@ -1,4 +1,4 @@
-//! Identifiers: parse and print, nothing else.
+//! Identifiers, parsed and printed.
 
 use crate::canonical;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -15,7 +15,7 @@ pub struct Hex32([u8; 32]);
 pub struct InvalidHex32;
 
 impl Hex32 {
-    /// What a view shows before the value exists.
+    /// The value that a view shows before the real one exists.
     pub const ZERO: Self = Self([0; 32]);
 
     /// Wraps 32 bytes.
@@ -101,11 +101,11 @@ macro_rules! hex32_id {
 }
 
 hex32_id! {
-    /// Names one operation for ever; derived from its idempotency key (decisions.md 3).
+    /// The permanent id of an operation, derived from its idempotency key ([`crate::intent::operation_id`]).
     OperationId
 }
 hex32_id! {
-    /// Names one key for ever; derived from tenant and key reference (decisions.md 5).
+    /// The permanent id of a key, derived from tenant and key reference ([`crate::intent::key_id`]).
     KeyId
 }
 
@@ -125,7 +125,7 @@ macro_rules! name_type {
 }
 
 name_type! {
-    /// A tenant: operations and keys of another one do not exist for its callers.
+    /// A tenant. Its callers see only its own operations and keys.
     Tenant
 }
 name_type! {
@@ -133,13 +133,12 @@ name_type! {
     KeyRef
 }
 name_type! {
-    /// An epoch's name, 1 to 128 characters; a key never has the same one twice.
+    /// An epoch's name, 1 to 128 characters; a key never uses a name twice.
     EpochName
 }
 
 impl EpochName {
-    /// The contract's `target_epoch_hex`: the name itself when it is a Hex32, else
-    /// `SHA-256("svc/epoch-name/v1" || name)` (decisions.md 5).
+    /// The contract's `target_epoch_hex`: the name itself when it is a Hex32, else `SHA-256("svc/epoch-name/v1" || name)`.
     #[must_use]
     pub fn hex32(&self) -> Hex32 {
         let tagged = |_| canonical::digest_bytes("svc/epoch-name/v1", self.0.as_bytes());
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex32_takes_exactly_64_lowercase_characters() {
+    fn hex32_is_exactly_64_lowercase_characters() {
         let text = "ab".repeat(32);
         assert_eq!(text.parse::<Hex32>().unwrap().to_string(), text);
         for wrong in [&text[1..], &text.to_uppercase(), &format!("{text}00"), "", &"zz".repeat(32)] {

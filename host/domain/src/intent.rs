@@ -1,14 +1,12 @@
-//! What an operation is asked to do. Both families are one [`Intent`]; the family follows from it.
+//! The work that an operation is requested to do. An [`Intent`] is of one of two families.
 
-mod asset_action;
 mod lifecycle;
-mod payment;
+mod signing;
 
-pub use asset_action::AssetAction;
 pub use lifecycle::{
     EPOCH_CHARACTERS_MAX, KeyCreate, Lifecycle, Recover, Refresh, Reshare, Rotate, SIGNATURE_PROFILES,
 };
-pub use payment::{BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment};
+pub use signing::{AssetAction, BIP32_INDEX_MAX, Bip32, InvalidBip32Path, Payment};
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
@@ -25,7 +23,7 @@ pub enum Family {
     Custody,
 }
 
-/// What a key signs for, for ever: a signature over a caller's digest must never be the signature of a payment.
+/// The family that a key signs for, permanently: a signature over a caller's digest must never be that of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyUse {
@@ -36,7 +34,7 @@ pub enum KeyUse {
 }
 
 impl KeyUse {
-    /// The word on the wire.
+    /// The contract's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,20 +44,20 @@ impl KeyUse {
     }
 }
 
-/// Who publishes an executed operation.
+/// Who starts the publication of an executed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PublicationMode {
-    /// Somebody calls publish.
+    /// A client, by the publish endpoint.
     Manual,
-    /// The gateway does, right after execution.
+    /// The gateway, right after execution.
     Automatic,
 }
 
 /// The contract's `operation_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the contract's own words")]
+#[expect(missing_docs, reason = "the variants are the contract's words")]
 pub enum OperationType {
     KeyCreate,
     Sign,
@@ -70,7 +68,7 @@ pub enum OperationType {
 }
 
 impl OperationType {
-    /// The word on the wire.
+    /// The contract's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -84,22 +82,22 @@ impl OperationType {
     }
 }
 
-/// How a signature is to be made, common to both signing kinds.
+/// The terms of a signature, for both signing intents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SigningTerms {
-    /// The signers asked for.
+    /// The requested signers.
     pub requested_participants: Roster,
-    /// A threshold at least the key's own, when the caller raises it.
+    /// The threshold, when the caller raises it above the key's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threshold: Option<Threshold>,
-    /// Root of the epoch the caller expects, hexadecimal; another one at execution is refused.
+    /// Root of the epoch that the caller expects, hexadecimal; execution in another epoch is refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub epoch_fence_token_hex: Option<String>,
-    /// Who publishes.
+    /// Who starts the publication.
     pub publication_mode: PublicationMode,
 }
 
-/// The request minus `client` and idempotency key: what approvals, admission and nodes bind to.
+/// The request without `client` and idempotency key: approvals, admission and nodes bind to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Intent {
@@ -115,7 +113,7 @@ pub enum Intent {
     Reshare(Reshare),
     /// A new key that takes this one's place.
     Rotate(Rotate),
-    /// One participant's share rebuilt from helpers.
+    /// One participant's share, rebuilt with the helpers' shares.
     Recover(Recover),
 }
 
@@ -134,7 +132,7 @@ impl Intent {
         }
     }
 
-    /// What the signing key must serve; none for an operation that signs nothing.
+    /// The use that the signing key must serve; `None` when the operation signs nothing.
     #[must_use]
     pub const fn key_use(&self) -> Option<KeyUse> {
         match self {
@@ -146,7 +144,7 @@ impl Intent {
         }
     }
 
-    /// The key that the intent itself names; none where the path of the request does.
+    /// The key that the intent names; `None` when the request's path names it.
     #[must_use]
     pub const fn key_ref(&self) -> Option<&KeyRef> {
         match self {
@@ -173,7 +171,7 @@ impl Intent {
         }
     }
 
-    /// The child key that is to sign, where it is not the key itself.
+    /// The child key that signs, if it is not the key itself.
     #[must_use]
     pub const fn bip32(&self) -> Option<&Bip32> {
         match self {
@@ -187,7 +185,7 @@ impl Intent {
         }
     }
 
-    /// The signing terms, for the two kinds that sign.
+    /// The signing terms; `None` when the operation signs nothing.
     #[must_use]
     pub const fn signing_terms(&self) -> Option<&SigningTerms> {
         match self {
@@ -199,7 +197,7 @@ impl Intent {
         }
     }
 
-    /// Who publishes; key creation is always automatic.
+    /// Who starts the publication; key creation is always automatic.
     #[must_use]
     pub const fn publication_mode(&self) -> PublicationMode {
         match self {
@@ -216,17 +214,16 @@ impl Intent {
     /// `SHA-256("svc/intent/v1" || canonical intent)`.
     ///
     /// # Errors
-    /// [`CanonicalError`], which no parsed intent gives.
+    /// [`CanonicalError`], which a parsed intent never causes.
     pub fn hash(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest("svc/intent/v1", self)
     }
 
     /// The 32 bytes that are signed: the caller's digest for an asset action, otherwise
-    /// `SHA-256("svc/signing-request/v2" || {intent, key_id, operation_id})`, so that no two operations share a
-    /// signature.
+    /// `SHA-256("svc/signing-request/v2" || {intent, key_id, operation_id})`, so that no two operations have the same digest.
     ///
     /// # Errors
-    /// [`CanonicalError`], which no parsed intent gives.
+    /// [`CanonicalError`], which a parsed intent never causes.
     pub fn request_digest(&self, operation_id: OperationId, key_id: KeyId) -> Result<Hex32, CanonicalError> {
         #[derive(Serialize)]
         struct SigningRequest<'a> {
@@ -249,10 +246,11 @@ impl Intent {
     }
 }
 
-/// The operation's name, the same for every retry of one request (decisions.md 3).
+/// The operation's id, the same for every retry of one request (`host/docs/interface.md`, section *Identity and
+/// idempotency*).
 ///
 /// # Errors
-/// [`CanonicalError`], which strings do not give.
+/// [`CanonicalError`], which strings never cause.
 pub fn operation_id(
     tenant: &Tenant,
     family: Family,
@@ -275,10 +273,10 @@ pub fn operation_id(
         .map(OperationId)
 }
 
-/// `SHA-256("svc/key-id/v1" || {tenant_id, key_ref})` (decisions.md 5).
+/// The key's id, `SHA-256("svc/key-id/v1" || {tenant_id, key_ref})`.
 ///
 /// # Errors
-/// [`CanonicalError`], which strings do not give.
+/// [`CanonicalError`], which strings never cause.
 pub fn key_id(tenant: &Tenant, key_ref: &KeyRef) -> Result<KeyId, CanonicalError> {
     #[derive(Serialize)]
     struct Named<'a> {

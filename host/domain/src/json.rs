@@ -1,33 +1,33 @@
-//! JSON of a stranger: a name that stands twice in an object would let two readers see two values.
+//! Strict JSON: duplicate member names are rejected, because two readers could see two values.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Whether numbers with a fraction or an exponent are taken.
+/// Whether numbers with a fraction or an exponent are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floats {
-    /// They are values like others.
+    /// They are accepted.
     Taken,
-    /// They have no canonical form here (see [`crate::canonical`]).
+    /// They are an error, because they have no canonical form (see [`crate::canonical`]).
     Refused,
 }
 
-/// The text is not JSON, or says a name twice. Displays as one line with the place.
+/// The text is not JSON, or has a duplicate member. Displays as one line with line and column.
 #[derive(Debug, thiserror::Error)]
-#[error("not JSON: {}", said(.duplicate.as_deref(), .fault))]
+#[error("not JSON: {}", text(.duplicate.as_deref(), .fault))]
 pub struct NotJson {
-    /// The name that an object has twice, if that is what is wrong.
+    /// The duplicate name, if that is the fault.
     pub duplicate: Option<String>,
-    /// What the parser says, with line and column.
+    /// The parser's error, with line and column.
     pub fault: serde_json::Error,
 }
 
-fn said(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
+fn text(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
     match duplicate {
         Some(name) => format!(
-            "the name `{name}` stands twice in an object at line {} column {}",
+            "the name `{name}` appears twice in an object at line {} column {}",
             fault.line(),
             fault.column()
         ),
@@ -35,7 +35,7 @@ fn said(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
     }
 }
 
-/// The value of a text, in which every object names a member once.
+/// Parses a value whose objects have no duplicate members.
 ///
 /// # Errors
 /// [`NotJson`] with line and column.
@@ -47,7 +47,7 @@ pub fn parse(text: &[u8], floats: Floats) -> Result<Value, NotJson> {
     parsed.map_err(|fault| NotJson { duplicate: duplicate.take(), fault })
 }
 
-/// Reads any value; notes the first name that an object has twice.
+/// Deserializes any value; stores the first duplicate name.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     floats: Floats,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_stands_twice_is_refused() {
+    fn duplicate_member_is_rejected() {
         let taken = parse(b"{\"a\":[1,{\"b\":null}]}", Floats::Refused).unwrap();
         assert_eq!(taken.to_string(), "{\"a\":[1,{\"b\":null}]}");
         for (text, name) in
@@ -136,14 +136,14 @@ mod tests {
             let error = parse(text.as_bytes(), Floats::Taken).unwrap_err();
             assert_eq!(error.duplicate.as_deref(), Some(name));
             assert!(
-                error.to_string().starts_with(&format!("not JSON: the name `{name}` stands twice")),
+                error.to_string().starts_with(&format!("not JSON: the name `{name}` appears twice")),
                 "{error}"
             );
         }
     }
 
     #[test]
-    fn what_is_no_json_is_refused_and_floats_where_they_are_not_due() {
+    fn invalid_json_is_rejected_and_floats_only_on_request() {
         for text in ["", "{", "[1,]", "nul", "{} x", "{}{}", "\u{feff}{}", r#"{"exp":1e400}"#, "\"\\ud800\""]
         {
             assert!(parse(text.as_bytes(), Floats::Taken).is_err(), "{text}");

@@ -1,4 +1,4 @@
-//! A custody key as the gateway knows it: no share is ever here.
+//! A custody key as the gateway stores it, without shares.
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 pub mod fit;
 pub mod transitions;
 
-/// The epoch that every created key begins with (decisions.md 5).
+/// The epoch of every new key.
 pub const FIRST_EPOCH: &str = "1";
 
-/// Epochs a key may have had: their names are kept with it, so that none comes twice.
+/// The most epochs of one key. Their names are stored with the key, so that none is used twice.
 pub const EPOCHS_MAX: usize = 1024;
 
-/// Where a key is in its life (decisions.md 5).
+/// The state of a key (`host/docs/interface.md`, section *Keys*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the contract's own words")]
+#[expect(missing_docs, reason = "the variants are the contract's words")]
 pub enum KeyState {
     Creating,
     Active,
@@ -32,7 +32,7 @@ pub enum KeyState {
 }
 
 impl KeyState {
-    /// The word on the wire.
+    /// The contract's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl KeyState {
         }
     }
 
-    /// Whether the key signs: a refresh or reshare does not stop it.
+    /// Whether the key signs: it continues to during a refresh or reshare.
     #[must_use]
     pub const fn can_sign(self) -> bool {
         match self {
@@ -60,16 +60,16 @@ impl KeyState {
 /// One generation of a key's shares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
-    /// Its name; the first is `1`.
+    /// The name; the first is `1`.
     pub name: EpochName,
-    /// The fence token: [`epoch_root`]. Zero until shares exist.
+    /// [`epoch_root`] of the generation, which fences requests. Zero until shares exist.
     pub root: Hex32,
 }
 
 /// The public half of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicKey {
-    /// The key that signatures verify under: 32 bytes, hexadecimal.
+    /// The public key that verifies signatures: 32 bytes, hexadecimal.
     pub public_key_hex: String,
     /// The group's public package (verifying shares, threshold, chain code), hexadecimal; its format is the
     /// `threshold` crate's.
@@ -79,59 +79,59 @@ pub struct PublicKey {
 /// A custody key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustodyKey {
-    /// Fixed from the moment the create operation is stored.
+    /// The id, fixed when the creation is submitted.
     pub key_id: KeyId,
-    /// The caller's name for it.
+    /// The caller's name for the key.
     pub key_ref: KeyRef,
-    /// Whose key.
+    /// The tenant that owns the key.
     pub tenant: Tenant,
-    /// The asset it is for.
+    /// The asset that the key is for.
     pub asset_id: String,
-    /// What it is for.
+    /// The caller's purpose of the key.
     pub purpose: String,
-    /// One of ours (decisions.md 5).
+    /// One of [`SIGNATURE_PROFILES`](crate::intent::SIGNATURE_PROFILES).
     pub signature_profile: String,
-    /// What it signs for; none until the first signing operation on it is admitted, in a deployment that lets keys be
-    /// created without it.
+    /// The family that the key signs for. `None` until the first signing operation on it is admitted, in a deployment that
+    /// allows its creation to leave it out.
     // INVARIANT: once set it never changes; kept by `bound`, and by each node that holds a share.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub serves: Option<KeyUse>,
-    /// The signing operation whose admission settled `serves`; none when the key's creation did.
+    /// The signing operation whose admission fixed `serves`; `None` when the key's creation did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub serves_since: Option<OperationId>,
-    /// Where it is in its life.
+    /// The key's state.
     pub state: KeyState,
-    /// How many must sign together.
+    /// The number of participants that must sign together.
     pub threshold: Threshold,
-    /// Who holds shares.
+    /// The participants that hold shares.
     pub participants: Roster,
-    /// The generation that signs.
+    /// The generation of shares that signs.
     pub epoch: Epoch,
-    /// The names of generations that signed before, oldest first.
+    /// The names of earlier generations that signed, oldest first.
     // INVARIANT: at most EPOCHS_MAX, and never the name of `epoch`; kept by `check_epoch`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub past_epochs: Vec<EpochName>,
-    /// None until the key was generated.
+    /// The public half; `None` until the key is generated.
     pub public: Option<PublicKey>,
-    /// The key whose place it takes, when a rotation made it.
+    /// The key that it replaces, when a rotation created it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub replaces: Option<KeyRef>,
-    /// The key that took its place.
+    /// The key that replaced it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub replaced_by: Option<KeyRef>,
-    /// The operation that creates it.
+    /// The operation that created it.
     pub created_by: OperationId,
-    /// The lifecycle operation that executes on it.
+    /// The lifecycle operation that is executing on it.
     // INVARIANT: Some only between ExecutionRequested and Executed/Failed of that operation; kept by `after`.
     pub busy_with: Option<OperationId>,
-    /// How often it changed: the store compares it before it writes.
+    /// The number of changes so far. The store compares it before it writes.
     pub revision: u64,
 }
 
-/// `SHA-256("svc/epoch/v1" || {key_id, epoch, package})`: names one generation of shares.
+/// `SHA-256("svc/epoch/v1" || {key_id, epoch, package})`: identifies one generation of shares.
 ///
 /// # Errors
-/// [`CanonicalError`], which these values do not give.
+/// [`CanonicalError`], which these values never cause.
 pub fn epoch_root(key_id: KeyId, epoch: &EpochName, package_hex: &str) -> Result<Hex32, CanonicalError> {
     #[derive(Serialize)]
     struct Generation<'a> {
@@ -143,7 +143,7 @@ pub fn epoch_root(key_id: KeyId, epoch: &EpochName, package_hex: &str) -> Result
 }
 
 impl CustodyKey {
-    /// Whether every participant must hold exactly this epoch: the key signs, and no operation is making another.
+    /// Whether every participant must hold exactly this epoch: the key signs, and no operation is changing it.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.state.can_sign() && self.busy_with.is_none()
@@ -158,14 +158,14 @@ impl CustodyKey {
             .unwrap_or_default()
     }
 
-    /// Whether another may take its name: a creation that failed left nothing behind.
+    /// Whether its name can be used again: its creation failed and left nothing behind.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.state == KeyState::Failed && self.public.is_none()
     }
 }
 
-/// What each participant must hold, of the keys that no operation is changing.
+/// The keys and epochs that each participant must hold, leaving out keys that an operation is changing.
 #[must_use]
 pub fn holders(keys: &[CustodyKey]) -> BTreeMap<ParticipantIndex, Vec<(KeyId, Epoch)>> {
     let mut holders: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -177,16 +177,16 @@ pub fn holders(keys: &[CustodyKey]) -> BTreeMap<ParticipantIndex, Vec<(KeyId, Ep
     holders
 }
 
-/// New shares, staged durably on every node that is to hold one, and not yet in force.
+/// New shares that are durably staged on every receiver, and not yet active.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Staged {
-    /// The generation.
+    /// The generation of shares.
     pub epoch: Epoch,
     /// Its public half.
     pub public: PublicKey,
-    /// Who holds its shares.
+    /// The participants that hold its shares.
     pub participants: Roster,
-    /// How many must sign together.
+    /// The number of participants that must sign together.
     pub threshold: Threshold,
 }
 
@@ -194,7 +194,7 @@ impl Staged {
     /// The contract's `result_ref` of an operation that makes shares.
     ///
     /// # Errors
-    /// [`CanonicalError`], which no generation gives.
+    /// [`CanonicalError`], which a generation never causes.
     pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest("svc/result/v1", self)
     }

@@ -1,18 +1,17 @@
-//! What operations, keys, approvals and evidence *are*, and how they may move.
+//! The rules of operations, keys, approvals and evidence, as pure functions over plain values.
 //!
-//! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments; a caller that has a
-//! value of these types need not check it again.
+//! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments. Values are checked when they are
+//! parsed, so a function that receives one of these types does not check it again.
 //!
-//! Reading order: [`operation`] (the whole life of an operation), [`intent`] (what may be asked), [`policy`] (what a
-//! policy is asked and answers), [`admission`] (what an authority signs), [`receipt`] (what a node signs), [`key`],
-//! [`evidence`], [`log`] (where all events go); below them [`canonical`] (the only bytes that are ever hashed),
+//! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and outcome),
+//! [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`], [`evidence`] (the hash
+//! chain of events), [`log`] (the Merkle tree of all events); below them [`canonical`] (the encoding that is hashed),
 //! [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;
 pub mod binding;
 pub mod canonical;
-mod chain;
 pub mod dsse;
 pub mod ed25519;
 pub mod evidence;
@@ -27,6 +26,15 @@ pub mod receipt;
 pub mod redaction;
 pub mod roster;
 pub mod step;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod time;
 
-pub use chain::chain;
+use std::error::Error;
+
+/// An error with all its sources on one line, for operators.
+#[must_use]
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
+    texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
+}

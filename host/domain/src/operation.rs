@@ -1,4 +1,4 @@
-//! The whole life of an operation.
+//! The state machine of an operation.
 //!
 //! ```text
 //! Submitted → PendingApproval → Deciding → Admitting → Admitted → IssuingReceipt → ReceiptMaterialized
@@ -7,12 +7,12 @@
 //! any phase before Executed that has not decided an epoch → [Discarding] → Failed
 //! ```
 //!
-//! A signing operation with a decision fails by way of Discarding: it becomes Failed when so many nodes have signed a discard
-//! receipt that fewer than the threshold are left.
+//! A signing operation with a decision fails by way of Discarding: it is Failed once so many nodes have signed a discard
+//! receipt that fewer than the threshold remain.
 //!
-//! Three pure functions move it: [`decide`] says what a command makes happen, [`evolve`] what an event makes of
-//! the operation, [`next`] what the operation owes. Effects follow from *state*, never from a command, so the
-//! first try, a retry and recovery after a crash are one path.
+//! Three pure functions move it: [`decide`] turns a command into events, [`evolve`] applies an event, and [`next`] gives the
+//! step that the operation owes. Effects follow from *state*, never from a command, so the first try, a retry and the
+//! recovery after a crash take one path.
 
 mod approve;
 pub(crate) mod command;
@@ -32,9 +32,6 @@ mod settle;
 pub(crate) mod state;
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-pub(crate) use tests::samples;
 
 pub use crate::key::Staged;
 pub use crate::step::{EffectId, EffectStep};
@@ -58,10 +55,10 @@ pub use state::{Operation, evolve, replay};
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 
-/// Other bodies under one idempotency key that are kept in evidence.
+/// Digests of other bodies under one idempotency key that are kept in evidence.
 const REPLAYS_MAX: usize = 64;
 
-/// The events that open an operation.
+/// The first events of an operation.
 #[must_use]
 pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
     let quorum = submission.policy.quorum.clone();
@@ -75,13 +72,13 @@ pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
     stamp(at, changes)
 }
 
-/// What a command makes happen. No events means that it is so already: a repeat is an answer, not an error. No event is of
-/// an earlier time than the one before it.
+/// The events that a command causes. None for a repeat, which changes nothing and is not an error. Each event is at or after
+/// the time of the one before it.
 ///
 /// # Errors
-/// [`Refusal`] when the caller may not.
+/// [`Refusal`] when the command is not permitted, now or ever.
 pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Refusal> {
-    // The clock may be put back; the times of an operation's events never go back.
+    // The clock may be set back; the times of an operation's events never go back.
     let at = command.at.max(operation.updated_at_ms);
     let changes = match &command.action {
         Action::Approve { approval, policy } => approve::decide(operation, approval, policy.as_ref()),
@@ -113,7 +110,7 @@ pub fn decide(operation: &Operation, command: &Command) -> Result<Vec<Event>, Re
     Ok(stamp(at, changes))
 }
 
-/// Each other body is noted once, and only so many of them.
+/// Notes each other body once, up to [`REPLAYS_MAX`].
 fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
     let is_known = operation.body_digest == body_digest || operation.replays.contains(&body_digest);
     if is_known || operation.replays.len() >= REPLAYS_MAX {
@@ -122,7 +119,7 @@ fn note_replay(operation: &Operation, body_digest: Hex32) -> Vec<Change> {
     vec![Change::ReplayNoted { body_digest }]
 }
 
-/// The first of the events says which effect they end.
+/// The first event names the effect that it completes.
 fn settled(at: EpochMs, id: EffectId, result_root: Hex32, changes: Vec<Change>) -> Vec<Event> {
     let mut events = stamp(at, changes);
     if let Some(first) = events.first_mut() {

@@ -1,4 +1,4 @@
-//! What a policy is asked and what it answers, as data. Running it is the `policy` crate's work.
+//! A policy's request and outcome, as data. The `policy` crate runs the policies.
 
 pub mod compare;
 pub mod facts;
@@ -16,22 +16,22 @@ pub use facts::Facts;
 pub use input::Input;
 pub use spending::Spent;
 
-/// Why the policy is asked.
+/// The occasion of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// An operation is about to be created.
+    /// A submission, before the operation is created.
     Submit,
-    /// One approval has arrived; it is the last of the list.
+    /// An approval, which is the last of the list.
     Approval,
-    /// The quorum was reached: may the authority sign?
+    /// The quorum, before the authority signs.
     Admission,
-    /// Somebody asks what would happen.
+    /// A preview, which creates nothing.
     Preview,
 }
 
 impl Moment {
-    /// The word in records.
+    /// The word in decision records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,22 +43,22 @@ impl Moment {
     }
 }
 
-/// One question to the policy. Everything it may look at besides the facts it asks for.
+/// The request for one evaluation. Besides it, a policy sees only the facts that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Request<'a> {
-    /// Why.
+    /// The occasion.
     pub moment: Moment,
-    /// What approvals bind to.
+    /// Hash of the canonical intent.
     pub intent_hash: Hex32,
-    /// Whose operation.
+    /// The tenant that owns the operation.
     pub tenant: &'a Tenant,
-    /// The key that is to sign or to change.
+    /// The key that signs or is changed.
     pub key_ref: &'a KeyRef,
-    /// Who submitted it.
+    /// The client that submitted the operation.
     pub submitter: &'a ClientBinding,
-    /// What is to be done.
+    /// The requested work.
     pub intent: &'a Intent,
-    /// Oldest first, one a subject.
+    /// The approvals, oldest first, at most one for each subject.
     pub approvals: &'a [Approval],
 }
 
@@ -66,9 +66,9 @@ pub struct Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Decision {
-    /// The operation may go on.
+    /// The operation may proceed.
     Allow,
-    /// It may not.
+    /// The operation may not proceed.
     Deny,
 }
 
@@ -83,12 +83,12 @@ impl Decision {
     }
 }
 
-/// A reason or an obligation: a code the bundle declared, and the operands.
+/// A reason or an obligation: a code that the bundle declares, and its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
-    /// Declared in the bundle's manifest.
+    /// The code, declared in the bundle's manifest.
     pub code: String,
-    /// The operands, and what would change the answer; may be empty.
+    /// The operands, and what would change the decision; may be empty.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub detail: String,
 }
@@ -103,12 +103,12 @@ impl std::fmt::Display for Statement {
     }
 }
 
-/// A fact the policy asked for, with what the host gave, in the order of asking.
+/// A fact that the policy read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactRead {
-    /// The name asked for.
+    /// The fact's name.
     pub name: String,
-    /// None when the deployment has no such fact.
+    /// The value that the policy was given; `None` when the deployment has no such fact.
     pub value: Option<String>,
 }
 
@@ -118,19 +118,19 @@ impl std::fmt::Display for FactRead {
     }
 }
 
-/// Who counts, and whether that is enough.
+/// The approvals that count, and whether they are enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
-    /// The subjects that count, each once, in the order of their approvals.
+    /// The subjects whose approvals count, each once, in the order of their approvals.
     pub subjects: Vec<String>,
-    /// How many must.
+    /// The number of subjects required.
     pub required: u32,
-    /// Whether they do.
+    /// Whether the policy accepts them as enough.
     pub satisfied: bool,
 }
 
 impl Quorum {
-    /// The same judgement held to the deployment's minimum, which no bundle can lower.
+    /// The same quorum, raised to the deployment's minimum, which no bundle can lower.
     #[must_use]
     pub fn at_least(mut self, required_min: u32) -> Self {
         self.required = self.required.max(required_min);
@@ -140,22 +140,22 @@ impl Quorum {
     }
 }
 
-/// What one evaluation gave. A failure of the bundle is a `DENY` whose `fault` names its kind.
+/// The outcome of one evaluation. A failure of the bundle is a `DENY` whose `fault` names the kind of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// `ALLOW` or `DENY`.
     pub decision: Decision,
-    /// The bundle that decided.
+    /// The id of the bundle that decided.
     pub bundle_id: String,
     /// SHA-256 of its canonical manifest.
     pub bundle_hash: Hex32,
-    /// Why.
+    /// The reasons for the decision.
     pub reasons: Vec<Statement>,
-    /// What must still happen.
+    /// The obligations that come with the decision.
     pub obligations: Vec<Statement>,
-    /// What the policy really read.
+    /// The facts that the policy read, in order.
     pub facts: Vec<FactRead>,
-    /// Who counts.
+    /// The approvals that count.
     pub quorum: Quorum,
     /// Digest of the request.
     pub input_hash: Hex32,
@@ -163,7 +163,7 @@ pub struct Outcome {
     pub output_hash: Hex32,
     /// Wasm fuel the evaluation used.
     pub fuel_used: u64,
-    /// The kind of failure, when the bundle failed rather than judged.
+    /// The kind of failure, when the bundle failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fault: Option<String>,
 }
@@ -181,11 +181,11 @@ impl Outcome {
         }
         let Self { decision, reasons, obligations, quorum, .. } = self;
         let output = Output { decision: *decision, reasons, obligations, quorum };
-        // Without floating-point numbers, so it has a canonical form.
+        // The value has no floating-point number, so it has a canonical form.
         canonical::digest("svc/policy-output/v1", &output).unwrap_or(Hex32::ZERO)
     }
 
-    /// The same answer held to the deployment's minimum, which no bundle can lower.
+    /// The same outcome, with the quorum raised to the deployment's minimum, which no bundle can lower.
     #[must_use]
     pub fn held_to(mut self, required_min: u32) -> Self {
         let quorum = self.quorum.clone().at_least(required_min);
@@ -196,13 +196,13 @@ impl Outcome {
         self
     }
 
-    /// `code: operands` of every reason.
+    /// The reasons, each as `code: operands`.
     #[must_use]
     pub fn reason_texts(&self) -> Vec<String> {
         self.reasons.iter().map(ToString::to_string).collect()
     }
 
-    /// Whether the operation may go on.
+    /// Whether the operation may proceed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.decision == Decision::Allow

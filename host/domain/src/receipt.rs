@@ -1,12 +1,12 @@
-//! Signed receipts: a node's word for every step it made, which anybody can check who has its public key.
+//! Signed receipts: a node's signed statement for each step that it performed.
 //!
-//! A node signs a [`ReceiptStatement`]: which step of which operation it made, where that left its own chain of steps
-//! ([`Chain`]), and what the step was about ([`ReceiptKind::subject`]). Nothing of the statement is sent or stored beside the
-//! signature but [`NodeReceipt::transition_hash`]: whoever checks a receipt builds the statement from what *they* know of
-//! the operation, so that a receipt for anything else does not verify.
+//! A node signs a [`ReceiptStatement`]: the step and the operation, the new head of the node's own chain of steps
+//! ([`Chain`]), and the subject of the step ([`ReceiptKind::subject`]). Of the statement, only
+//! [`NodeReceipt::transition_hash`] is sent and stored beside the signature. A verifier builds the statement from *its own*
+//! knowledge of the operation, so that a receipt for anything else does not verify.
 //!
-//! The gateway checks each receipt before it counts or records it; [`attested`] lets anybody do the same again with the
-//! operation's events alone.
+//! The gateway verifies each receipt before it counts or records it. With
+//! [`signed_receipts`](crate::operation::signed_receipts) an auditor does the same from the operation's events alone.
 
 mod chain;
 mod kind;
@@ -30,23 +30,22 @@ use std::collections::BTreeSet;
 /// The DSSE payload type of a [`ReceiptStatement`].
 pub const PAYLOAD_TYPE: &str = "application/vnd.svc.node-receipt.v1+json";
 
-/// What a node states with a receipt.
+/// The statement that a node signs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReceiptStatement {
     /// The operation.
     pub operation_id: OperationId,
     /// The node.
     pub participant: ParticipantIndex,
-    /// The step it made.
+    /// The step that the node performed.
     pub step: EffectStep,
-    /// The attempt at the ceremony, for `execute`; 1 for every other step, which happens once however often it was asked
-    /// for.
+    /// The attempt of the ceremony, for `execute`; 1 for every other step, which happens once however often it is requested.
     pub attempt: u32,
-    /// The decision it acted on.
+    /// Hash of the decision that the node acted on.
     pub admission_hash: Hex32,
-    /// Head of its chain of this operation's steps after this one.
+    /// Head of the node's chain of this operation's steps, after this one.
     pub transition_hash: Hex32,
-    /// What the step was about: see [`ReceiptKind::subject`].
+    /// The subject of the step: see [`ReceiptKind::subject`].
     pub subject: Hex32,
 }
 
@@ -54,43 +53,43 @@ impl ReceiptStatement {
     /// The canonical bytes: the payload of the signature.
     ///
     /// # Errors
-    /// [`CanonicalError`], which a statement does not give.
+    /// [`CanonicalError`], which a statement never causes.
     pub fn payload(&self) -> Result<Vec<u8>, CanonicalError> {
         canonical::to_bytes(self)
     }
 }
 
-/// A node's signed word that it made a step.
+/// A node's signed receipt for a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReceipt {
-    /// Which node.
+    /// The node.
     pub participant: ParticipantIndex,
-    /// Head of the node's own chain of this operation's steps after this one.
+    /// Head of the node's chain of this operation's steps, after this one.
     pub transition_hash: Hex32,
-    /// Over the DSSE pre-authentication encoding of the statement's [payload](ReceiptStatement::payload).
+    /// The signature over the DSSE pre-authentication encoding of the statement's [payload](ReceiptStatement::payload).
     #[serde(rename = "node_signature")]
     pub signature: Signature,
 }
 
-/// Whose receipts these are.
+/// The nodes of these receipts.
 #[must_use]
 pub fn participants(receipts: &[NodeReceipt]) -> BTreeSet<ParticipantIndex> {
     receipts.iter().map(|receipt| receipt.participant).collect()
 }
 
-/// Why a receipt is not believed.
+/// The reason why a receipt does not verify.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiptError {
-    /// It speaks for another node.
+    /// The receipt is another node's.
     #[error("the receipt is of participant {0}")]
     OtherParticipant(ParticipantIndex),
-    /// It is of another step, attempt, operation or decision.
+    /// The receipt is for another step, attempt, operation or decision.
     #[error("the receipt ends in another transition")]
     OtherTransition,
     /// The node did not sign this statement.
     #[error("the receipt is not signed by the node over this step and its subject")]
     BadSignature,
-    /// The key it is to be checked under is none.
+    /// The node's public key is not a valid key.
     #[error("the node's key is not an Ed25519 public key")]
     BadKey,
     /// The statement has no canonical form.

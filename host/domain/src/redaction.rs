@@ -1,13 +1,12 @@
-//! An event as the hash chain and every export have it: what nobody listed is not in it.
+//! Redaction: an event as the hash chain and all exports have it.
 //!
-//! The tables in [`rules`] are an allow-list. What is listed as open stands in the event as it is. Everything else is
-//! replaced by a salted commitment, and the chain is over what is left: so an export that opens nothing is still the
-//! very bytes that were hashed, and one that opens a field proves it. Opening is telling the field's salt and value, a
-//! [`Disclosure`].
+//! The tables in [`rules`] are an allow-list. A member that is listed as open appears in clear. Everything else is replaced
+//! by a salted commitment, and the chain hashes the result: an export that opens nothing has exactly the bytes that were
+//! hashed, and an export that opens a field proves its value. A [`Disclosure`] opens a field by its salt and value.
 //!
 //! `commitment = SHA-256("svc/field/v1" || canonical {path, salt, value})`, with the field's salt `SHA-256("svc/field-salt/v1" ||
-//! event's salt || path)`: whoever is told one field's salt learns nothing of another's. The path is a JSON pointer
-//! (RFC 6901) into the event.
+//! event's salt || path)`: the salt of one field says nothing about another's. The path is a JSON pointer (RFC 6901) into the
+//! event.
 
 mod opened;
 pub mod rules;
@@ -23,21 +22,21 @@ use std::fmt;
 
 pub use opened::{DisclosureError, Opened, open};
 
-/// What the commitments of one event are salted with: 32 random bytes. As secret as what it hides.
+/// The salt of one event's commitments: 32 random bytes, as secret as what they hide.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Salt([u8; 32]);
 
 impl Salt {
-    /// Of an event that hides nothing, so that the hash of the event says what its salt is.
+    /// The salt of an event that hides nothing. It is fixed, so that the stored salt follows from the event.
     pub const UNUSED: Self = Self([0; 32]);
 
-    /// Wraps bytes that must come from the operating system's randomness.
+    /// Wraps 32 bytes, which must come from the operating system's random generator.
     #[must_use]
     pub const fn new(random: [u8; 32]) -> Self {
         Self(random)
     }
 
-    /// For the store alone.
+    /// The 32 bytes, for the store.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -58,25 +57,25 @@ impl fmt::Debug for Salt {
 /// Who may see a field that is not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// The operation's parties, in its evidence; exports show its last four characters.
+    /// The operation's parties, in its evidence; exports show the last four characters.
     Masked,
     /// The operation's parties, in its evidence.
     Parties,
-    /// Everybody, once the operation is published.
+    /// Everyone, once the operation is published.
     Published,
-    /// Nobody: the field is not listed.
+    /// No one: the field is not listed.
     Sealed,
 }
 
-/// A field that was committed to, opened.
+/// An opened field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disclosure {
-    /// Where it is in the event.
+    /// Its JSON pointer in the event.
     pub path: String,
-    /// Its own salt.
+    /// The field's own salt.
     pub salt: Hex32,
-    /// What was committed to.
+    /// The value.
     pub value: Value,
 }
 
@@ -86,31 +85,31 @@ impl Disclosure {
     }
 }
 
-/// An event with commitments in it, and what they hide.
+/// A redacted event, and the fields that it hides.
 #[derive(Clone, Debug)]
 pub struct Redacted {
-    /// What the chain is over.
+    /// The redacted form, which the chain hashes.
     pub event: Value,
     hidden: Vec<(Visibility, Disclosure)>,
 }
 
 impl Redacted {
-    /// Whether everything in the event is open: then its salt is in no commitment.
+    /// Whether the event hides nothing, so that its salt is not used.
     #[must_use]
     pub const fn hides_nothing(&self) -> bool {
         self.hidden.is_empty()
     }
 
-    /// What this visibility opens.
+    /// The hidden fields whose visibility `sees` accepts.
     pub fn disclosures(self, sees: impl Fn(Visibility) -> bool) -> Vec<Disclosure> {
         self.hidden.into_iter().filter(|(visibility, _)| sees(*visibility)).map(|(_, field)| field).collect()
     }
 }
 
-/// The event as the chain has it.
+/// Redacts an event.
 ///
 /// # Errors
-/// [`CanonicalError`], which no event gives.
+/// [`CanonicalError`], which an event never causes.
 pub fn redact(event: &Event, salt: &Salt) -> Result<Redacted, CanonicalError> {
     let event = serde_json::to_value(event).map_err(|error| CanonicalError::NotJson(error.to_string()))?;
     let mut walk = Walk { salt, path: String::new(), hidden: Vec::new() };
@@ -118,7 +117,7 @@ pub fn redact(event: &Event, salt: &Salt) -> Result<Redacted, CanonicalError> {
     Ok(Redacted { event, hidden: walk.hidden })
 }
 
-/// `…1234`; names of four characters or fewer are left out whole.
+/// `…1234`; a name of four characters or fewer is hidden completely.
 #[must_use]
 pub fn last_four(name: &str) -> String {
     let n_characters = name.chars().count();
@@ -187,7 +186,7 @@ impl Walk<'_> {
         Ok(Value::Array(redacted))
     }
 
-    /// Something else than was listed: that there is nothing may be seen, and nothing more.
+    /// A value of another shape than listed is sealed, except null.
     fn hide_unless_null(&mut self, value: Value) -> Result<Value, CanonicalError> {
         if value.is_null() { Ok(value) } else { self.hide(value, Visibility::Sealed) }
     }

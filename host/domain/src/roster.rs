@@ -1,19 +1,19 @@
-//! Who holds shares, and how many of them must act together.
+//! Rosters of participants, and thresholds over them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The most participants one roster may have (decisions.md 1).
+/// The most participants in one roster.
 pub const PARTICIPANTS_MAX: usize = 64;
 
-/// The highest index a participant may have: nodes are numbered, and a deployment has few.
+/// The highest participant index.
 pub const PARTICIPANT_INDEX_MAX: u16 = 1023;
 
-/// FROST needs two to sign (RFC 9591; the frost crates refuse 1 as well).
+/// The lowest threshold: FROST needs two signers (RFC 9591; the frost crates reject 1 as well).
 pub const THRESHOLD_MIN: u16 = 2;
 
-/// A 0-based signer index. Its FROST identifier is this plus one.
+/// A participant's 0-based index. Its FROST identifier is the index plus one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ParticipantIndex(#[serde(deserialize_with = "crate::canonical::integer")] pub u16);
@@ -29,7 +29,7 @@ impl fmt::Display for ParticipantIndex {
 #[serde(transparent)]
 pub struct Roster(BTreeSet<ParticipantIndex>);
 
-/// Why a list of participants, or a threshold over it, is impossible.
+/// The reason why a list of participants, or a threshold over it, is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRoster {
     /// Fewer than two or more than [`PARTICIPANTS_MAX`].
@@ -41,18 +41,18 @@ pub enum InvalidRoster {
     /// An index above [`PARTICIPANT_INDEX_MAX`].
     #[error("participant `{0}` is above {PARTICIPANT_INDEX_MAX}")]
     Index(u16),
-    /// A threshold that these participants cannot meet, or that is no threshold.
+    /// The threshold is below two or above the number of participants.
     #[error("must be {THRESHOLD_MIN} to {participants}, the number of participants, not `{threshold}`")]
     Threshold {
-        /// What was asked.
+        /// The requested threshold.
         threshold: u16,
-        /// How many there are.
+        /// The number of participants.
         participants: usize,
     },
 }
 
 impl Roster {
-    /// Checks and sorts a list as it came from a request.
+    /// Parses a list of indices in any order.
     ///
     /// # Errors
     /// [`InvalidRoster`] for a duplicate, an index or a count out of range.
@@ -72,12 +72,12 @@ impl Roster {
         Ok(Self(roster))
     }
 
-    /// Ascending.
+    /// The participants, ascending.
     pub fn iter(&self) -> impl Iterator<Item = ParticipantIndex> + '_ {
         self.0.iter().copied()
     }
 
-    /// How many participants, at least two.
+    /// The number of participants, at least two.
     #[must_use]
     pub fn n_participants(&self) -> usize {
         self.0.len()
@@ -89,7 +89,7 @@ impl Roster {
         other.0.is_subset(&self.0)
     }
 
-    /// Everybody of both.
+    /// The participants of both rosters.
     ///
     /// # Errors
     /// [`InvalidRoster::Count`] when that is more than one roster may have.
@@ -107,7 +107,7 @@ impl Roster {
         &self.0
     }
 
-    /// A threshold these participants can meet.
+    /// Checks a threshold over these participants.
     ///
     /// # Errors
     /// [`InvalidRoster::Threshold`] when it is below two or above their number.
@@ -126,13 +126,13 @@ impl Roster {
     }
 }
 
-/// How many participants must act together; two or more, checked against a roster by [`Roster::threshold`].
+/// The number of participants that must act together; two or more, checked against a roster by [`Roster::threshold`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Threshold(#[serde(deserialize_with = "crate::canonical::integer")] pub u16);
 
 impl Threshold {
-    /// As a count.
+    /// The threshold as a count.
     #[must_use]
     pub fn count(self) -> usize {
         usize::from(self.0)
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_rosters_are_named() {
+    fn invalid_rosters_are_rejected() {
         assert_eq!(Roster::parse(&[0]), Err(InvalidRoster::Count(1)));
         assert_eq!(Roster::parse(&[0, 1, 0]), Err(InvalidRoster::Duplicate(0)));
         assert_eq!(Roster::parse(&[0, 1024]), Err(InvalidRoster::Index(1024)));

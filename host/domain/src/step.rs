@@ -1,31 +1,31 @@
-//! The steps of an operation that have an effect outside the gateway's store.
+//! The steps of an operation that have an effect outside the gateway's store, and their ids.
 
 use crate::ids::OperationId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A step of an operation, in order.
+/// A step of an operation, in the order in which they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectStep {
     /// Evaluate the policy over the approvals, then obtain the authority's signed decision.
     Decision,
-    /// Give the decision to the nodes.
+    /// Send the decision to the nodes.
     Admission,
     /// Have the nodes issue the policy receipt.
     PolicyReceipt,
     /// Sign, or stage new shares.
     Execute,
-    /// Promote the staged shares.
+    /// Activate the staged shares.
     CommitEpoch,
-    /// Open the publication gate; erase what was retired.
+    /// Open the publication gate, and erase retired shares.
     Publish,
-    /// Discard the operation, and what was staged for it.
+    /// Discard the operation and the shares staged for it.
     Discard,
 }
 
 impl EffectStep {
-    /// As it stands in an effect id.
+    /// The word in effect ids.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,14 +40,14 @@ impl EffectStep {
     }
 }
 
-/// Names one action for ever; the far end answers a repeat from its ledger.
+/// The permanent id of one action. A receiver answers a repeat from its ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EffectId {
-    /// Whose.
+    /// The operation.
     pub operation: OperationId,
-    /// Which step.
+    /// The step.
     pub step: EffectStep,
-    /// From 1; another attempt is another action.
+    /// The attempt, from 1; another attempt is another action.
     pub attempt: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Time as a value. Nothing here can ask for "now": it is always an argument.
+//! Time as a value. This crate never reads a clock: the present time is always an argument.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! The stored form of events: what an earlier release wrote is read, and written back the same.
+//! The stored form of events: events of earlier releases are parsed and written back unchanged.
 //!
-//! A change of `golden/events.json` is a change of format: rows and hashes of earlier releases would no longer hold.
+//! A change of `golden/events.json` changes the format: rows and hashes of earlier releases would become invalid.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use gateway_domain::evidence::event_hash;
@@ -12,18 +12,17 @@ use std::collections::BTreeSet;
 
 const GOLDEN: &str = include_str!("../golden/events.json");
 
-/// Head of the hash chain over all of them, salted with sevens: pins the canonical bytes beside the JSON. Computed by
-/// another program (`golden/record_root.py`).
+/// Head of the hash chain over all events, with a salt of sevens: it pins the canonical bytes. Computed by another program,
+/// `golden/record_root.py`.
 const RECORD_ROOT: &str = "ea0691c3aa947fbfd4ac346f11f893f725ce57208bdb3da883a2651923836469";
 
-/// The head as it was with fewer of them, before approvals had signatures and before they could be waived: what was written
-/// then hashes as it did.
+/// Earlier heads, of fewer events: before approvals had signatures, and before they could be waived.
 const EARLIER_ROOTS: [(usize, &str); 2] = [
     (25, "082f205253153010d5bd36296828cb42c5ac49ec6f7efe15d40bddfc439f01fd"),
     (27, "2f5e15ce6e29eca7d2b6bb94d7cb782667a418f2357dbc096082c1761010b348"),
 ];
 
-/// Every change there is. A new one does not compile until it has a name here, and does not pass without an event.
+/// The stored name of a change. A new change does not compile without a name here, and does not pass without an event.
 const fn name(change: &Change) -> &'static str {
     match change {
         Change::Submitted(_) => "submitted",
@@ -55,7 +54,7 @@ const fn name(change: &Change) -> &'static str {
 const N_CHANGES: usize = 22;
 
 #[test]
-fn every_event_is_read_and_written_back_the_same() {
+fn golden_events_are_parsed_and_written_back_unchanged() {
     let golden: Vec<Value> = serde_json::from_str(GOLDEN).unwrap();
     for value in golden {
         let event: Event = serde_json::from_str(&value.to_string()).unwrap();
@@ -65,14 +64,14 @@ fn every_event_is_read_and_written_back_the_same() {
 }
 
 #[test]
-fn every_change_has_an_event() {
+fn every_change_has_a_golden_event() {
     let events: Vec<Event> = serde_json::from_str(GOLDEN).unwrap();
     let found: BTreeSet<_> = events.iter().map(|event| name(&event.change)).collect();
     assert_eq!(found.len(), N_CHANGES, "{found:?}");
 }
 
 #[test]
-fn their_hashes_hold() {
+fn golden_hashes_are_reproduced() {
     let events: Vec<Event> = serde_json::from_str(GOLDEN).unwrap();
     let hash =
         |previous, event| event_hash(previous, &redact(event, &Salt::new([7; 32])).unwrap().event).unwrap();

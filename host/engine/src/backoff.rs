@@ -1,17 +1,17 @@
-//! Operations that could not be driven lately, and when to try them again.
+//! Backoff of operations that could not be driven.
 
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The first wait; each failure doubles it.
+/// The first wait, milliseconds; each failure doubles it.
 const WAIT_MIN_MS: u64 = 1_000;
 
-/// The longest wait: an outage of minutes is made good within one.
+/// The longest wait, milliseconds, so that operations continue within a minute after an outage.
 const WAIT_MAX_MS: u64 = 60_000;
 
-/// In memory only: a restart tries everything at once, and once.
+/// Waits are kept in memory only: after a restart, every operation is tried immediately.
 #[derive(Default)]
 pub(crate) struct Backoff(Mutex<BTreeMap<OperationId, Wait>>);
 
@@ -26,7 +26,7 @@ impl Backoff {
         self.lock().get(&id).is_none_or(|wait| now >= wait.due_at)
     }
 
-    /// How long it waits now, milliseconds.
+    /// Records a failure and returns the wait until the next try, milliseconds.
     pub(crate) fn failed(&self, id: OperationId, now: EpochMs) -> u64 {
         let mut waits = self.lock();
         let wait_ms = waits.get(&id).map_or(WAIT_MIN_MS, |wait| (wait.wait_ms * 2).min(WAIT_MAX_MS));
@@ -38,7 +38,7 @@ impl Backoff {
         self.lock().remove(&id);
     }
 
-    /// Forgets operations that owe nothing any more.
+    /// Forgets operations that no longer owe a step.
     pub(crate) fn keep_only(&self, owing: &[OperationId]) {
         let mut waits = self.lock();
         if !waits.is_empty() {

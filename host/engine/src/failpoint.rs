@@ -1,23 +1,23 @@
 //! Named points at which a test kills the process.
 //!
-//! With the feature `failpoints` and the environment variable `SVC_FAILPOINT=<name>:<n>`, the thread that gets to the
-//! point for the n-th time says so on standard error and stops there for ever, so that the test can send SIGKILL at
-//! exactly this moment. Without the feature nothing of it is compiled.
+//! With the feature `failpoints` and the environment variable `SVC_FAILPOINT=<name>:<n>`, the thread that reaches the point
+//! for the n-th time reports it on standard error and stops, so that the test can send SIGKILL at exactly this moment.
+//! Without the feature the points compile to nothing.
 
-/// Stops here when the test asked for it.
+/// Stops the thread here if the test requested it.
 #[cfg(feature = "failpoints")]
 #[expect(clippy::print_stderr, reason = "the test reads the line; the log may be buffered")]
 pub fn failpoint(name: &str) {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU32, Ordering};
-    static ASKED: LazyLock<Option<(String, u32)>> = LazyLock::new(|| {
-        let asked = std::env::var("SVC_FAILPOINT").ok()?;
-        let (name, nth) = asked.split_once(':')?;
+    static REQUESTED: LazyLock<Option<(String, u32)>> = LazyLock::new(|| {
+        let setting = std::env::var("SVC_FAILPOINT").ok()?;
+        let (name, nth) = setting.split_once(':')?;
         Some((name.to_owned(), nth.parse().ok()?))
     });
     static PASSED: AtomicU32 = AtomicU32::new(0);
-    let Some((asked, nth)) = &*ASKED else { return };
-    if asked == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
+    let Some((requested, nth)) = &*REQUESTED else { return };
+    if requested == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
         eprintln!("failpoint {name}");
         loop {
             std::thread::park();
@@ -25,7 +25,7 @@ pub fn failpoint(name: &str) {
     }
 }
 
-/// Nothing.
+/// Does nothing without the feature `failpoints`.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub const fn failpoint(_name: &str) {}

@@ -1,12 +1,12 @@
-//! A lock for each operation, account or recipient, within this process. Between replicas the store's revisions decide.
+//! Locks by operation, account or recipient, within this process. Between replicas, the store compares revisions.
 
 use crate::error::{Dependency, Unavailable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedMutexGuard;
 
-/// Tasks that hold or await one lock: the default limit of connections. A task whose client has gone keeps its place, so
-/// that the connection limit alone does not bound them.
+/// The most tasks that hold or await one lock: the default connection limit. A task outlives the connection of its client, so
+/// the connection limit alone does not bound the tasks.
 const TASKS_MAX: usize = 1024;
 
 type Lock = tokio::sync::Mutex<()>;
@@ -18,7 +18,7 @@ fn too_many() -> Unavailable {
     Unavailable::new(Dependency::Runtime, "too many requests wait for the same operation or account")
 }
 
-/// Locks by name; a lock that is not in use takes no memory.
+/// Locks by name. An unused lock takes no memory.
 pub struct Locks<K>(Mutex<BTreeMap<K, Weak<Lock>>>);
 
 impl<K> Default for Locks<K> {
@@ -31,7 +31,7 @@ impl<K: Ord> Locks<K> {
     /// Waits for the lock, first come first served.
     ///
     /// # Errors
-    /// [`Unavailable`] immediately, when too many tasks wait already.
+    /// [`Unavailable`] immediately, when too many tasks already hold or await the lock.
     pub async fn lock(&self, name: K) -> Result<OwnedMutexGuard<()>, Unavailable> {
         let lock = {
             let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl<K: Ord> Locks<K> {
                 locks.retain(|_, lock| lock.strong_count() > 0);
             }
             match locks.get(&name).and_then(Weak::upgrade) {
-                // One reference for each task; made only here, under the map's lock.
+                // One reference for each task, created only here under the map's lock.
                 Some(lock) if Arc::strong_count(&lock) > TASKS_MAX => return Err(too_many()),
                 Some(lock) => lock,
                 None => {
@@ -58,7 +58,7 @@ impl<K: Ord> Locks<K> {
 mod tests {
     use super::*;
 
-    /// More names than the map keeps unused.
+    /// More names than the map keeps while they are unused.
     const N_NAMES: u32 = 5_000;
 
     #[tokio::test]
@@ -94,7 +94,7 @@ mod tests {
         let refused = tokio::select! {
             biased;
             turn = locks.lock("busy") => turn.unwrap_err(),
-            () = std::future::ready(()) => panic!("one more waits"),
+            () = std::future::ready(()) => panic!("a task over the limit waits"),
         };
         assert_eq!(refused, too_many());
         assert!(locks.lock("another").await.is_ok());

@@ -1,4 +1,4 @@
-//! What the engine needs of the world. Adapters implement these; none of them sees another.
+//! The ports: traits of the services that the engine needs. Adapters implement them and do not depend on each other.
 
 mod log;
 mod policies;
@@ -25,9 +25,9 @@ pub use policies::{
     DescribePolicies, KeepPolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StoredBundle,
 };
 
-/// The adapters.
+/// The adapters of all ports.
 #[derive(Clone)]
-#[expect(missing_docs, reason = "each is the port of its name")]
+#[expect(missing_docs, reason = "each field is the port of its name")]
 pub struct Ports {
     pub commits: Arc<dyn CommitOperations>,
     pub reads: Arc<dyn ReadOperations>,
@@ -40,17 +40,17 @@ pub struct Ports {
     pub clock: Arc<dyn TellTime>,
 }
 
-/// Which operations a caller can see.
+/// The operations that a caller can see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// All of them: the development bypass without identity.
+    /// All operations: the development bypass without identity.
     Everything,
-    /// One tenant's.
+    /// The operations of one tenant.
     Tenant(Tenant),
 }
 
 impl Visibility {
-    /// Whether this tenant's operations exist for the caller.
+    /// Whether the caller can see this tenant's operations.
     #[must_use]
     pub fn includes(&self, tenant: &Tenant) -> bool {
         match self {
@@ -60,29 +60,29 @@ impl Visibility {
     }
 }
 
-/// An operation as stored, with the roots its evidence had after its last event.
+/// A stored operation, with the roots of its evidence after its last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The operation.
     pub operation: Operation,
-    /// Head of its own hash chain.
+    /// Head of the operation's hash chain.
     pub record_root: Hex32,
-    /// Root of the log of all events, right after the operation's last.
+    /// Root of the log of all events, right after the operation's last event.
     pub ledger_root: Hex32,
 }
 
-/// What one transaction holds: all of it happens, or nothing.
+/// The content of one transaction.
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// The operation after `events`.
     pub operation: Operation,
-    /// Never empty; in order.
+    /// The new events, in order; never empty.
     pub events: Vec<Event>,
-    /// Head of the operation's chain before them; zero for a new one.
+    /// Head of the operation's chain before the events; zero for a new operation.
     pub previous_record_root: Hex32,
-    /// The keys that they change, each once: a rotation changes two.
+    /// The keys that the events change, each once: a rotation changes two.
     pub keys: Vec<KeyChange>,
-    /// The idempotency key, for a new operation: a unique row.
+    /// The idempotency key of a new operation, which the store keeps unique.
     pub claim: Option<String>,
 }
 
@@ -91,134 +91,134 @@ pub struct Commit {
 pub struct KeyChange {
     /// The key after the events.
     pub key: CustodyKey,
-    /// The revision it was made from: the store compares it before it writes. None when there was no key. One commit
-    /// may move it by several, so it does not follow from `key`.
+    /// The stored revision that `key` was computed from: the store compares it before it writes. `None` for a new key. One
+    /// commit may raise the revision by several, so it does not follow from `key`.
     pub revision_before: Option<u64>,
 }
 
-/// What became of a commit.
+/// The result of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     /// It is durable.
     Written(Box<Record>),
-    /// Somebody else moved the operation or the key first; nothing was written.
+    /// Another writer changed the operation or the key first; nothing was written.
     Conflict,
 }
 
-/// What became of something that a client's budget was to be charged with.
+/// The result of a write that uses a token of the client's quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateLimited<T> {
-    /// It is durable, and so is the charge.
+    /// The write is durable, and the token is used up.
     Written {
-        /// What was written.
+        /// The value that was written.
         written: T,
-        /// When the client's budget is full again, in microseconds since the epoch.
+        /// The time at which the client's quota is full again, microseconds since the epoch.
         full_at_us: u64,
     },
-    /// Somebody else moved the operation or the key first; nothing was written, and nothing charged.
+    /// Another writer changed the operation or the key first; nothing was written, and no token was used.
     Conflict,
-    /// The budget has no room for it; nothing was written.
+    /// The quota has no token left; nothing was written.
     Exhausted {
-        /// When the client's budget is full again, in microseconds since the epoch.
+        /// The time at which the client's quota is full again, microseconds since the epoch.
         full_at_us: u64,
     },
 }
 
-/// A policy decision that moved no operation: a refusal or a fault. Those that moved one are in its events.
+/// The record of a denial or fault that moved no operation. Other decisions are recorded in the operation's events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRecord {
-    /// When.
+    /// The time of the evaluation.
     pub at_ms: EpochMs,
-    /// The operation that did not come to be, or was not moved.
+    /// The operation that was not created or not moved.
     pub operation_id: OperationId,
-    /// What was asked.
+    /// The policy's input.
     pub input: policy::Input,
-    /// What was answered.
+    /// The policy's outcome.
     pub outcome: policy::Outcome,
 }
 
-/// A policy decision that was only asked about.
+/// The record of a previewed policy decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewRecord {
-    /// When.
+    /// The time of the evaluation.
     pub at_ms: EpochMs,
-    /// What was asked.
+    /// The policy's input.
     pub input: policy::Input,
-    /// What was answered.
+    /// The policy's outcome.
     pub outcome: policy::Outcome,
 }
 
 /// Makes changes durable.
 #[async_trait]
 pub trait CommitOperations: Send + Sync {
-    /// One transaction, conditional on `operation.revision - events.len()` being the stored revision and on each key
-    /// being at its `revision_before`. Returns after the write is on disk.
+    /// Commits one transaction, if `operation.revision - events.len()` is the stored revision and each key is at its
+    /// `revision_before`. Returns after the write is on disk.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
-    /// Keeps a refusal or a fault for ever. Returns after the write is on disk. What the gateway itself asks again and
-    /// again, an admission, is kept once as long as question, bundle and answer are the same.
+    /// Stores a denial or fault permanently. Returns after the write is on disk. The gateway itself evaluates admissions again
+    /// and again; such a record is stored once for the same input, bundle and outcome.
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
 
-    /// As [`Self::commit`] of a new operation, in one transaction with the charge, and only if the client's budget has room
-    /// for it. An operation that is there already is raced, whatever the budget.
+    /// Like [`Self::commit`] for a new operation, in one transaction that also takes a token, if the client's quota has one. An
+    /// operation that already exists is a conflict, whatever the quota.
     async fn commit_with_token(
         &self,
         commit: Commit,
-        charge: Token,
+        token: Token,
     ) -> Result<RateLimited<Box<Record>>, Unavailable>;
 
-    /// As [`Self::decision_record`], in one transaction with the charge, and only if the client's budget has room for it.
+    /// Like [`Self::decision_record`], in one transaction that also takes a token, if the client's quota has one.
     async fn decision_record_with_token(
         &self,
         record: DecisionRecord,
-        charge: Token,
+        token: Token,
     ) -> Result<RateLimited<()>, Unavailable>;
 
-    /// Keeps a preview, and of all previews the `n_kept` newest. Returns after the write is on disk.
+    /// Stores a preview and removes all but the `n_kept` newest. Returns after the write is on disk.
     async fn preview_record(&self, record: PreviewRecord, n_kept: u32) -> Result<(), Unavailable>;
 
-    /// Writes something that nobody reads, to know that the next commit can be written. Returns after it is on disk.
+    /// Writes a probe, to find out whether commits can be written. Returns after the write is on disk.
     async fn probe_write(&self, at: EpochMs) -> Result<(), Unavailable>;
 }
 
-/// Who holds the shares of a key, and how many of them it takes to sign.
+/// The holders of a key and their threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyQuorum {
-    /// Who holds shares.
+    /// The participants that hold shares.
     pub participants: Roster,
-    /// How many must sign together.
+    /// The number of participants that must sign together.
     pub threshold: Threshold,
 }
 
-/// Reads what is durable. An operation or a key is handed out only as its events make it.
+/// Reads what is durable. Operations and keys are returned only if they agree with their events.
 #[async_trait]
 pub trait ReadOperations: Send + Sync {
-    /// The operation, unless it is not this caller's to see: then it is as unknown as one that never was. What a caller
-    /// names is looked up here and nowhere else.
+    /// The operation, if the caller can see it; otherwise it is as unknown as one that does not exist. Every operation that a
+    /// caller names is looked up here.
     async fn operation_find(
         &self,
         id: OperationId,
         visibility: &Visibility,
     ) -> Result<Option<Record>, ReadError>;
 
-    /// The operation, whoever's it is: for the gateway's own work.
+    /// The operation of any tenant, for the gateway's own work.
     async fn operation_load(&self, id: OperationId) -> Result<Option<Record>, ReadError>;
 
-    /// Its events as the chain has them, oldest first.
+    /// The operation's chained events, oldest first.
     async fn operation_events(&self, id: OperationId) -> Result<Vec<ChainedEvent>, Unavailable>;
 
-    /// Operations that owe a step, longest untouched first, at most `n_max`.
+    /// At most `n_max` operations that owe a step, those unchanged for longest first.
     async fn operations_owing(&self, n_max: u32) -> Result<Vec<OperationId>, Unavailable>;
 
-    /// Operations awaiting approvals that were submitted before `before`, at most `n_max`.
+    /// At most `n_max` operations that wait for approvals and were submitted before `before`.
     async fn operations_pending_since(
         &self,
         before: EpochMs,
         n_max: u32,
     ) -> Result<Vec<OperationId>, Unavailable>;
 
-    /// The key's custody operations, newest first, at most `n_max`, each with its place. With `before`, only those
-    /// whose place is lower. A rotation is an operation of both its keys.
+    /// At most `n_max` custody operations on the key, newest first, each with its position. With `before`, only those at lower
+    /// positions. A rotation belongs to both its keys.
     async fn key_operations(
         &self,
         id: KeyId,
@@ -226,91 +226,91 @@ pub trait ReadOperations: Send + Sync {
         n_max: u32,
     ) -> Result<Vec<(u64, OperationId)>, Unavailable>;
 
-    /// Keys of this name, whoever's, at most `n_max`.
+    /// At most `n_max` keys of this name, in all tenants.
     async fn keys_named(&self, key_ref: &KeyRef, n_max: u32) -> Result<Vec<KeyId>, Unavailable>;
 
-    /// The key.
+    /// The key, by its id.
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError>;
 
-    /// Keys by id, those after `after`, at most `n_max`: as their rows have them, which is no basis for acting on them.
+    /// At most `n_max` keys after `after`, by id. Their rows are not checked against events, so they are no basis for action.
     async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable>;
 
-    /// What keys that sign need of their nodes: each combination once, however many keys have it, at most `n_max`.
+    /// At most `n_max` different combinations of holders and threshold among the keys that sign.
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable>;
 
-    /// What was admitted in the last hour and day before `now`, and did not fail since, from this payment's account and to
-    /// its recipient, in its currency. A payment whose own admission is decided is in it.
+    /// The payments from this payment's account, and to its recipient, in its currency, that were admitted in the hour and day
+    /// before `now` and have not failed. Once its own admission is decided, the payment itself is included.
     async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable>;
 
-    /// The records that were found damaged when they were last read, at most some of them.
+    /// Some of the records that were damaged when they were last read.
     fn damage(&self) -> Vec<Damage>;
 
     /// Whether the store answers.
     async fn ping(&self) -> Result<(), Unavailable>;
 }
 
-/// Asks the active policy bundle.
+/// Evaluates the active policy bundle.
 #[async_trait]
 pub trait EvaluatePolicy: Send + Sync {
-    /// One evaluation. A failing bundle is a `DENY` with its fault named, never an error.
+    /// One evaluation. A bundle that fails gives a `DENY` that names the fault, never an error.
     async fn evaluate(&self, request: policy::Request<'_>, facts: &Facts) -> policy::Outcome;
 
-    /// Whether the policy that judges now may ask for any fact whose name begins so: what has to be read from the store is
-    /// read only then.
-    fn asks_for(&self, beginning: &str) -> bool;
+    /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
+    /// offered only then.
+    fn asks_for(&self, prefix: &str) -> bool;
 }
 
-/// What an authority is asked to state.
+/// The content of an admission decision, for the authority to sign.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionRequest<'a> {
-    /// The operation, its quorum reached.
+    /// The operation, which has its quorum.
     pub operation: &'a Operation,
-    /// The evaluation over its approvals, an `ALLOW`.
+    /// The policy's outcome over its approvals, an `ALLOW`.
     pub policy: &'a policy::Outcome,
-    /// The key; none for key creation.
+    /// The key; `None` for key creation.
     pub key: Option<&'a CustodyKey>,
-    /// The child key, when one was asked for.
+    /// The child key, if one was requested.
     pub derivation: Option<&'a Derivation>,
-    /// First valid instant.
+    /// The first valid instant.
     pub not_before_ms: EpochMs,
-    /// First instant no longer valid.
+    /// The first instant that is no longer valid.
     pub not_after_ms: EpochMs,
 }
 
 /// Signs admission decisions.
 #[async_trait]
 pub trait SignAdmission: Send + Sync {
-    /// The signed decision.
+    /// Signs the decision.
     async fn sign(&self, request: AdmissionRequest<'_>) -> Result<Admission, Unavailable>;
 
-    /// Whether it could, without signing anything.
+    /// Whether the authority could sign. Signs nothing.
     async fn check(&self) -> Result<(), Unavailable>;
 }
 
-/// The nodes there are to ask.
+/// The state of all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodesStatus {
-    /// Those that answer, and can be relied on for all keys but those that their fault names.
+    /// The nodes that answer. They serve all keys except those that their faults name.
     pub open: BTreeSet<ParticipantIndex>,
-    /// How many hold something.
+    /// The number of nodes that hold anything.
     pub n_known: usize,
-    /// What is wrong with nodes.
+    /// The faults of nodes.
     pub faults: BTreeMap<ParticipantIndex, NodeFault>,
 }
 
-/// What is wrong with a node, for operators.
+/// The faults of one node, for operators.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFault {
-    /// What was found, in order: the first of them, no secret among them.
+    /// The first findings, in order; without secrets.
     pub findings: Vec<String>,
-    /// How much was found in all.
+    /// The number of all findings.
     pub n_findings: usize,
-    /// Keys that the node does not hold as it must.
+    /// The keys whose shares the node lacks or has damaged.
     pub keys: BTreeSet<KeyId>,
 }
 
 impl NodesStatus {
-    /// Every node with a fault, by its number; empty when there is none.
+    /// The faults of all nodes on one line, by node; empty when there are none.
     #[must_use]
     pub fn faults_text(&self) -> String {
         let text = |(node, fault): (&ParticipantIndex, &NodeFault)| {
@@ -327,7 +327,7 @@ impl NodesStatus {
 /// Drives the runtime nodes.
 #[async_trait]
 pub trait DriveNodes: Send + Sync {
-    /// Performs an effect on its nodes, idempotent by its id. `Err` when too few nodes answered to say anything.
+    /// Performs an effect on its nodes, idempotent by its id. `Err` when too few nodes answered to give an outcome.
     async fn perform(
         &self,
         effect: &Effect,
@@ -335,26 +335,26 @@ pub trait DriveNodes: Send + Sync {
         key: Option<&CustodyKey>,
     ) -> Result<Outcome, Unavailable>;
 
-    /// Which nodes answer, and what is wrong with what they hold.
+    /// Which nodes answer, and their faults.
     async fn nodes_status(&self) -> Result<NodesStatus, Unavailable>;
 
-    /// Goes on with the check of what each node holds, some rows at a time.
+    /// Continues the check of what each node holds, by some rows.
     async fn check(&self);
 
-    /// Of these generations, which a node must have in force, those that it has not, and what it has instead. Nothing
-    /// when the node can not be read: [`Self::answering`] says that.
+    /// Of the generations that a node must have in force, those that it lacks, with what it has instead. Empty when the node
+    /// cannot be read, which [`Self::nodes_status`] reports.
     async fn lacking(
         &self,
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
     ) -> BTreeMap<KeyId, String>;
 
-    /// The child key of a path. `Err` says, for people, why this key has none.
+    /// The child key at a path. `Err` is the reason for people why the key has none.
     fn derive(&self, key: &CustodyKey, bip32: &Bip32) -> Result<Derivation, String>;
 }
 
-/// Tells the time; the only clock there is.
+/// The clock. Nothing else reads the time.
 pub trait TellTime: Send + Sync {
-    /// Now.
+    /// The present time.
     fn now(&self) -> EpochMs;
 }

@@ -1,4 +1,4 @@
-//! Whether the gateway can do its work: what each part says when it is asked.
+//! Readiness: whether each part of the gateway works.
 
 use crate::engine::{Engine, LastProbe};
 use crate::error::{Damage, Dependency, ReadError, Unavailable};
@@ -11,42 +11,39 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a part may take to say that it is there.
+/// The timeout of one check.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long one answer of a probe serves that costs more than a glance, such as a sync of the disk: probes come from
-/// anybody.
+/// The time for which the result of a costly check, such as a sync to disk, is reused: probes need no credentials.
 const PROBE_EVERY_MS: u64 = 1_000;
 
-/// Keys with a share that is damaged or missing that are looked at one by one. A node that lacks more than so many is not
-/// counted at all.
+/// The most damaged or missing keys that are looked up one by one. A node that lacks more is not counted at all.
 const DAMAGED_KEYS_MAX: usize = 1024;
 
-/// Combinations of participants and threshold that are looked at: a deployment has a few, and a lookup each takes a
-/// few microseconds.
+/// The most combinations of holders and threshold that are checked. A deployment has a few, and each costs microseconds.
 const KEY_QUORUMS_MAX: u32 = 256;
 
-/// What each part says.
+/// The result of each check.
 #[derive(Clone, Debug)]
 pub struct Readiness {
-    /// Reads.
+    /// Reads from the store.
     pub store: Result<(), Unavailable>,
-    /// Operations and keys whose records are not what their events make them.
+    /// Operations and keys whose records disagree with their events.
     pub records: Vec<Damage>,
-    /// Commits, and with them the log of all events.
+    /// Writes to the store and the log of all events.
     pub audit_append: Result<(), Unavailable>,
-    /// The bundles.
+    /// The policy bundles.
     pub policy: PolicyHealth,
-    /// The registry of approvers, where approvals are verified.
+    /// The registry of approvers, if approvals are verified.
     pub approvers: Result<(), Unavailable>,
-    /// Who signs admissions.
+    /// The authority, which signs admissions.
     pub authority: Result<(), Unavailable>,
     /// The runtime nodes.
     pub nodes: Result<NodesStatus, Unavailable>,
 }
 
 impl Readiness {
-    /// Whether all of it is as it should be.
+    /// Whether all checks pass.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.store.is_ok()
@@ -60,7 +57,7 @@ impl Readiness {
 }
 
 impl Engine {
-    /// Asks every part, and waits for none longer than two seconds.
+    /// Runs all checks concurrently, each with a timeout of two seconds.
     pub async fn readiness(&self) -> Readiness {
         let ports = &self.0.ports;
         let now = ports.clock.now();
@@ -72,7 +69,7 @@ impl Engine {
             self.once_a_second(&self.0.last_key_quorums, ports.reads.key_quorums(KEY_QUORUMS_MAX)),
         );
         let policy = ports.policies.health();
-        // A store that does not say which keys there are has its own check.
+        // A store that cannot list the keys fails its own check.
         let key_quorums = key_quorums.unwrap_or_default();
         let nodes = match nodes {
             Ok(nodes) => within(Dependency::Store, self.damaged_keys(&nodes))
@@ -89,7 +86,7 @@ impl Engine {
         Readiness { store, records, audit_append, policy, approvers, authority, nodes }
     }
 
-    /// Continues the check of the nodes: some rows of each, and some keys. Whether a round over all keys has ended.
+    /// Continues the check of the nodes by some rows of each node and some keys. True when a round over all keys has ended.
     ///
     /// # Errors
     /// [`Unavailable`] when the store does not answer.
@@ -98,7 +95,7 @@ impl Engine {
         self.0.holders.check_some(&self.0.ports).await
     }
 
-    /// Checks all keys before anything is served.
+    /// Checks all keys once, before the gateway serves requests.
     ///
     /// # Errors
     /// As [`Self::check_nodes`].
@@ -107,7 +104,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The nodes that answer, and everything known to be wrong with what they hold.
+    /// The nodes that answer, and all known faults of what they hold.
     ///
     /// # Errors
     /// [`Unavailable`] when the runtime does not answer.
@@ -115,13 +112,13 @@ impl Engine {
         Ok(self.0.holders.add_to(self.0.ports.nodes.nodes_status().await?))
     }
 
-    /// Whether approvals can count: not while they are verified and the registry of approvers cannot be read.
+    /// Whether approvals can count: if they are verified, only while the registry of approvers can be read.
     #[must_use]
     pub fn can_verify_approvals(&self) -> bool {
         self.0.rules.signed_approvals.can_verify()
     }
 
-    /// Keys that sign and that some node does not hold as it must, with what they need.
+    /// Signing keys that some node lacks or holds damaged, with their holders and threshold.
     async fn damaged_keys(&self, nodes: &NodesStatus) -> Result<Vec<(KeyId, KeyQuorum)>, Unavailable> {
         let ids: BTreeSet<_> =
             nodes.faults.values().flat_map(|fault| &fault.keys).copied().take(DAMAGED_KEYS_MAX).collect();
@@ -130,7 +127,7 @@ impl Engine {
             let key = match self.0.ports.reads.key_load(id).await {
                 Ok(key) => key.filter(|key| key.state.can_sign()),
                 Err(ReadError::Unavailable(why)) => return Err(why),
-                // It signs nothing, and has a check of its own.
+                // A damaged key does not sign, and fails the check of records.
                 Err(ReadError::Damaged(_)) => None,
             };
             damaged.extend(key.map(|CustodyKey { participants, threshold, .. }| {
@@ -153,14 +150,14 @@ impl Engine {
             return answer.clone();
         }
         let answer = within(Dependency::Store, probe).await;
-        // From when it was had: those who waited for it are served by it too.
+        // The time of the answer, so that requests that waited for it use it too.
         *last = Some((self.0.ports.clock.now(), answer.clone()));
         answer
     }
 }
 
-/// Whether every key that signs still can. Nodes that hold no share of such a key are not missed; where no key is known,
-/// two of those that hold something are enough, since no key takes fewer.
+/// Whether every signing key still has its threshold of open nodes. Nodes without a share of such a key do not count. When no
+/// key is known, two nodes are enough, which is the lowest threshold.
 fn enough(
     nodes: NodesStatus,
     keys: &[KeyQuorum],
@@ -225,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn without_keys_two_nodes_are_enough_and_nodes_never_needed_are_not_missed() {
+    fn without_keys_two_open_nodes_are_enough() {
         for (n_open, n_known, is_enough) in
             [(0, 0, true), (1, 1, true), (2, 16, true), (16, 16, true), (1, 2, false), (0, 3, false)]
         {
@@ -239,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn every_key_needs_its_threshold_of_its_own_participants() {
+    fn every_key_needs_a_threshold_of_its_own_holders() {
         let keys = [key(&[0, 1, 2], 2), key(&[2, 3, 4, 5, 6], 4)];
-        for (open, missed) in [
+        for (open, expected) in [
             (&[0, 1, 2, 3, 4, 5, 6][..], None),
             (&[1, 2, 3, 4, 5], None),
             (&[0, 1, 3, 4, 5], Some("3 of the nodes 2, 3, 4, 5, 6 can be opened, and their keys need 4")),
@@ -249,12 +246,12 @@ mod tests {
             (&[7, 8], Some("0 of the nodes 0, 1, 2 can be opened, and their keys need 2")),
         ] {
             let missing = enough(nodes_status(open, 9), &keys, &[]).err().map(|why| why.detail);
-            assert_eq!(missing.as_deref(), missed, "{open:?}");
+            assert_eq!(missing.as_deref(), expected, "{open:?}");
         }
     }
 
     #[test]
-    fn a_node_counts_for_the_keys_it_holds_and_for_no_other() {
+    fn faulty_node_counts_only_for_its_sound_keys() {
         let of = |byte| KeyId(Hex32::new([byte; 32]));
         let fault = |findings: &[&str], keys: &[u8]| NodeFault {
             findings: findings.iter().copied().map(str::to_owned).collect(),
@@ -262,7 +259,7 @@ mod tests {
             keys: keys.iter().map(|byte| of(*byte)).collect(),
         };
         let damaged = [(of(1), key(&[0, 1, 2], 2)), (of(2), key(&[0, 1, 2], 2))];
-        for (faults, missed) in [
+        for (faults, expected) in [
             (vec![(0, fault(&["broken"], &[1]))], None),
             (vec![(0, fault(&["broken"], &[1])), (1, fault(&["broken"], &[2]))], None),
             (
@@ -273,8 +270,8 @@ mod tests {
             let faults = faults.into_iter().map(|(node, fault)| (ParticipantIndex(node), fault)).collect();
             let nodes = NodesStatus { faults, ..nodes_status(&[0, 1, 2], 3) };
             let missing = enough(nodes, &[key(&[0, 1, 2], 2)], &damaged).err().map(|why| why.detail);
-            let missed = missed.map(|missed| missed.replace("KEY", &of(1).to_string()));
-            assert_eq!(missing, missed);
+            let expected = expected.map(|expected| expected.replace("KEY", &of(1).to_string()));
+            assert_eq!(missing, expected);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Operations that owe a step which no request is driving: after a restart, an outage, or a request that gave up.
+//! Drives operations that owe a step while no request drives them: after a restart, an outage, or a request that gave up.
 //!
-//! The store says which they are, so that a restart needs no path of its own.
+//! The store lists these operations, so a restart needs no code of its own.
 
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
 use gateway_domain::ids::OperationId;
 use gateway_domain::time::EpochMs;
 
-/// Operations in one round. Those that failed lately wait, so that they do not starve the others.
+/// The most operations in one round. Those that failed recently wait, so that they do not starve the others.
 const ROUND_MAX: u32 = 4096;
 
 impl Engine {
-    /// One round: drives every operation that owes a step, and fails those whose approvals took too long. Errors are
-    /// logged; the next round tries again. The number of operations brought to rest.
+    /// One round: drives every operation that owes a step, and fails those whose approvals are overdue. Errors are logged, and
+    /// the next round tries again. Returns the number of operations that owe nothing any longer.
     pub async fn reconcile(&self) -> usize {
         match self.0.reconcile().await {
             Ok(n_rested) => n_rested,

@@ -1,4 +1,4 @@
-//! The registry, checked: whoever has a value of this type need not check it again.
+//! The registry of approvers, parsed and checked.
 
 use super::registry::{
     ANY_TENANT, Algorithm, ApproverEntry, ApproversFile, FORMAT, KeyEntry, RegistryError, Validity,
@@ -10,17 +10,17 @@ use crate::ids::Tenant;
 use crate::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everybody whose signature under an approval is believed.
+/// The approvers whose signatures are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approvers {
-    /// By subject. INVARIANT: the entries of one subject have no tenant in common; [`Self::new`] keeps it.
+    /// By subject id. INVARIANT: no two entries of a subject share a tenant; kept by [`Self::new`].
     entries: BTreeMap<String, Vec<Approver>>,
     file: ApproversFile,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Approver {
-    /// None for every tenant.
+    /// `None` for all tenants.
     tenants: Option<BTreeSet<String>>,
     roles: BTreeSet<String>,
     keys: Vec<(Key, Validity)>,
@@ -33,7 +33,7 @@ enum Key {
 }
 
 impl Approvers {
-    /// Reads a registry file.
+    /// Parses a registry file.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -41,7 +41,7 @@ impl Approvers {
         Self::new(ApproversFile::parse(text)?)
     }
 
-    /// As [`Self::parse`].
+    /// Checks a registry file.
     ///
     /// # Errors
     /// [`RegistryError::Format`], [`RegistryError::Entry`], [`RegistryError::Duplicate`].
@@ -66,7 +66,7 @@ impl Approvers {
             }
             let same = entries.entry(entry.subject_id.clone()).or_default();
             if same.iter().any(|other| other.shares_tenant(&approver)) {
-                let what = format!("approver `{}` stands twice for one tenant", entry.subject_id);
+                let what = format!("approver `{}` appears twice for one tenant", entry.subject_id);
                 return Err(RegistryError::Duplicate(what));
             }
             same.push(approver);
@@ -74,13 +74,13 @@ impl Approvers {
         Ok(Self { entries, file })
     }
 
-    /// The file that it was read from.
+    /// The file that the registry was made from.
     #[must_use]
     pub const fn file(&self) -> &ApproversFile {
         &self.file
     }
 
-    /// Whether the statement's own subject signed it, with a key that is valid at `now`, in roles that it holds.
+    /// Checks that the statement's subject signed it, with a key that is valid at `now`, in roles that the subject holds.
     ///
     /// # Errors
     /// [`ApprovalFault`].
@@ -105,7 +105,7 @@ impl Approvers {
     }
 }
 
-/// A key or a credential belongs to one entry: whoever has it is one person.
+/// A key or credential belongs to one entry, because it identifies one person.
 fn once(
     known: &mut BTreeMap<Vec<u8>, String>,
     bytes: Vec<u8>,
@@ -151,10 +151,10 @@ fn names(member: &str, given: &[String]) -> Result<BTreeSet<String>, String> {
         return Err(format!("`{member}` must have 1 to {} entries", limits::NAMES_MAX));
     }
     let mut names = BTreeSet::new();
-    for one in given {
-        name(member, one)?;
-        if !names.insert(one.clone()) {
-            return Err(format!("`{member}` has `{one}` twice"));
+    for entry in given {
+        name(member, entry)?;
+        if !names.insert(entry.clone()) {
+            return Err(format!("`{member}` has `{entry}` twice"));
         }
     }
     Ok(names)
@@ -203,7 +203,7 @@ fn credential_key(algorithm: Algorithm, public_key: &str) -> Result<CredentialKe
     }
 }
 
-/// A key of small order verifies what nobody signed; strict verification refuses it too, but later.
+/// Rejects keys of small order, which verify messages that no one signed, when the registry is read.
 fn ed25519(bytes: &[u8; 32]) -> Result<PublicKey, String> {
     let key = PublicKey::from_bytes(bytes).filter(|key| !key.is_weak());
     key.ok_or_else(|| "`public_key` must be an Ed25519 public key".to_owned())
@@ -223,7 +223,7 @@ impl Approver {
 }
 
 impl Key {
-    /// The public key alone: one key is one key, whatever it is used as.
+    /// The public key alone, so that a key is the same key in every use.
     fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Ed25519(key) => key.to_bytes().to_vec(),
@@ -265,7 +265,7 @@ impl Key {
 }
 
 impl Validity {
-    /// Whether a key may be used now.
+    /// Checks that a key may be used at `now`.
     ///
     /// # Errors
     /// [`ApprovalFault::KeyRevoked`], [`ApprovalFault::KeyNotYetValid`], [`ApprovalFault::KeyExpired`].

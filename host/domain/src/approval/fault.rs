@@ -1,72 +1,72 @@
-//! Why an approval's signature is not believed.
+//! The reasons why an approval's signature is not accepted.
 
-/// Why an approval's signature is not believed.
+/// The reason why an approval's signature is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalFault {
-    /// There is a signature, and this deployment verifies none.
-    #[error("this deployment takes no signed approvals")]
+    /// The approval is signed, and this deployment does not verify signatures.
+    #[error("this deployment does not accept signed approvals")]
     NotTaken,
-    /// There is none, and this deployment asks for one.
+    /// The approval is not signed, and this deployment requires it.
     #[error("the approval must be signed by the approver")]
     NotSigned,
-    /// The registry cannot be read, or is none: no approval counts until it is right.
+    /// The registry cannot be read or is invalid: no approval counts until it is corrected.
     #[error("the registry of approvers cannot be read: no approval counts until it is right")]
     NoRegistry,
-    /// Nobody of this name may approve for this tenant.
+    /// The registry has no such approver for this tenant.
     #[error("the registry has no such approver in this tenant")]
     UnknownApprover,
-    /// Not one of the approver's keys or credentials.
-    #[error("the key is none of the approver's")]
+    /// The approver does not have this key or credential.
+    #[error("the approver has no such key")]
     UnknownKey,
-    /// The key is not to be used yet.
+    /// The key is not valid yet.
     #[error("the key is not valid yet")]
     KeyNotYetValid,
-    /// The key is not to be used any longer.
+    /// The key is no longer valid.
     #[error("the key has expired")]
     KeyExpired,
-    /// The key was taken back.
+    /// The key was revoked.
     #[error("the key was revoked")]
     KeyRevoked,
-    /// The approver claims a role that it does not have.
+    /// The approver claims a role that it does not hold.
     #[error("the approver does not hold the role `{0}`")]
     RoleNotHeld(String),
-    /// The approver's clock says a time that is too long ago.
+    /// The approver's clock gave a time too long ago.
     #[error("the approval is too old")]
     TooOld,
-    /// The approver's clock says a time that is still to come.
-    #[error("the approval claims a time that is still to come")]
+    /// The approver's clock gave a time in the future.
+    #[error("the approval claims a time in the future")]
     InFuture,
-    /// What is signed has no readable form.
+    /// A signed part is malformed.
     #[error("`{0}` is not well formed")]
     Malformed(&'static str),
-    /// The credential was used for something else than an assertion.
+    /// The client data are not those of an assertion.
     #[error("the client data are not of an assertion")]
     WrongType,
-    /// Another statement was approved.
+    /// The signature is for another statement.
     #[error("the challenge is not the digest of this approval's statement")]
     WrongChallenge,
-    /// Approved at a place that is not the deployment's.
-    #[error("the origin `{0}` is none of the credential's")]
+    /// The approval was made at an origin that the credential does not list.
+    #[error("the credential does not list the origin `{0}`")]
     WrongOrigin(String),
-    /// Approved in a frame of another site.
+    /// The approval was made in a cross-origin frame.
     #[error("the approval was made in a frame of another origin")]
     CrossOrigin,
-    /// The credential's answer is for another relying party.
+    /// The assertion is for another relying party.
     #[error("the authenticator answered another relying party")]
     WrongRp,
-    /// Nobody touched the authenticator.
-    #[error("the authenticator saw nobody present")]
+    /// The authenticator did not detect a user.
+    #[error("the authenticator did not detect a user")]
     UserNotPresent,
-    /// The authenticator did not ask who it is.
+    /// The authenticator did not verify the user's identity.
     #[error("the authenticator did not verify its user")]
     UserNotVerified,
-    /// The signature is not of this key over this statement.
+    /// The signature is not by this key over this statement.
     #[error("the signature is not the approver's over this statement")]
     BadSignature,
 }
 
 impl ApprovalFault {
-    /// The stable word.
+    /// The stable code.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The registry of approvers as a file: who they are, in which tenants and roles, and their public keys.
+//! The registry of approvers as a file: their tenants, roles and public keys.
 //!
 //! ```json
 //! {
@@ -22,41 +22,41 @@ use serde_json::Value;
 /// The file's `format`.
 pub(super) const FORMAT: &str = "svc/approvers/v1";
 
-/// Stands for every tenant.
+/// The entry in `tenants` that stands for all tenants.
 pub(super) const ANY_TENANT: &str = "*";
 
-/// The file.
+/// The registry file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApproversFile {
     /// `svc/approvers/v1`.
     pub format: String,
-    /// In any order.
+    /// The approvers, in any order.
     pub approvers: Vec<ApproverEntry>,
 }
 
-/// One person.
+/// An approver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApproverEntry {
-    /// As the gateway authenticates it.
+    /// The subject id, as the gateway authenticates it.
     pub subject_id: String,
-    /// Whose operations it may approve; `*` alone is everybody's.
+    /// The tenants whose operations it may approve; `*` alone for all of them.
     pub tenants: Vec<String>,
-    /// The roles it may approve in.
+    /// The roles that it may approve in.
     pub roles: Vec<String>,
-    /// Its keys, those revoked among them.
+    /// Its keys, including revoked ones.
     pub keys: Vec<KeyEntry>,
 }
 
-/// When a key may be used. Instants are epoch milliseconds.
+/// The time in which a key may be used, epoch milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validity {
-    /// Not before.
+    /// The first valid instant.
     pub not_before_ms: Option<u64>,
-    /// Not from this instant on.
+    /// The first instant that is no longer valid.
     pub not_after_ms: Option<u64>,
-    /// Taken back at this instant.
+    /// The time of the revocation, from which on the key is not valid.
     pub revoked_at_ms: Option<u64>,
 }
 
@@ -80,15 +80,15 @@ pub enum KeyEntry {
     },
     /// A WebAuthn credential.
     Webauthn {
-        /// As the authenticator names it.
+        /// The credential's id, as the authenticator gives it.
         credential_id: Base64Url,
-        /// What it signs with.
+        /// The signature algorithm.
         algorithm: Algorithm,
-        /// Hexadecimal: for ES256 the uncompressed point of 65 bytes, for EdDSA 32 bytes.
+        /// The public key, hexadecimal: for ES256 the uncompressed point of 65 bytes, for EdDSA 32 bytes.
         public_key: String,
-        /// The relying party it was made for.
+        /// The relying party that the credential was created for.
         rp_id: String,
-        /// Where it may be used.
+        /// The origins at which it may be used.
         origins: Vec<String>,
         /// See [`Validity`].
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -102,7 +102,7 @@ pub enum KeyEntry {
     },
 }
 
-/// What a credential signs with, by its JOSE name.
+/// The signature algorithm of a credential, by its JOSE name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
     /// ECDSA on P-256 with SHA-256.
@@ -113,24 +113,24 @@ pub enum Algorithm {
     EdDsa,
 }
 
-/// Why a registry is of no use. Each displays as one line.
+/// The reason why a registry is invalid. Each displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// Larger than anybody's.
+    /// It is larger than the limit.
     #[error("the registry has more than {} bytes", limits::REGISTRY_BYTES_MAX)]
     TooLarge,
-    /// Not JSON, or not these members.
+    /// It is not JSON, or does not have exactly these members.
     #[error("not a registry of approvers: {0}")]
     Shape(String),
-    /// Another form.
+    /// It has another format.
     #[error("the registry has format `{0}`; `{FORMAT}` is known here")]
     Format(String),
-    /// An entry that is impossible.
+    /// An entry is invalid.
     #[error("approver `{subject_id}`: {what}")]
     Entry {
-        /// Whose.
+        /// The approver.
         subject_id: String,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// Two entries that contradict each other.
@@ -139,7 +139,7 @@ pub enum RegistryError {
 }
 
 impl ApproversFile {
-    /// Reads a file: its members each once, and none besides.
+    /// Parses a file strictly: no unknown, missing or duplicate members.
     ///
     /// # Errors
     /// [`RegistryError::TooLarge`], [`RegistryError::Shape`].
@@ -149,10 +149,10 @@ impl ApproversFile {
         }
         let shape = |error: serde_json::Error| RegistryError::Shape(error.to_string());
         let file: Self = serde_json::from_slice(text).map_err(shape)?;
-        // serde takes an array where an object is due, and null for what is left out: one registry has one reading.
-        let (stands, is) = (serde_json::from_slice::<Value>(text), serde_json::to_value(&file));
-        if stands.map_err(shape)? != is.map_err(shape)? {
-            let what = "objects must be written with their names, and what there is none of left out";
+        // serde accepts an array for an object, and null for an omitted member: compare with the one accepted form.
+        let (given, accepted) = (serde_json::from_slice::<Value>(text), serde_json::to_value(&file));
+        if given.map_err(shape)? != accepted.map_err(shape)? {
+            let what = "objects must be written with their names, and absent members left out";
             return Err(RegistryError::Shape(what.to_owned()));
         }
         Ok(file)
@@ -160,7 +160,7 @@ impl ApproversFile {
 }
 
 impl KeyEntry {
-    /// When it may be used.
+    /// The time in which the key may be used.
     #[must_use]
     pub const fn validity(&self) -> Validity {
         match *self {

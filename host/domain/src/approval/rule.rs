@@ -1,4 +1,4 @@
-//! What a gateway or a node makes of an approval's signature.
+//! Whether approvals have to be signed, and the check of one approval.
 
 use super::limits::CLOCK_SKEW_MS;
 use super::{Approval, ApprovalFault, ApprovalSubject, Approvers};
@@ -8,31 +8,31 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Whether approvals are signed by their approvers.
 #[derive(Clone, Debug, Default)]
 pub enum SigningRule {
-    /// They are not, and nobody verifies any.
+    /// Signatures are neither required nor verified.
     #[default]
     Off,
-    /// Those that are, are verified.
+    /// Signed approvals are verified; unsigned ones count too.
     Optional(Pinned),
-    /// An approval without a signature is none.
+    /// Only signed approvals count.
     Required(Pinned),
 }
 
-/// Whose signatures are believed, and how long. Clones have one registry: what is put in force is in force with all of them.
+/// The registry in force and the age limit of approvals. Clones share the registry: a replacement takes effect for all.
 #[derive(Clone, Debug)]
 pub struct Pinned {
-    /// None while the deployment's registry cannot be read: the change may be a revocation, so no approval counts.
+    /// `None` while the registry cannot be read. The unread change may be a revocation, so no approval counts.
     approvers: Arc<RwLock<Option<Arc<Approvers>>>>,
     age_max_ms: u64,
 }
 
 impl SigningRule {
-    /// Whether an approval without a signature is none.
+    /// Whether unsigned approvals are rejected.
     #[must_use]
     pub const fn is_required(&self) -> bool {
         matches!(self, Self::Required(_))
     }
 
-    /// Whether approvals can be verified, where they are: not while the registry cannot be read.
+    /// Whether approvals can be counted: when signatures are verified, only while the registry can be read.
     #[must_use]
     pub fn can_verify(&self) -> bool {
         match self {
@@ -41,15 +41,15 @@ impl SigningRule {
         }
     }
 
-    /// Puts another registry in force, where signatures are verified: from now on, and with every clone. With none, no
-    /// approval counts, signed or not.
+    /// Replaces the registry in this rule and all its clones, if signatures are verified. With `None`, no approval counts,
+    /// signed or not.
     pub fn put_in_force(&self, approvers: Option<Arc<Approvers>>) {
         if let Self::Optional(pinned) | Self::Required(pinned) = self {
             *pinned.approvers.write().unwrap_or_else(PoisonError::into_inner) = approvers;
         }
     }
 
-    /// Whether this approval of this subject may count now.
+    /// Checks whether this approval of this subject counts at `now`.
     ///
     /// # Errors
     /// [`ApprovalFault`].
@@ -77,19 +77,19 @@ impl SigningRule {
 }
 
 impl Pinned {
-    /// `age_max_ms`: the longest time from what an approver's clock said to now, as approvals are not kept in store.
+    /// Pins a registry. `age_max_ms` is the longest time between the approver's claimed time and the verification.
     #[must_use]
     pub fn new(approvers: Arc<Approvers>, age_max_ms: u64) -> Self {
         Self { approvers: Arc::new(RwLock::new(Some(approvers))), age_max_ms }
     }
 
-    /// As [`Self::new`], until a registry is put in force that could not be read yet.
+    /// Pins no registry yet: no approval counts until one is put in force.
     #[must_use]
     pub fn without_registry(age_max_ms: u64) -> Self {
         Self { approvers: Arc::default(), age_max_ms }
     }
 
-    /// One registry for all of a verification.
+    /// The present registry, to be used for one whole verification.
     fn in_force(&self) -> Result<Arc<Approvers>, ApprovalFault> {
         let approvers = self.approvers.read().unwrap_or_else(PoisonError::into_inner).clone();
         approvers.ok_or(ApprovalFault::NoRegistry)
@@ -100,7 +100,7 @@ impl Pinned {
     }
 }
 
-/// Whether an approver's clock said something between two instants of ours; it may be ahead by [`CLOCK_SKEW_MS`].
+/// Checks that an approver's clock gave a time from `first` to `last`; it may be ahead by [`CLOCK_SKEW_MS`].
 ///
 /// # Errors
 /// [`ApprovalFault`]: `InFuture`, `TooOld`.

@@ -1,4 +1,4 @@
-//! An approver's signature, as it is sent, stored and shown. Each value has one text.
+//! An approver's signature, as it is sent, stored and shown. Each value has exactly one text.
 
 use crate::ids::Hex32;
 use base64::Engine as _;
@@ -7,32 +7,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
 
-/// What an approver signed with, and the signature.
+/// An approver's signature, with the id of its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApprovalSignature {
-    /// RFC 8032 over [`Statement::message`](super::Statement::message).
+    /// An Ed25519 signature (RFC 8032) over [`Statement::message`](super::Statement::message).
     Ed25519 {
-        /// Which of the approver's keys.
+        /// The approver's public key.
         public_key: Hex32,
         /// The signature.
         signature: Hex64,
     },
-    /// An assertion of a WebAuthn credential whose challenge is [`Statement::digest`](super::Statement::digest).
+    /// A WebAuthn assertion whose challenge is [`Statement::digest`](super::Statement::digest).
     Webauthn {
-        /// Which of the approver's credentials.
+        /// The id of the approver's credential.
         credential_id: Base64Url,
-        /// What the authenticator says of itself (WebAuthn level 3, section 6.1).
+        /// The authenticator data (WebAuthn level 3, section 6.1).
         authenticator_data: Base64Url,
-        /// What the browser says of the ceremony (section 5.8.1), as it was signed.
+        /// The client data (section 5.8.1), exactly as signed.
         client_data_json: Base64Url,
-        /// Over authenticator data and the hash of client data.
+        /// The signature over authenticator data and the hash of client data.
         signature: Base64Url,
     },
 }
 
 impl ApprovalSignature {
-    /// The word on the wire.
+    /// The value of `kind`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ pub struct Hex64(pub [u8; 64]);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Base64Url(pub Vec<u8>);
 
-/// The text does not have the one form it may have.
+/// The text is not in the required form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be {0}")]
 pub struct InvalidText(&'static str);

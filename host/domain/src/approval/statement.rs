@@ -1,11 +1,11 @@
-//! What an approver signs.
+//! The statement that an approver signs.
 //!
 //! ```text
 //! message = "svc/approval-statement/v1" || canonical {approved_at_ms, intent_hash, key_id, operation_id, roles, subject_id, tenant}
 //! digest  = SHA-256(message)
 //! ```
 //!
-//! An Ed25519 key signs the message, a WebAuthn credential the digest as its challenge. Vectors, made by another program:
+//! An Ed25519 key signs the message; a WebAuthn credential signs the digest as its challenge. Vectors by another program:
 //! `host/domain/vectors/approval_statement.json`.
 
 use super::Approval;
@@ -16,23 +16,23 @@ use serde::Serialize;
 /// The domain tag that a message begins with.
 pub const TAG: &str = "svc/approval-statement/v1";
 
-/// What the approvals of one operation are about.
+/// The subject of the approvals of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApprovalSubject<'a> {
-    /// Whose operation.
+    /// The tenant that owns the operation.
     pub tenant: &'a Tenant,
-    /// Which.
+    /// The operation.
     pub operation_id: OperationId,
-    /// The key that is to sign or to change: an intent alone need not name it.
+    /// The key that signs or is changed; the intent alone need not name it.
     pub key_id: KeyId,
-    /// What is to be done.
+    /// Hash of the canonical intent.
     pub intent_hash: Hex32,
 }
 
 /// One approver's statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement<'a> {
-    /// The approver's clock, epoch milliseconds.
+    /// The time by the approver's clock, epoch milliseconds.
     pub approved_at_ms: i64,
     /// See [`ApprovalSubject::intent_hash`].
     pub intent_hash: Hex32,
@@ -40,16 +40,16 @@ pub struct Statement<'a> {
     pub key_id: KeyId,
     /// See [`ApprovalSubject::operation_id`].
     pub operation_id: OperationId,
-    /// In the approver's order.
+    /// The roles, in the approver's order.
     pub roles: &'a [String],
-    /// Who approves.
+    /// The approver's subject id.
     pub subject_id: &'a str,
     /// See [`ApprovalSubject::tenant`].
     pub tenant: &'a Tenant,
 }
 
 impl<'a> ApprovalSubject<'a> {
-    /// What this approval states of it.
+    /// The statement of this approval.
     #[must_use]
     pub fn statement(&self, approval: &'a Approval) -> Statement<'a> {
         let Self { tenant, operation_id, key_id, intent_hash } = *self;
@@ -64,11 +64,11 @@ impl<'a> ApprovalSubject<'a> {
         }
     }
 
-    /// The message with `{approved_at_ms}`, `{roles}` and `{subject_id}` in the places of what only the approver knows,
-    /// the latter two for their JSON texts.
+    /// The message with the placeholders `{approved_at_ms}`, `{roles}` and `{subject_id}` for the approver's values. The latter
+    /// two stand for JSON texts.
     ///
     /// # Errors
-    /// [`CanonicalError`], which texts do not give.
+    /// [`CanonicalError`], which texts never cause.
     pub fn template(&self) -> Result<String, CanonicalError> {
         let Self { tenant, operation_id, key_id, intent_hash } = self;
         let tenant = canonical::to_bytes(tenant)?;
@@ -84,7 +84,7 @@ impl Statement<'_> {
     /// The bytes that an Ed25519 key signs.
     ///
     /// # Errors
-    /// [`CanonicalError`], which a statement does not give.
+    /// [`CanonicalError`], which a statement never causes.
     pub fn message(&self) -> Result<Vec<u8>, CanonicalError> {
         let mut message = TAG.as_bytes().to_vec();
         message.extend(canonical::to_bytes(self)?);
@@ -94,7 +94,7 @@ impl Statement<'_> {
     /// SHA-256 of the message: a WebAuthn credential's challenge.
     ///
     /// # Errors
-    /// [`CanonicalError`], which a statement does not give.
+    /// [`CanonicalError`], which a statement never causes.
     pub fn digest(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest(TAG, self)
     }

@@ -1,17 +1,17 @@
-//! Signatures by programs that are not ours, registries that are none, and every member of a statement altered.
+//! Signatures by other programs, invalid registries, and altered statements.
 
 mod registries;
 
 use super::*;
 use crate::ids::{KeyId, OperationId, Tenant};
-use crate::operation::samples::hex32;
+use crate::testing::samples::hex32;
 use ed25519_dalek::{Signer, SigningKey};
 use serde::Deserialize;
 use serde_json::json;
 
 const NOW: EpochMs = EpochMs(1_790_000_060_000);
 
-/// A statement as the vectors have it.
+/// A statement of the vectors.
 #[derive(Deserialize)]
 struct Stated {
     tenant: Tenant,
@@ -40,9 +40,9 @@ impl Stated {
     }
 }
 
-/// `host/domain/vectors/approval_statement.py` shares nothing with this crate.
+/// The vectors are by `host/domain/vectors/approval_statement.py`, which shares no code with this crate.
 #[test]
-fn statements_are_those_of_another_program() {
+fn statements_agree_with_another_program() {
     #[derive(Deserialize)]
     struct Vector {
         name: String,
@@ -58,7 +58,7 @@ fn statements_are_those_of_another_program() {
         let ours = subject.statement(&approval);
         assert_eq!(String::from_utf8(ours.message().unwrap()).unwrap(), message, "{name}");
         assert_eq!(ours.digest().unwrap(), sha256, "{name}");
-        // As a client without a canonical form of its own.
+        // The template, filled in like a client without a canonical encoder does it.
         let filled = subject
             .template()
             .unwrap()
@@ -69,9 +69,9 @@ fn statements_are_those_of_another_program() {
     }
 }
 
-/// `host/domain/vectors/webauthn.py`: assertions by soft-webauthn and fido2, judged by fido2's server too.
+/// The vectors are by `host/domain/vectors/webauthn.py`: assertions by soft-webauthn and fido2, verified by fido2's server.
 #[test]
-fn assertions_are_judged_as_by_another_server() {
+fn assertions_are_verified_like_by_fido2() {
     #[derive(Deserialize)]
     struct Vectors {
         now_ms: EpochMs,
@@ -90,9 +90,9 @@ fn assertions_are_judged_as_by_another_server() {
     assert!(vectors.cases.len() >= 35);
     for Case { name, expected, statement, signature } in vectors.cases {
         let (subject, approval) = (statement.approval_subject(), statement.approval());
-        let judged = approvers.verify(&subject.statement(&approval), &signature, vectors.now_ms);
-        let word = judged.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok");
-        assert_eq!(word, expected, "{name}: {judged:?}");
+        let verified = approvers.verify(&subject.statement(&approval), &signature, vectors.now_ms);
+        let word = verified.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok");
+        assert_eq!(word, expected, "{name}: {verified:?}");
         let stored: ApprovalSignature = serde_json::from_value(json!(signature)).unwrap();
         assert_eq!(stored, signature);
     }
@@ -172,12 +172,12 @@ fn required() -> SigningRule {
 
 #[track_caller]
 fn word(rule: &SigningRule, given: &Given) -> &'static str {
-    let judged = rule.check(&given.approval_subject(), &given.approval, NOW);
-    judged.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok")
+    let checked = rule.check(&given.approval_subject(), &given.approval, NOW);
+    checked.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok")
 }
 
 #[test]
-fn a_signature_is_of_every_member_of_its_statement() {
+fn signature_covers_every_member_of_the_statement() {
     assert_eq!(word(&required(), &Given::by(&key(1))), "ok");
     type Alter = fn(&mut Given);
     let altered: [(Alter, &str); 9] = [
@@ -199,11 +199,11 @@ fn a_signature_is_of_every_member_of_its_statement() {
 }
 
 #[test]
-fn a_signature_has_one_form_and_one_key() {
+fn altered_signature_or_another_key_is_rejected() {
     let mut given = Given::by(&key(1));
     given.alter_signature(|signature| signature[5] ^= 1);
     assert_eq!(word(&required(), &given), "bad_signature");
-    // S + L is the same scalar: a second form of the signature where nobody looks at its range (RFC 8032, section 8.4).
+    // S + L is the same scalar: a second encoding of the signature, unless its range is checked (RFC 8032, section 8.4).
     const ORDER: [u8; 32] = [
         0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
@@ -219,12 +219,12 @@ fn a_signature_has_one_form_and_one_key() {
     });
     assert_eq!(word(&required(), &given), "bad_signature");
     assert_eq!(word(&required(), &Given::by(&key(9))), "unknown_key");
-    // Another's key under one's own name, and one's own under another's.
+    // Bob's key for an approval by Alice.
     assert_eq!(word(&required(), &Given::by(&key(2))), "unknown_key");
 }
 
 #[test]
-fn a_rule_says_what_becomes_of_approvals_without_a_signature() {
+fn rule_decides_whether_unsigned_approvals_count() {
     let SigningRule::Required(pinned) = required() else { panic!() };
     let optional = SigningRule::Optional(pinned);
     let mut unsigned = Given::by(&key(1));
@@ -258,7 +258,7 @@ fn without_a_registry_no_approval_counts_signed_or_not() {
 }
 
 #[test]
-fn an_approval_is_of_its_time() {
+fn approval_that_is_too_old_or_in_the_future_is_rejected() {
     let at = |claimed_at_ms: i64| {
         let mut given = Given::by(&key(1));
         given.approval.claimed_at_ms = claimed_at_ms;
@@ -273,7 +273,7 @@ fn an_approval_is_of_its_time() {
 }
 
 #[test]
-fn a_key_is_of_its_time() {
+fn key_outside_its_validity_is_rejected() {
     let signing = key(1);
     let validity = |members: serde_json::Value| {
         let mut alice = entry("alice", &["default"], &["approver"], &signing);
@@ -293,7 +293,7 @@ fn a_key_is_of_its_time() {
 }
 
 #[test]
-fn a_signature_has_one_text() {
+fn signature_has_exactly_one_text() {
     let sound = json!({ "kind": "ed25519", "public_key": "2a".repeat(32), "signature": "2b".repeat(64) });
     assert!(serde_json::from_value::<ApprovalSignature>(sound.clone()).is_ok());
     for (name, value) in [
@@ -313,9 +313,9 @@ fn a_signature_has_one_text() {
     assert_eq!("YQ".parse::<Base64Url>().unwrap().0, b"a");
 }
 
-/// An approval of a release that knew no signatures has the digest that it had.
+/// Approvals stored before approvals had signatures keep their digest.
 #[test]
-fn old_approvals_hash_as_they_did() {
+fn unsigned_approvals_keep_their_digest() {
     let old =
         json!([{ "subject_id": "alice", "roles": ["approver"], "claimed_at_ms": 1, "approved_at_ms": 2 }]);
     let read: Vec<Approval> = serde_json::from_value(old.clone()).unwrap();

@@ -1,7 +1,7 @@
 //! WebAuthn assertions whose challenge is the digest of an approval's statement (WebAuthn level 3, section 7.2).
 //!
-//! Checked without a session: the challenge follows from the approval, so there is none to keep. Signature counters are
-//! not looked at: a node keeps no state of a credential, and synchronised passkeys have none.
+//! Verification needs no session, because the challenge follows from the approval. Signature counters are ignored: a node
+//! stores nothing about a credential, and synchronised passkeys have no counters.
 
 use super::{ApprovalFault, Base64Url, limits};
 use crate::ed25519::PublicKey;
@@ -25,7 +25,7 @@ const BACKED_UP: u8 = 0x10;
 const ATTESTED_CREDENTIAL: u8 = 0x40;
 const EXTENSIONS: u8 = 0x80;
 
-/// A credential that is believed.
+/// A trusted credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Credential {
     pub(super) id: Base64Url,
@@ -40,7 +40,7 @@ pub(super) enum CredentialKey {
     EdDsa(PublicKey),
 }
 
-/// What section 5.8.1 says is in client data; browsers may add more.
+/// The client data of section 5.8.1; browsers may add members.
 #[derive(Deserialize)]
 struct ClientData {
     #[serde(rename = "type")]
@@ -54,7 +54,7 @@ struct ClientData {
 }
 
 impl CredentialKey {
-    /// The key of an uncompressed point; none when it is not on the curve.
+    /// Decodes an uncompressed point; `None` when it is not on the curve.
     pub(super) fn es256(bytes: &[u8]) -> Option<Self> {
         let whole = Some(bytes).filter(|bytes| bytes.len() == SEC1_UNCOMPRESSED_BYTES)?;
         VerifyingKey::from_sec1_bytes(whole).ok().map(Self::Es256)
@@ -79,7 +79,7 @@ impl CredentialKey {
 }
 
 impl Credential {
-    /// The steps of section 7.2 that there are without a session, in its order.
+    /// The steps of section 7.2 that apply without a session, in its order.
     pub(super) fn verify(
         &self,
         challenge: Hex32,
@@ -99,7 +99,7 @@ impl Credential {
 
     fn check_client_data(&self, challenge: Hex32, bytes: &[u8]) -> Result<(), ApprovalFault> {
         let malformed = ApprovalFault::Malformed("client_data_json");
-        // serde would take an array in the members' order.
+        // serde would also accept an array of the members' values.
         if bytes.first() != Some(&b'{') {
             return Err(malformed);
         }
@@ -135,7 +135,7 @@ impl Credential {
         if !has(USER_VERIFIED) {
             return Err(ApprovalFault::UserNotVerified);
         }
-        // An assertion brings no credential, and what follows the counter are extensions or nothing.
+        // An assertion has no attested credential data, and only extensions may follow the counter.
         let is_whole = match bytes.len().checked_sub(AUTHENTICATOR_DATA_BYTES_MIN) {
             None => false,
             Some(0) => !has(EXTENSIONS),

@@ -1,23 +1,23 @@
-//! A serde serializer that writes canonical bytes in one pass: members are sorted where they stand.
+//! A serde serializer that writes canonical bytes in one pass and sorts the members of each object in place.
 
 use super::CanonicalError;
 use serde::ser::{self, Serialize};
 use std::cmp::Ordering;
 use std::fmt::Display;
 
-/// Room for most of what is hashed, so that it is not moved while it grows.
+/// Enough capacity for most values, to avoid reallocation.
 const BYTES_USUAL: usize = 1024;
 
-/// Canonical bytes in the making.
+/// Canonical bytes under construction.
 pub(super) struct Writer {
     pub(super) out: Vec<u8>,
-    /// Room to sort in, kept from object to object.
+    /// A buffer for sorting, reused for all objects.
     spare: Vec<u8>,
-    /// The members of every object that is not closed yet, those of the innermost last.
+    /// The members of all open objects, those of the innermost last.
     members: Vec<Member>,
 }
 
-/// Where a member stands, and where its name ends.
+/// The offsets of a member in the output.
 struct Member {
     start: usize,
     name_end: usize,
@@ -32,11 +32,11 @@ impl Default for Writer {
 
 impl Writer {
     fn text(&mut self, text: &str) -> Result<(), CanonicalError> {
-        // serde_json escapes exactly what RFC 8785, section 3.2.2.2, asks for.
+        // serde_json escapes exactly the characters that RFC 8785, section 3.2.2.2, requires.
         serde_json::to_writer(&mut self.out, text).map_err(|error| CanonicalError::NotJson(error.to_string()))
     }
 
-    /// The rule put before RFC 8785: an integer is its decimal string.
+    /// An integer as its decimal string, which is our deviation from RFC 8785.
     fn integer(&mut self, integer: impl Display) -> Result<(), CanonicalError> {
         use std::io::Write;
         write!(self.out, "\"{integer}\"").map_err(|error| CanonicalError::NotJson(error.to_string()))
@@ -52,7 +52,7 @@ impl Writer {
         Members { writer: self, start, first, closing }
     }
 
-    /// `{"variant":`, to be closed by `}`.
+    /// `{"variant":`, which `}` closes later.
     fn variant(&mut self, variant: &str) -> Result<(), CanonicalError> {
         self.out.push(b'{');
         self.text(variant)?;
@@ -61,7 +61,7 @@ impl Writer {
     }
 }
 
-/// An array in the making.
+/// An array under construction.
 pub(super) struct List<'a> {
     writer: &'a mut Writer,
     is_empty: bool,
@@ -81,7 +81,7 @@ impl List<'_> {
     }
 }
 
-/// An object in the making: its members stand one after the other from `start`, unsorted, and are the writer's from `first`.
+/// An object under construction. Its unsorted members begin at `start` in the output and at `first` in the writer's list.
 pub(super) struct Members<'a> {
     writer: &'a mut Writer,
     start: usize,
@@ -107,10 +107,10 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// Puts the members in the order of RFC 8785, section 3.2.3.
+    /// Sorts the members in the order of RFC 8785, section 3.2.3.
     fn close(self) -> Result<(), CanonicalError> {
         let Writer { out, spare, members } = self.writer;
-        // Where the unsorted members were, the sorted ones will be.
+        // The sorted members replace the unsorted ones.
         spare.clear();
         spare.extend(out.drain(self.start..));
         let unsorted =
@@ -133,15 +133,15 @@ impl Members<'_> {
     }
 }
 
-/// Two names as JSON string literals, by the UTF-16 code units of what they say.
+/// Compares two JSON string literals by the UTF-16 code units of their strings.
 fn by_utf16(a: &[u8], b: &[u8]) -> Ordering {
     let is_plain = |literal: &[u8]| literal.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
     if is_plain(a) && is_plain(b) {
-        // Without the closing quote, so that a name sorts before the longer ones that begin with it.
+        // Without the closing quote, so that a name sorts before longer names that begin with it.
         return a.split_last().map(|(_, a)| a).cmp(&b.split_last().map(|(_, b)| b));
     }
-    let said = |literal: &[u8]| serde_json::from_slice::<String>(literal).unwrap_or_default();
-    said(a).encode_utf16().cmp(said(b).encode_utf16())
+    let decoded = |literal: &[u8]| serde_json::from_slice::<String>(literal).unwrap_or_default();
+    decoded(a).encode_utf16().cmp(decoded(b).encode_utf16())
 }
 
 macro_rules! integers {

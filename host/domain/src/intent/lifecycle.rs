@@ -1,4 +1,4 @@
-//! Changes of a key's life.
+//! Creation and changes of keys.
 
 use super::{KeyUse, PublicationMode};
 use crate::ids::{EpochName, KeyRef};
@@ -6,10 +6,10 @@ use crate::roster::{ParticipantIndex, Roster, Threshold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The signature profiles that keys may have.
+/// The supported signature profiles.
 pub const SIGNATURE_PROFILES: [&str; 2] = ["frost-ed25519-sha512", "frost-secp256k1-sha256-tr"];
 
-/// Longest name of an epoch, characters (decisions.md 5).
+/// The longest name of an epoch, characters.
 pub const EPOCH_CHARACTERS_MAX: usize = 128;
 
 /// Distributed generation of a new key.
@@ -17,35 +17,35 @@ pub const EPOCH_CHARACTERS_MAX: usize = 128;
 pub struct KeyCreate {
     /// The asset the key is for.
     pub asset_id: String,
-    /// What the key is for.
+    /// The caller's purpose of the key.
     pub purpose: String,
-    /// Who will hold shares.
+    /// The participants that will hold shares.
     pub participants: Roster,
-    /// How many must sign together.
+    /// The number of participants that must sign together.
     pub threshold: Threshold,
-    /// One of [`SIGNATURE_PROFILES`], after aliases were resolved (decisions.md 5).
+    /// One of [`SIGNATURE_PROFILES`], after aliases are resolved.
     pub signature_profile: String,
-    /// What was asked for, where an alias stood for the profile.
+    /// The requested name of the profile, if it was an alias.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub requested_signature_profile: Option<String>,
-    /// Chains the key is meant for.
+    /// The chains that the key is meant for.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub chains: Vec<String>,
-    /// What the key will sign for; without it, the first signing operation admitted on the key settles it.
+    /// The family that the key will sign for; without it, the first admitted signing operation on the key fixes it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub serves: Option<KeyUse>,
 }
 
-/// What every change of an existing key carries.
+/// The members that all changes of a key share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lifecycle {
-    /// The epoch the key will be in.
+    /// The epoch that the key will be in.
     pub target_epoch: EpochName,
-    /// Why, in the submitter's words.
+    /// The submitter's reason, as free text.
     pub reason: String,
-    /// Who publishes.
+    /// Who starts the publication.
     pub publication_mode: PublicationMode,
-    /// Free fields of the caller.
+    /// The caller's free fields.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub metadata: BTreeMap<String, String>,
 }
@@ -64,13 +64,13 @@ pub struct Reshare {
     /// Epoch, reason, publication.
     #[serde(flatten)]
     pub change: Lifecycle,
-    /// Who will hold shares.
+    /// The participants that will hold shares.
     pub new_participants: Roster,
-    /// How many of them must sign together.
+    /// The number of participants that must sign together.
     pub threshold: Threshold,
 }
 
-/// A new key that takes this one's place.
+/// A new key that replaces this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotate {
     /// Epoch, reason, publication.
@@ -78,27 +78,27 @@ pub struct Rotate {
     pub change: Lifecycle,
     /// The new key's name.
     pub new_key_ref: KeyRef,
-    /// Who will hold its shares.
+    /// The participants that will hold shares of the new key.
     pub participants: Roster,
-    /// How many of them must sign together.
+    /// The number of participants that must sign together.
     pub threshold: Threshold,
 }
 
-/// One participant's share, rebuilt from the helpers'.
+/// One participant's share, rebuilt with the helpers' shares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recover {
     /// Epoch, reason, publication.
     #[serde(flatten)]
     pub change: Lifecycle,
-    /// The case that authorised the recovery.
+    /// The reference of the case that authorised the recovery.
     pub recovery_case_ref: String,
-    /// Whose share is rebuilt.
+    /// The participant whose share is rebuilt.
     pub recovering_participant: ParticipantIndex,
-    /// Who helps, at least the key's threshold.
+    /// The participants that help; at least the key's threshold.
     pub helper_participants: Roster,
     /// Content ids of the helpers' contributions.
     pub helper_share_cids: Vec<String>,
-    /// Merkle root the contributions must have, when the caller pins it.
+    /// The expected Merkle root of the contributions, if the caller fixes it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expected_helper_admission_root: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Whether a key fits an intent. The engine checks it before it creates an operation and again before the admission; the
-//! authority and each node check for themselves what the key serves.
+//! Whether a key can serve an intent. The engine checks it before it creates an operation and again before the admission.
+//! The authority and each node check the family that the key serves again.
 
 use super::transitions::Keys;
 use super::{CustodyKey, EPOCHS_MAX, KeyState};
@@ -8,24 +8,24 @@ use crate::intent::{Intent, KeyUse, Payment, Recover, SigningTerms};
 use crate::operation::command::Refusal;
 use crate::roster::{Roster, Threshold};
 
-/// The signature profile whose keys have BIP-32 child keys.
+/// The signature profile that supports BIP-32 child keys.
 pub const WITH_CHILDREN: &str = "frost-secp256k1-sha256-tr";
 
-/// Why a key does not fit an intent.
+/// The reason why a key cannot serve an intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misfit {
     /// A key of this name exists.
     Exists(KeyRef),
     /// No key of this name exists.
     Unknown(KeyRef),
-    /// The intent asks for something that this key cannot do.
+    /// The intent requests something that this key cannot do.
     Invalid {
-        /// JSON pointer to the member at fault.
+        /// JSON pointer to the member that is wrong.
         pointer: &'static str,
-        /// What is allowed.
+        /// The allowed values.
         message: String,
     },
-    /// The state of the key forbids it.
+    /// The key's state does not permit it.
     Refused(Refusal),
 }
 
@@ -35,8 +35,8 @@ impl From<Refusal> for Misfit {
     }
 }
 
-/// Checks that the keys exist, or that their names are free, as the intent needs it. `may_lack_key`: the key of a payment
-/// need not exist yet.
+/// Checks that the intent's keys exist, or that their names are free. With `may_lack_key`, the key of a payment need not
+/// exist yet.
 ///
 /// # Errors
 /// [`Misfit`].
@@ -60,7 +60,7 @@ pub fn check_keys(intent: &Intent, key_ref: &KeyRef, keys: &Keys, may_lack_key: 
     }
 }
 
-/// Checks that the key in its present state can do what the intent asks.
+/// Checks that the key, in its present state, can do what the intent requests.
 ///
 /// # Errors
 /// [`Misfit`]: `Invalid`, `Refused`.
@@ -80,8 +80,8 @@ pub fn check_key(intent: &Intent, key: &CustodyKey) -> Result<(), Misfit> {
     }
 }
 
-/// Whether a key that serves `serves` may sign for `key_use`. A key serves one family: otherwise a digest that a custody
-/// platform sends could be that of a payment that the policy denies.
+/// Whether a key that serves `serves` may sign for `key_use`. A key serves one family: otherwise a digest from the custody
+/// platform could be that of a payment that the policy denies.
 #[must_use]
 pub fn serves(serves: Option<KeyUse>, key_use: Option<KeyUse>) -> bool {
     serves.is_none() || key_use.is_none() || serves == key_use
@@ -106,7 +106,7 @@ fn check_use(intent: &Intent, key: &CustodyKey) -> Result<(), Misfit> {
     }
 }
 
-/// Only keys of one profile have child keys.
+/// Only one signature profile supports child keys.
 fn check_child(payment: &Payment, key: &CustodyKey) -> Result<(), Misfit> {
     if payment.bip32.is_none() || key.signature_profile == WITH_CHILDREN {
         return Ok(());
@@ -139,7 +139,7 @@ fn check_terms(terms: &SigningTerms, key: &CustodyKey) -> Result<(), Misfit> {
     Ok(())
 }
 
-/// The present and the new participants take part in one operation, which has a limit of participants.
+/// The present and the new participants take part in one operation, so together they must fit one roster.
 fn check_union(pointer: &'static str, key: &CustodyKey, new: &Roster) -> Result<(), Misfit> {
     let union = key.participants.union(new);
     union.map(|_| ()).map_err(|why| Misfit::Invalid {
@@ -167,13 +167,13 @@ fn must_hold(pointer: &'static str, key: &CustodyKey) -> Misfit {
     Misfit::Invalid { pointer, message: format!("must be participants of the key: {holders}") }
 }
 
-/// Whether the key may have the epoch that an intent asks for: a name it never had, and a decimal one above all
-/// decimal ones it had. A rotation names the first epoch of another key.
+/// Whether the key can enter the epoch that an intent names. The name must be new, and a decimal name must be above all
+/// earlier decimal names. A rotation names the first epoch of another key.
 ///
 /// # Errors
 /// [`Refusal::EpochConflict`].
 pub fn check_epoch(key: &CustodyKey, intent: &Intent) -> Result<(), Refusal> {
-    let asked = match intent {
+    let requested = match intent {
         Intent::Refresh(refresh) => &refresh.change.target_epoch,
         Intent::Reshare(reshare) => &reshare.change.target_epoch,
         Intent::Recover(recover) => &recover.change.target_epoch,
@@ -186,19 +186,19 @@ pub fn check_epoch(key: &CustodyKey, intent: &Intent) -> Result<(), Refusal> {
         return conflict(format!("the key has had {EPOCHS_MAX} epochs, as many as a key may: rotate it"));
     }
     let had = || key.past_epochs.iter().chain([&key.epoch.name]);
-    if had().any(|name| name == asked) {
-        return conflict(format!("the key has had epoch `{asked}`: it needs a name it never had"));
+    if had().any(|name| name == requested) {
+        return conflict(format!("the key has had epoch `{requested}`: it needs a name it never had"));
     }
     let latest = had().filter_map(|name| decimal(name).map(|value| (value, name))).max();
-    match (decimal(asked), latest) {
-        (Some(asked_value), Some((value, latest))) if asked_value <= value => {
-            conflict(format!("epoch `{asked}` does not come after `{latest}`: decimal epochs must increase"))
-        }
+    match (decimal(requested), latest) {
+        (Some(requested_value), Some((value, latest))) if requested_value <= value => conflict(format!(
+            "epoch `{requested}` does not come after `{latest}`: decimal epochs must increase"
+        )),
         (Some(_) | None, Some(_) | None) => Ok(()),
     }
 }
 
-/// The value of a decimal name, as its number of digits and its digits.
+/// The value of a decimal name, in comparable form: its number of digits, and its digits.
 fn decimal(name: &EpochName) -> Option<(usize, &str)> {
     let is_decimal = !name.0.is_empty() && name.0.bytes().all(|byte| byte.is_ascii_digit());
     let digits = name.0.trim_start_matches('0');

@@ -1,4 +1,4 @@
-//! How an operation's events change its keys.
+//! The changes that an operation's events make to its keys.
 
 use super::{CustodyKey, Epoch, FIRST_EPOCH, KeyState};
 use crate::ids::{EpochName, Hex32};
@@ -9,14 +9,14 @@ use crate::operation::state::Operation;
 /// The keys of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// The one it is about.
+    /// The key that the operation signs with, creates or changes.
     pub subject: Option<CustodyKey>,
-    /// The one that a rotation makes.
+    /// The key that a rotation creates.
     pub successor: Option<CustodyKey>,
 }
 
-/// The keys after an operation's event: the one home of key transitions. `operation` is the operation *after*
-/// the event. Signing leaves a key alone, but for what the key serves.
+/// The keys after an operation's event; all changes of keys are made here. `operation` is the operation *after* the event.
+/// A signing operation changes nothing but the family that the key serves.
 #[must_use]
 pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
     let Keys { subject, successor } = keys;
@@ -44,8 +44,7 @@ pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
     }
 }
 
-/// A key that is signed with: the first signing operation admitted on it settles what it serves, where its creation did
-/// not.
+/// A key that signs. The first admitted signing operation fixes the family that it serves, if its creation did not.
 fn bound(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
     let settles = matches!(change, Change::DecisionSigned { .. }) && key.serves.is_none();
     if !settles {
@@ -55,7 +54,7 @@ fn bound(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey 
     CustodyKey { serves: operation.intent.key_use(), serves_since: Some(operation.id), revision, ..key }
 }
 
-/// A key that the operation makes: its name is taken at submission.
+/// A key that the operation creates. Its name is taken at submission.
 fn made(
     key: Option<CustodyKey>,
     new: Option<CustodyKey>,
@@ -75,8 +74,7 @@ fn made(
     }
 }
 
-/// A key that the operation changes. Only the operation that holds it moves it: one that expires in the queue leaves
-/// it alone.
+/// A key that the operation changes. Only the operation that executes on it does; one that fails while it waits does not.
 fn held(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
     let key = key?;
     let takes = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();
@@ -91,7 +89,7 @@ fn moved(mut key: CustodyKey, operation: &Operation, change: &Change) -> Custody
             key.busy_with = Some(operation.id);
             key.state = busy_state(&key, operation);
         }
-        // The new generation is the successor's, where there is one.
+        // A rotation's new generation belongs to the successor.
         Change::EpochDecided { .. } if successor.is_some() => return key,
         Change::EpochDecided { staged, .. } => {
             if key.public.is_some() {
@@ -134,7 +132,7 @@ fn moved(mut key: CustodyKey, operation: &Operation, change: &Change) -> Custody
     key
 }
 
-/// What a key is called while an operation executes on it.
+/// The state of a key while an operation executes on it.
 fn busy_state(key: &CustodyKey, operation: &Operation) -> KeyState {
     match operation.intent.operation_type() {
         OperationType::KeyCreate => KeyState::Creating,
@@ -172,7 +170,7 @@ impl CustodyKey {
         }
     }
 
-    /// The key that a rotation makes: what this one is for, with shares of its own.
+    /// The key that a rotation creates: the same purpose and profile, with its own shares.
     fn successor(&self, operation: &Operation, rotate: &Rotate) -> Option<Self> {
         let slot = operation.successor.clone()?;
         Some(Self {
@@ -182,7 +180,7 @@ impl CustodyKey {
             asset_id: self.asset_id.clone(),
             purpose: self.purpose.clone(),
             signature_profile: self.signature_profile.clone(),
-            // Inherited once the rotation executes: until then it may still be settled.
+            // Inherited when the rotation executes, because the old key's family may be fixed until then.
             serves: None,
             serves_since: None,
             state: KeyState::Creating,

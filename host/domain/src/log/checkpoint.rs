@@ -1,4 +1,4 @@
-//! Checkpoints: which log, how large, which root; signed by the log's operator (C2SP `tlog-checkpoint`).
+//! Signed checkpoints: the log's name, size and root (C2SP `tlog-checkpoint`).
 
 use super::note::{KeyName, NoteError, SignedNote, VerifierKey};
 use super::{hash_from_base64, hash_to_base64, number};
@@ -7,7 +7,7 @@ use crate::ids::Hex32;
 use std::fmt;
 use std::str::FromStr;
 
-/// A log's head at one size.
+/// The head of a log at one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     // INVARIANT: one line, and so is each extension; none is empty. Kept by `new` and `from_str`.
@@ -17,21 +17,21 @@ pub struct Checkpoint {
     extensions: Vec<String>,
 }
 
-/// A checkpoint with signatures, which nobody has checked yet.
+/// A checkpoint with signatures that are not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCheckpoint {
-    // INVARIANT: what the note's text says.
+    // INVARIANT: parsed from, or written to, the note's text.
     checkpoint: Checkpoint,
     note: SignedNote,
 }
 
-/// Why a text is not a checkpoint.
+/// The reason why a text is not a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// The last line has no end.
+    /// The last line has no line feed.
     #[error("the checkpoint does not end with a line feed")]
     Unterminated,
-    /// There are not the three lines that each checkpoint has.
+    /// One of the three required lines is missing.
     #[error("the checkpoint has no {0}")]
     Missing(&'static str),
     /// A line is empty, or has a control character.
@@ -40,7 +40,7 @@ pub enum CheckpointError {
         /// From 1.
         line: usize,
     },
-    /// The second line is no number, or one with a zero in front or above 2^64 - 1.
+    /// The second line is not a number, has a leading zero, or is above 2^64 - 1.
     #[error("the size of the checkpoint, `{0}`, is not a decimal number")]
     Size(String),
     /// The third line is not base64 of 32 bytes.
@@ -48,46 +48,46 @@ pub enum CheckpointError {
     Root,
 }
 
-/// Why a text is not a signed checkpoint, or is not believed.
+/// The reason why a text is not a signed checkpoint, or is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignedCheckpointError {
-    /// It is no signed note, or is not signed by whoever is believed.
+    /// It is not a signed note, or no trusted key signed it.
     #[error(transparent)]
     Note(#[from] NoteError),
-    /// What is signed is no checkpoint.
+    /// The signed text is not a checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// It is of a log for which no key is believed.
+    /// No key is trusted for this log.
     #[error("no key is trusted for the log `{0}`")]
     UnknownOrigin(String),
 }
 
 impl Checkpoint {
-    /// A head of the log `origin`, without extensions.
+    /// A checkpoint of the log `origin`, without extensions.
     #[must_use]
     pub fn new(origin: &KeyName, size: u64, root: Hex32) -> Self {
         Self { origin: origin.as_str().to_owned(), size, root, extensions: Vec::new() }
     }
 
-    /// Which log.
+    /// The log's name.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// How many leaves it has.
+    /// The number of leaves.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its root at that size.
+    /// The root at that size.
     #[must_use]
     pub const fn root(&self) -> Hex32 {
         self.root
     }
 
-    /// What else stands there: nobody checks it.
+    /// Further lines, which are signed and not interpreted.
     #[must_use]
     pub fn extensions(&self) -> &[String] {
         &self.extensions
@@ -124,10 +124,10 @@ impl FromStr for Checkpoint {
 }
 
 impl SignedCheckpoint {
-    /// The checkpoint, signed by its log with `sign`, which is given the exact bytes.
+    /// Signs a checkpoint with `sign`, which receives the exact bytes.
     ///
     /// # Errors
-    /// Whatever `sign` gives.
+    /// The error of `sign`.
     pub fn sign<E>(
         key: &VerifierKey,
         size: u64,
@@ -140,17 +140,17 @@ impl SignedCheckpoint {
         Ok(Self { checkpoint, note: SignedNote::signed(text, key, signature) })
     }
 
-    /// What it says, whoever signed it.
+    /// The checkpoint, without verification.
     #[must_use]
     pub const fn unverified(&self) -> &Checkpoint {
         &self.checkpoint
     }
 
-    /// What it says, if the log that it is of signed it with one of these keys.
+    /// The checkpoint, if one of these keys signed it in the name of its log.
     ///
     /// # Errors
-    /// [`SignedCheckpointError::UnknownOrigin`] when none of the keys has the log's origin as its name;
-    /// [`SignedCheckpointError::Note`] when those that have did not sign it, or one of them wrongly.
+    /// [`SignedCheckpointError::UnknownOrigin`] when no key has the log's origin as its name;
+    /// [`SignedCheckpointError::Note`] when none of the keys that do signed it, or one of their signatures is wrong.
     pub fn verify(&self, keys: &[VerifierKey]) -> Result<&Checkpoint, SignedCheckpointError> {
         let is_of_log = |key: &&VerifierKey| key.name().as_str() == self.checkpoint.origin;
         let of_log: Vec<&VerifierKey> = keys.iter().filter(is_of_log).collect();

@@ -1,4 +1,4 @@
-//! Signed notes: a text, and who signed it (C2SP `signed-note`), with Ed25519 signatures, which are of type 1.
+//! Signed notes: a text and its Ed25519 signatures (C2SP `signed-note`, signature type 1).
 
 use crate::ed25519::{PublicKey, SIGNATURE_BYTES};
 use base64::Engine as _;
@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest note that is read: room for sixteen signatures of the largest kind there is, and much more text than a
-/// checkpoint has.
+/// The longest note that is parsed: room for sixteen signatures of the largest kind, and far more text than a checkpoint
+/// has.
 pub const NOTE_BYTES_MAX: usize = 256 * 1024;
 
-/// Most signatures in a note; the specification asks for room for sixteen.
+/// The most signatures in a note; the specification requires room for sixteen.
 pub const SIGNATURES_MAX: usize = 64;
 
 /// The signature type of plain Ed25519 signatures.
@@ -19,15 +19,15 @@ const ED25519: u8 = 1;
 
 const KEY_ID_BYTES: usize = 4;
 
-/// What a signature line begins with: an em dash and a space.
+/// The start of a signature line: an em dash and a space.
 const SIGNATURE_LINE: &str = "\u{2014} ";
 
-/// Who signs: text without white space and without `+`, which separates it in a [`VerifierKey`]. A URL without a scheme,
-/// so that nobody else has the same.
+/// The name of a signing key: text without white space and without `+`, which separates it in a [`VerifierKey`]. By
+/// convention a URL without a scheme, so that it is unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyName(String);
 
-/// The public key of a signer, in text `name+id+key` with the id in hexadecimal and the key, after its type, in base64.
+/// The public key of a signer. Its text is `name+id+key`, with the id in hexadecimal, and the type and key in base64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifierKey {
     name: KeyName,
@@ -36,7 +36,7 @@ pub struct VerifierKey {
     key: PublicKey,
 }
 
-/// A text and its signatures, which nobody has checked yet.
+/// A text with signatures that are not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedNote {
     // INVARIANT: ends with a line feed and has no other control character.
@@ -45,7 +45,7 @@ pub struct SignedNote {
     signatures: Vec<NoteSignature>,
 }
 
-/// One signature line. What its bytes mean depends on the key it names.
+/// One signature line. The meaning of its bytes depends on the key that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NoteSignature {
     name: KeyName,
@@ -58,36 +58,36 @@ struct NoteSignature {
 #[error("`{0}` is not a key name: it must be text without white space and without `+`")]
 pub struct InvalidKeyName(pub String);
 
-/// Why a text is not a verifier key.
+/// The reason why a text is not a verifier key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifierKeyError {
-    /// It is not three parts.
+    /// It does not have three parts.
     #[error("a verifier key is `name+id+key`")]
     Shape,
-    /// Its name is none.
+    /// Its name is not a key name.
     #[error(transparent)]
     Name(#[from] InvalidKeyName),
     /// Its id is not eight lowercase hexadecimal characters.
     #[error("the key id is not 8 lowercase hexadecimal characters")]
     Id,
-    /// Its key is not base64 of a type and a key.
+    /// Its key is not base64 of a type and 32 bytes.
     #[error("the key is not base64 of a type and 32 bytes")]
     Key,
-    /// It is a key of another type than Ed25519.
+    /// Its key is not an Ed25519 key.
     #[error("keys of type {0} are not supported, only Ed25519, which is type 1")]
     Type(u8),
-    /// The 32 bytes are no Ed25519 public key.
+    /// The 32 bytes are not an Ed25519 public key.
     #[error("the key is not an Ed25519 public key")]
     NotAPoint,
-    /// The id is of another name or key.
+    /// The id does not belong to the name and the key.
     #[error("the key id does not belong to this name and key")]
     OtherId,
 }
 
-/// Why a text is not a signed note, or is not believed.
+/// The reason why a text is not a signed note, or is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// It is above [`NOTE_BYTES_MAX`].
+    /// It is longer than [`NOTE_BYTES_MAX`].
     #[error("the note is longer than {NOTE_BYTES_MAX} bytes")]
     TooLong,
     /// It has a control character other than the line feed.
@@ -102,7 +102,7 @@ pub enum NoteError {
     /// There is no signature.
     #[error("the note has no signature")]
     NoSignature,
-    /// The last line has no end.
+    /// The last line has no line feed.
     #[error("the note does not end with a line feed")]
     Unterminated,
     /// There are more than [`SIGNATURES_MAX`].
@@ -157,7 +157,7 @@ impl VerifierKey {
         Self { name, id: [a, b, c, d], key }
     }
 
-    /// Who signs with it.
+    /// The name of the key.
     #[must_use]
     pub const fn name(&self) -> &KeyName {
         &self.name
@@ -200,20 +200,20 @@ impl fmt::Display for VerifierKey {
 }
 
 impl SignedNote {
-    /// What is signed, its last line feed included.
+    /// The text that is signed, including its last line feed.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// A note with one signature, over exactly `text`, whose form the caller vouches for.
+    /// A note with one signature over exactly `text`. The caller guarantees the form of `text`.
     pub(super) fn signed(text: String, key: &VerifierKey, signature: [u8; SIGNATURE_BYTES]) -> Self {
         let signature = NoteSignature { name: key.name.clone(), id: key.id, bytes: signature.to_vec() };
         Self { text, signatures: vec![signature] }
     }
 
-    /// Checks that at least one of these keys signed the text, and that none of them signed it wrongly. Signatures by
-    /// other keys are passed over.
+    /// Checks that at least one of these keys signed the text. Signatures by other keys are ignored, but a wrong signature by
+    /// one of these keys is an error.
     ///
     /// # Errors
     /// [`NoteError::BadSignature`], [`NoteError::UnknownSigner`].
@@ -243,7 +243,7 @@ impl FromStr for SignedNote {
         if let Some(index) = note.split('\n').position(is_control) {
             return Err(NoteError::ControlCharacter { line: index.saturating_add(1) });
         }
-        // The last empty line: the text may have others.
+        // The last empty line separates the signatures: the text may have empty lines too.
         let (text, signatures) = note.rsplit_once("\n\n").ok_or(NoteError::NoSeparator)?;
         if signatures.is_empty() {
             return Err(NoteError::NoSignature);

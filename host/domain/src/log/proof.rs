@@ -1,42 +1,42 @@
-//! Checking a proof with nothing but the roots (RFC 9162, sections 2.1.3.2 and 2.1.4.2).
+//! Verification of Merkle proofs (RFC 9162, sections 2.1.3.2 and 2.1.4.2).
 
 use super::tree::node_hash;
 use crate::ids::Hex32;
 
-/// Why a proof proves nothing.
+/// The reason why a proof does not verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// The leaf is not in a log of this size.
+    /// A log of this size does not have the leaf.
     #[error("a log of {size} has no leaf {index}")]
     NoSuchLeaf {
-        /// The leaf's place.
+        /// The leaf's index.
         index: u64,
         /// The log's size.
         size: u64,
     },
-    /// There is nothing to prove between these sizes.
+    /// No consistency can be proved between these sizes.
     #[error("a log of {first} is no beginning of a log of {second} that could be proved")]
     Sizes {
-        /// The smaller log.
+        /// The size of the smaller log.
         first: u64,
-        /// The larger one.
+        /// The size of the larger log.
         second: u64,
     },
-    /// There are more hashes than these sizes take.
+    /// There are more hashes than these sizes need.
     #[error("the proof has a hash too many")]
     TooLong,
-    /// There are fewer hashes than these sizes take.
+    /// There are fewer hashes than these sizes need.
     #[error("the proof lacks a hash")]
     TooShort,
-    /// The hashes lead to another root than that of the log; of the larger log, where there are two.
+    /// The hashes give another root than the log's, or than the larger log's where there are two.
     #[error("the proof leads to another root")]
     Root,
-    /// The hashes lead to another root than that of the smaller log.
+    /// The hashes give another root than the smaller log's.
     #[error("the proof leads to another root of the smaller log")]
     FirstRoot,
 }
 
-/// Whether the log of `size` with this `root` has the leaf at `index`, by its leaf hash.
+/// Checks that the log of `size` with this `root` has the leaf hash at `index`.
 ///
 /// # Errors
 /// [`ProofError`].
@@ -65,8 +65,8 @@ pub fn verify_inclusion(
     at.ends_with(hash == root)
 }
 
-/// Whether the log of `second` with `second_root` begins with the log of `first` with `first_root`. Of one size, they
-/// must be one root, and the proof empty; an empty log is refused, because nothing is proved of it.
+/// Checks that the log of `second` leaves with `second_root` begins with the log of `first` leaves with `first_root`. For
+/// equal sizes the roots must be equal and the proof empty. An empty first log is an error, because it proves nothing.
 ///
 /// # Errors
 /// [`ProofError`].
@@ -112,22 +112,22 @@ pub fn verify_consistency(
     if old == first_root { Ok(()) } else { Err(ProofError::FirstRoot) }
 }
 
-/// On which side of the path the next hash stands.
+/// The side of the path on which the next hash stands.
 enum Side {
     Left,
     Right,
 }
 
-/// The way from a leaf to the root, as both sections have it: `fn` and `sn`.
+/// A path from a leaf to the root: `fn` and `sn` in both sections.
 struct Path {
-    /// The place of the path's node within its level.
+    /// The index of the path's node within its level.
     node: u64,
-    /// The place of the last node of that level.
+    /// The index of the last node of that level.
     last: u64,
 }
 
 impl Path {
-    /// One hash further.
+    /// Consumes one hash of the proof.
     fn climb(&mut self) -> Result<Side, ProofError> {
         if self.last == 0 {
             return Err(ProofError::TooLong);
@@ -150,7 +150,7 @@ impl Path {
         self.last >>= 1;
     }
 
-    /// The proof is used up: the way must be at its end, and what was found there the root.
+    /// Checks, at the end of the proof, that the path is at the root and that the root is right.
     fn ends_with(&self, is_root: bool) -> Result<(), ProofError> {
         if self.last != 0 {
             return Err(ProofError::TooShort);

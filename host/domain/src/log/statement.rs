@@ -1,5 +1,5 @@
-//! What the log's operator states besides its heads: a signed note whose first line is no log's origin, so that it is
-//! never taken for a checkpoint.
+//! Statements by the log's operator other than checkpoints. The first line of the signed note is not the origin of a log, so
+//! that a statement cannot be taken for a checkpoint.
 //!
 //! ```text
 //! <origin>/<about>
@@ -16,26 +16,26 @@ use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
-/// A signed statement, which nobody has checked yet.
+/// A statement with signatures that are not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedStatement(SignedNote);
 
-/// Why a statement is not believed.
+/// The reason why a statement is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum StatementError {
-    /// It is no signed note, or is not signed by whoever is believed.
+    /// It is not a signed note, or no trusted key signed it.
     #[error(transparent)]
     Note(#[from] NoteError),
-    /// It states something else.
+    /// It states something other than expected.
     #[error("the signed statement is another")]
     OtherStatement,
-    /// What it should state has no canonical form.
+    /// The expected value has no canonical form.
     #[error("what is stated has no canonical form")]
     NotCanonical(#[from] CanonicalError),
 }
 
 impl SignedStatement {
-    /// The statement, signed with `sign`, which is given the exact bytes.
+    /// Signs a statement with `sign`, which receives the exact bytes.
     ///
     /// # Errors
     /// [`CanonicalError`] for a value with a floating-point number in it.
@@ -50,13 +50,13 @@ impl SignedStatement {
         Ok(Self(SignedNote::signed(text, key, signature)))
     }
 
-    /// The stated value without any check of signatures, with integers as strings. None when it is not JSON.
+    /// The stated value without verification, with integers as strings. `None` when it is not JSON.
     #[must_use]
     pub fn unverified(&self) -> Option<Value> {
         self.0.text().lines().nth(1).and_then(|json| serde_json::from_str(json).ok())
     }
 
-    /// Checks that one of these keys signed exactly this, and none of them wrongly.
+    /// Checks that one of these keys signed exactly this statement, with no wrong signature by one of them.
     ///
     /// # Errors
     /// [`StatementError`].
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_stated_verifies() {
+    fn only_the_signed_statement_verifies() {
         let (signing, verifier) = key(1);
         let value = json!({ "state": "active", "name": "line\nfeed" });
         let signed =
@@ -129,6 +129,9 @@ mod tests {
         let error = read.verify(&keys[..1], "key-state", &value).unwrap_err();
         assert!(matches!(error, StatementError::Note(NoteError::UnknownSigner)), "{error}");
         let checkpoint: Result<SignedCheckpoint, _> = signed.to_string().parse();
-        assert!(!checkpoint.is_ok_and(|read| read.verify(&keys).is_ok()), "it is no head of the log");
+        assert!(
+            !checkpoint.is_ok_and(|read| read.verify(&keys).is_ok()),
+            "a statement passed for a checkpoint"
+        );
     }
 }

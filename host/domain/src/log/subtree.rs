@@ -1,12 +1,12 @@
-//! Of which nodes a proof is made.
+//! The nodes that make up a proof.
 //!
-//! A log keeps the roots of its complete subtrees. Every hash of a proof is the root of some subtree; the one that
-//! reaches to the log's right edge may be incomplete, and is then folded from the complete ones that it consists of.
+//! A log stores the roots of its complete subtrees. Every hash of a proof is the root of some subtree. The subtree at the
+//! log's right edge may be incomplete; its root is computed from the complete subtrees that it consists of.
 
 use super::tree::node_hash;
 use crate::ids::Hex32;
 
-/// Where the root of a complete subtree stands.
+/// The position of a complete subtree's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// 0 for a leaf, 1 for the parent of two leaves.
@@ -23,8 +23,8 @@ pub struct Subtree {
     end: u64,
 }
 
-/// The subtrees whose roots prove that a log of `size` has the leaf `index`, in the proof's order: from the leaf's
-/// sibling to the root's child (RFC 6962, section 2.1.1). None when the log has no such leaf.
+/// The subtrees whose roots prove that a log of `size` leaves has the leaf `index`, in the proof's order: from the leaf's
+/// sibling to the root's child (RFC 6962, section 2.1.1). `None` when the log has no such leaf.
 #[must_use]
 pub fn inclusion(index: u64, size: u64) -> Option<Vec<Subtree>> {
     let mut around = Subtree::whole(size).filter(|log| index < log.end)?;
@@ -38,14 +38,13 @@ pub fn inclusion(index: u64, size: u64) -> Option<Vec<Subtree>> {
     Some(siblings)
 }
 
-/// The subtrees whose roots prove that a log of `second` begins with the log of `first`, in the proof's order (RFC 6962,
-/// section 2.1.2); none of them when both are one. None when there is nothing to prove: an empty log is the beginning of
-/// every log, and a longer one of none.
+/// The subtrees whose roots prove that a log of `second` leaves begins with the log of `first` leaves, in the proof's order
+/// (RFC 6962, section 2.1.2); empty for equal sizes. `None` when `first` is zero or above `second`.
 #[must_use]
 pub fn consistency(first: u64, second: u64) -> Option<Vec<Subtree>> {
     let mut around = Subtree::whole(second).filter(|log| 0 < first && first <= log.end)?;
     let mut parts = Vec::new();
-    // As long as the descent only went left, the subtree it ends at is the whole first log, whose root is known.
+    // While the descent only goes left, it ends at the whole first log, whose root the verifier knows.
     let mut is_known = true;
     while first < around.end {
         let Some((left, right)) = around.split() else { break };
@@ -66,13 +65,13 @@ pub fn consistency(first: u64, second: u64) -> Option<Vec<Subtree>> {
 }
 
 impl Subtree {
-    /// A log of so many leaves. None for an empty one, which has no nodes.
+    /// The tree of a log with `size` leaves. `None` for an empty log, which has no nodes.
     #[must_use]
     pub const fn whole(size: u64) -> Option<Self> {
         if size == 0 { None } else { Some(Self { start: 0, end: size }) }
     }
 
-    /// The complete subtrees that it consists of, largest first; only one when it is complete itself.
+    /// The complete subtrees that it consists of, largest first; itself when it is complete.
     pub fn places(self) -> impl Iterator<Item = Place> + Send {
         let n_leaves = self.end.saturating_sub(self.start);
         let is_set = move |level: &u32| (n_leaves >> level) & 1 == 1;
@@ -82,17 +81,17 @@ impl Subtree {
         })
     }
 
-    /// Its root, from the roots of the complete subtrees that it consists of.
+    /// Its root, computed from the roots of the complete subtrees that it consists of.
     ///
     /// # Errors
-    /// The first place that `hash_at` does not know.
+    /// The first place for which `hash_at` has no hash.
     pub fn root(self, mut hash_at: impl FnMut(Place) -> Option<Hex32>) -> Result<Hex32, Place> {
         let hashes = self.places().map(|place| hash_at(place).ok_or(place)).collect::<Result<Vec<_>, _>>()?;
         let folded = hashes.into_iter().rev().reduce(|right, left| node_hash(left, right));
         folded.ok_or(Place { level: 0, index: self.start })
     }
 
-    /// Its two halves, the left one of the largest power of two below its size. None for a leaf.
+    /// Its two parts, the left one as large as the largest power of two below its size. `None` for a leaf.
     fn split(self) -> Option<(Self, Self)> {
         let below = self.end.saturating_sub(self.start).saturating_sub(1);
         let middle = self.start.saturating_add(1 << below.checked_ilog2()?);
@@ -109,7 +108,7 @@ mod tests {
 
     const N: u64 = 130;
 
-    /// What a store of these leaves has.
+    /// The nodes that a store has for these leaves.
     fn stored(leaves: &[Hex32]) -> BTreeMap<Place, Hex32> {
         let mut frontier = Frontier::default();
         let mut nodes = BTreeMap::new();
@@ -125,7 +124,7 @@ mod tests {
         parts.into_iter().map(|part| part.root(|place| nodes.get(&place).copied()).unwrap()).collect()
     }
 
-    /// PATH(m, D[n]), word for word.
+    /// PATH(m, D[n]) of RFC 6962, section 2.1.1.
     fn path(m: usize, leaves: &[Hex32]) -> Vec<Hex32> {
         if leaves.len() < 2 {
             return vec![];
@@ -140,7 +139,7 @@ mod tests {
         inside
     }
 
-    /// SUBPROOF(m, D[n], b), word for word.
+    /// SUBPROOF(m, D[n], b) of RFC 6962, section 2.1.2.
     fn subproof(m: usize, leaves: &[Hex32], b: bool) -> Vec<Hex32> {
         if m == leaves.len() {
             return if b { vec![] } else { vec![merkle_tree_hash(leaves)] };
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn proofs_are_those_of_rfc_6962() {
+    fn proofs_agree_with_rfc_6962() {
         let leaves = leaves(N);
         let nodes = stored(&leaves);
         for size in 1..=N {
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_log_has_no_proof() {
+    fn leaves_outside_the_log_have_no_proof() {
         for (index, size) in [(0, 0), (1, 1), (u64::MAX, u64::MAX)] {
             assert_eq!(inclusion(index, size), None);
         }
@@ -182,9 +181,9 @@ mod tests {
         }
     }
 
-    /// Twice the height at most, and no overflow at the largest sizes there can be.
+    /// Also at the largest sizes, without overflow.
     #[test]
-    fn a_proof_needs_few_nodes() {
+    fn proof_needs_at_most_twice_the_height_in_nodes() {
         let n_places =
             |parts: Option<Vec<Subtree>>| parts.unwrap().into_iter().flat_map(Subtree::places).count();
         for size in [1, 2, 3, 1000, 1_000_000, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX] {
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_not_there_is_named() {
+    fn missing_node_is_named() {
         let subtree = Subtree::whole(3).unwrap();
         let hash = Hex32::ZERO;
         assert_eq!(subtree.root(|at| (at.level == 0).then_some(hash)), Err(Place { level: 1, index: 0 }));

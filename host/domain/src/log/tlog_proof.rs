@@ -1,4 +1,4 @@
-//! Inclusion proofs that are checked far away from the log, with nothing but its verifier key (C2SP `tlog-proof`).
+//! Inclusion proofs for offline verification with the log's verifier key (C2SP `tlog-proof`).
 
 use super::checkpoint::{Checkpoint, SignedCheckpoint, SignedCheckpointError};
 use super::note::VerifierKey;
@@ -13,32 +13,32 @@ use std::str::FromStr;
 /// The first line.
 const HEADER: &str = "c2sp.org/tlog-proof@v1";
 
-/// Most hashes: the height of the largest log whose size can be written.
+/// The most hashes: the height of the largest log.
 const HASHES_MAX: usize = 64;
 
-/// That a leaf is in a log.
+/// A proof that a leaf is in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlogProof {
-    /// What whoever made the proof added; nobody signed it. Empty is none.
+    /// Unsigned data added by the maker of the proof; may be empty.
     pub extra: Vec<u8>,
-    /// The leaf's place.
+    /// The leaf's index.
     pub index: u64,
-    /// From the leaf's sibling to the root's child.
+    /// The hashes from the leaf's sibling to the root's child.
     pub hashes: Vec<Hex32>,
-    /// The head that it is proved against.
+    /// The signed head that the proof leads to.
     pub checkpoint: SignedCheckpoint,
 }
 
-/// Why a text is not a proof.
+/// The reason why a text is not a proof, or does not verify.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlogProofError {
-    /// The first line is another.
+    /// The first line is not the header.
     #[error("the proof does not begin with `{HEADER}`")]
     Header,
     /// The `extra` line is not base64 of at least one byte.
     #[error("the extra data of the proof is not base64")]
     Extra,
-    /// There is no `index` line where it is due, or it has no decimal number.
+    /// The `index` line is missing, or has no decimal number.
     #[error("the proof has no index")]
     Index,
     /// A hash is not base64 of 32 bytes.
@@ -47,23 +47,23 @@ pub enum TlogProofError {
         /// From 1.
         number: usize,
     },
-    /// There are more hashes than any log takes.
+    /// There are more hashes than any log needs.
     #[error("the proof has more than {HASHES_MAX} hashes")]
     TooManyHashes,
     /// No empty line separates the hashes from the checkpoint.
     #[error("the proof has no checkpoint")]
     NoCheckpoint,
-    /// What follows is no signed checkpoint, or it is not believed.
+    /// What follows is not a signed checkpoint, or it is not trusted.
     #[error(transparent)]
     Checkpoint(#[from] SignedCheckpointError),
-    /// It does not prove that the leaf is in that log.
+    /// The hashes do not prove that the leaf is in the log.
     #[error(transparent)]
     Inclusion(#[from] ProofError),
 }
 
 impl TlogProof {
-    /// Checks that the leaf of this hash is in the log, and that the log signed the head which says so with one of these
-    /// keys. Gives that head.
+    /// Checks that one of these keys signed the log's head, and that the log with this head has the leaf hash. Returns the
+    /// head.
     ///
     /// # Errors
     /// [`TlogProofError::Checkpoint`], [`TlogProofError::Inclusion`].
@@ -95,7 +95,7 @@ impl FromStr for TlogProof {
         let (extra, text) = extra(text)?;
         let (index, text) = text.split_once('\n').ok_or(TlogProofError::Index)?;
         let index = index.strip_prefix("index ").and_then(number).ok_or(TlogProofError::Index)?;
-        // Without a hash the empty line follows at once.
+        // Without any hash, the empty line follows immediately.
         let (hashes, checkpoint) = match text.strip_prefix('\n') {
             Some(checkpoint) => (Vec::new(), checkpoint),
             None => {
@@ -107,7 +107,7 @@ impl FromStr for TlogProof {
     }
 }
 
-/// The extra data, if the text begins with it, and the rest of the text.
+/// The extra data, if the text begins with it, and the remaining text.
 fn extra(text: &str) -> Result<(Vec<u8>, &str), TlogProofError> {
     let Some(text) = text.strip_prefix("extra ") else { return Ok((Vec::new(), text)) };
     let (extra, rest) = text.split_once('\n').ok_or(TlogProofError::Extra)?;

@@ -1,4 +1,4 @@
-//! Hashes of the log, and appending to it with only its right edge at hand.
+//! The log's hashes, and appending to it with only its right edge.
 
 use crate::ids::Hex32;
 use sha2::{Digest, Sha256};
@@ -42,20 +42,20 @@ pub struct Completed {
 }
 
 impl Frontier {
-    /// A frontier as stored: the number of leaves and the roots of the complete subtrees, largest first. None when
-    /// their numbers do not fit.
+    /// A frontier from its stored parts: the number of leaves and the roots of the complete subtrees, largest first. `None`
+    /// when they are inconsistent.
     #[must_use]
     pub fn from_parts(n_leaves: u64, peaks: Vec<Hex32>) -> Option<Self> {
         (peaks.len() == n_leaves.count_ones() as usize).then_some(Self { n_leaves, peaks })
     }
 
-    /// How many events the log has.
+    /// The number of leaves.
     #[must_use]
     pub const fn n_leaves(&self) -> u64 {
         self.n_leaves
     }
 
-    /// Adds a leaf and says which inner nodes it completed, lowest first.
+    /// Appends a leaf and returns the inner nodes that it completed, lowest first.
     pub fn append(&mut self, leaf: Hex32) -> Vec<Completed> {
         let mut completed = Vec::new();
         let (mut hash, mut position, mut level) = (leaf, self.n_leaves, 0);
@@ -85,7 +85,7 @@ pub(super) mod tests {
     use super::*;
     use crate::canonical;
 
-    /// MTH(D[n]) as RFC 6962, section 2.1, defines it: split at the largest power of two below n.
+    /// MTH(D[n]) of RFC 6962, section 2.1: split at the largest power of two below n.
     pub(in crate::log) fn merkle_tree_hash(leaves: &[Hex32]) -> Hex32 {
         match leaves {
             [] => empty_root(),
@@ -102,7 +102,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_frontier_is_rfc_6962() {
+    fn frontier_agrees_with_rfc_6962() {
         let mut frontier = Frontier::default();
         let all = leaves(200);
         for (n, leaf) in all.iter().enumerate() {

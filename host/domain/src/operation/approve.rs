@@ -1,4 +1,4 @@
-//! Approvals: the policy says who counts, the quorum says when it is enough.
+//! Approvals. The policy decides which of them count, and whether they are enough.
 
 use super::command::Refusal;
 use super::effect::Failure;
@@ -10,10 +10,10 @@ use crate::intent::Intent;
 use crate::policy;
 use crate::time::EpochMs;
 
-/// Late approvals kept in evidence; further ones change nothing and are answered alike.
+/// Late approvals kept in evidence; further ones get the same answer and are not recorded.
 const LATE_APPROVALS_MAX: usize = 64;
 
-/// Whether this subject's approval would be counted now, so that the policy must be asked over it.
+/// Whether an approval of this subject could count now, so that the policy has to be evaluated over it.
 #[must_use]
 pub fn approval_is_open(operation: &Operation, subject_id: &str) -> bool {
     matches!(operation.phase, Phase::Submitted | Phase::PendingApproval)
@@ -48,8 +48,8 @@ pub(super) fn decide(
     Ok(changes)
 }
 
-/// Only a key's creation, and only where the policy asks for nobody: one that still wants some would be asked again at
-/// admission, under what the deployment requires, and refuse.
+/// Waives the approvals of a key creation, if the policy itself requires none. A policy that required some would deny the
+/// operation at admission.
 pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Change> {
     let waits = operation.phase == Phase::PendingApproval && matches!(operation.intent, Intent::KeyCreate(_));
     if !waits || !policy.is_allowed() || !policy.quorum.satisfied || policy.quorum.required > 0 {
@@ -58,7 +58,7 @@ pub(super) fn waive(operation: &Operation, policy: &policy::Outcome) -> Vec<Chan
     vec![Change::ApprovalsWaived { policy: policy.clone() }, Change::QuorumReached]
 }
 
-/// The second vote of a subject counts once; a first vote after the quorum is evidence only.
+/// Records a subject's first approval after the quorum. A subject's second approval changes nothing.
 fn late(operation: &Operation, approval: &Approval) -> Vec<Change> {
     let voted = operation.approvals.iter().any(|earlier| earlier.subject_id == approval.subject_id)
         || operation.late_approvals.contains(&approval.subject_id);
@@ -68,7 +68,7 @@ fn late(operation: &Operation, approval: &Approval) -> Vec<Change> {
     vec![Change::LateApprovalRecorded { approval: approval.clone() }]
 }
 
-/// Approvals that take too long end the operation, also while no decision can be had on them.
+/// Fails an operation that has no quorum, or no decision, within `approval_ttl_ms` of its submission.
 pub(super) fn expire(operation: &Operation, at: EpochMs, approval_ttl_ms: u64) -> Vec<Change> {
     let waits = matches!(operation.phase, Phase::PendingApproval | Phase::Deciding);
     if !waits || at < operation.created_at_ms.plus_ms(approval_ttl_ms) {

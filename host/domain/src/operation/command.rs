@@ -1,4 +1,4 @@
-//! What may be asked of an operation, and why it may be refused.
+//! Commands that move an operation, and the reasons why one is refused.
 
 use super::effect::{Failure, Outcome};
 use super::event::ExternalExport;
@@ -10,119 +10,119 @@ use crate::policy;
 use crate::step::EffectId;
 use crate::time::EpochMs;
 
-/// A request to move an operation, with the instant it was made (the gateway's clock).
+/// A request to move an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// When.
+    /// The time of the request, by the gateway's clock.
     pub at: EpochMs,
-    /// What.
+    /// The requested action.
     pub action: Action,
 }
 
-/// What is asked.
+/// The requested action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Count an approval. `policy` is the evaluation over the approvals with this one; the engine leaves it out
-    /// where [`super::approval_is_open`] says that nothing depends on it.
+    /// Count an approval. `policy` is the evaluation over all approvals including this one; the engine omits it
+    /// when [`super::approval_is_open`] says that the approval cannot count.
     Approve {
         /// The vote.
         approval: Approval,
-        /// Who counts, in the policy's judgement.
+        /// The evaluation, which says which approvals count.
         policy: Option<policy::Outcome>,
     },
-    /// Make a key without waiting for approvals. `policy` is the evaluation over those there are, with none required.
+    /// Create a key without waiting for approvals. `policy` is the evaluation over the approvals so far, with none required.
     WaiveApprovals {
-        /// Whether the policy agrees.
+        /// The evaluation.
         policy: policy::Outcome,
     },
     /// Bring the operation to execution.
     Execute {
-        /// The caller's clock: a claim.
+        /// The time of the request by the caller's clock, unverified.
         requested_at_ms: Option<i64>,
-        /// The key as it stands; none while key creation has not generated it.
+        /// The current key; `None` for a key creation that has not generated it yet.
         key: Option<Box<CustodyKey>>,
     },
-    /// Record that the ceremony begins: durable before the world is touched.
+    /// Record that the ceremony begins, before any node takes part in it.
     BeginCeremony,
-    /// Take the world's answer to an effect.
+    /// Record the outcome of an effect.
     Settle {
-        /// Which effect.
+        /// The effect.
         effect: EffectId,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
-        /// Digest of it, see [`Outcome::result_root`].
+        /// Digest of the outcome, see [`Outcome::result_root`].
         result_root: Hex32,
     },
     /// Bring the operation to publication.
     Publish {
-        /// What is published: `signature` for a signing operation.
+        /// The scope of the publication: `signature` for a signing operation.
         scope: String,
-        /// The result the caller believes it publishes.
+        /// The result that the caller expects to publish.
         expected_result_ref: Option<String>,
-        /// The caller's clock: a claim.
+        /// The time of the request by the caller's clock, unverified.
         requested_at_ms: i64,
     },
     /// Record the recovery of one effect.
     Recover {
-        /// The effect as the caller names it.
+        /// The effect's id, as the caller gave it.
         effect_id: String,
         /// The result the caller expects.
         result_root: Hex32,
     },
-    /// Record how far an external rail took the published result.
+    /// Record the progress of the published result on an external rail.
     Export {
-        /// The publication the caller means.
+        /// The publication receipt that the caller gave.
         publication_receipt: String,
-        /// How far it is.
+        /// The state of the export.
         export: ExternalExport,
     },
-    /// Give up on approvals older than this many milliseconds.
+    /// Fail an operation whose approvals are missing for too long.
     Expire {
-        /// How long approvals may take.
+        /// The longest time from submission to quorum, milliseconds.
         approval_ttl_ms: u64,
     },
-    /// Record that the same idempotency key came with another body.
+    /// Record that the idempotency key was used again with another body.
     NoteReplay {
         /// Digest of that body.
         body_digest: Hex32,
     },
 }
 
-/// The caller may not, now or ever.
+/// The reason why a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Execution before admission, or publication before execution.
     #[error("operation was not executed: {missing}")]
     NotExecuted {
-        /// What is missing.
+        /// What has to happen first.
         missing: String,
     },
     /// Publication of another result.
     #[error("`expected_result_ref` is not the operation's result `{actual}`")]
     ResultRefMismatch {
-        /// The operation's.
+        /// The operation's result.
         actual: Hex32,
     },
     /// Publication in a scope this operation does not have.
     #[error("`/scope` must be {allowed}")]
     PublicationScope {
-        /// What is allowed.
+        /// The scopes that are allowed.
         allowed: &'static str,
     },
     /// The policy does not count this approver.
     #[error("approval of `{subject_id}` does not count{}", why(.reasons))]
     ApproverNotPermitted {
-        /// Who.
+        /// The approver's subject id.
         subject_id: String,
         /// The policy's reasons.
         reasons: Vec<String>,
     },
-    /// The approval is not signed as it must be.
+    /// The approval's signature is missing or wrong.
     #[error("approval of `{subject_id}` is refused: `{}`: {fault}", .fault.as_str())]
     ApprovalNotSigned {
-        /// Who.
+        /// The approver's subject id.
         subject_id: String,
-        /// Why.
+        /// The fault of the signature.
         fault: ApprovalFault,
     },
     /// The policy denies the operation itself.
@@ -131,37 +131,37 @@ pub enum Refusal {
         /// The policy's reasons.
         reasons: Vec<String>,
     },
-    /// The operation failed for good.
+    /// The operation has failed.
     #[error("operation failed: {}", .0.detail)]
     Failed(Failure),
-    /// The key moved to another epoch than the caller fenced.
+    /// The key is not in the epoch that the caller fenced.
     #[error("`epoch_fence_token_hex` is not the key's active epoch root `{actual}`")]
     EpochFenceMismatch {
-        /// The key's.
+        /// The root of the key's active epoch.
         actual: Hex32,
     },
-    /// The key does not sign or change in this state.
+    /// The key does not sign, or cannot be changed, in its present state.
     #[error("key is `{state}`")]
     KeyNotActive {
-        /// Where it is.
+        /// The key's state.
         state: &'static str,
     },
-    /// The key signs for the other family.
+    /// The key signs for the other family of operations.
     #[error("the key serves `{}` and signs nothing else; a key of its own is needed", serves.as_str())]
     KeyServesOther {
-        /// What the key signs for.
+        /// The family that the key signs for.
         serves: KeyUse,
     },
     /// Another lifecycle operation executes on the key.
     #[error("another lifecycle operation is executing on the key")]
     KeyBusy,
-    /// The epoch cannot follow the key's, or the key left the one the operation was admitted in.
+    /// The epoch cannot follow the key's, or the key has left the epoch that the operation was admitted in.
     #[error("{0}")]
     EpochConflict(String),
     /// Export of another publication.
     #[error("`publication_receipt` is not the operation's; its view has it")]
     PublicationReceiptMismatch,
-    /// The export would go backwards, or is another one.
+    /// The export would go backwards, or is another export.
     #[error(
         "the export is `{}` on rail `{}` as `{}`: the same export may only go forward",
         .0.state.as_str(), .0.rail, .0.external_id
@@ -170,9 +170,9 @@ pub enum Refusal {
     /// A recovery of a known effect with another result.
     #[error("effect `{effect_id}` has the result root `{actual}`")]
     RecoveryConflict {
-        /// Which effect.
+        /// The effect.
         effect_id: String,
-        /// Its result.
+        /// Its recorded result.
         actual: Hex32,
     },
 }

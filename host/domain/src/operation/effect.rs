@@ -1,4 +1,4 @@
-//! The steps that nodes and authority make for an operation, and their outcomes.
+//! Effects: steps that the authority or the nodes perform for an operation, and their outcomes.
 
 use crate::admission::Admission;
 use crate::canonical::{self, CanonicalError};
@@ -11,59 +11,59 @@ use crate::step::EffectId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A step to be made on some nodes. Idempotent at the far end by its id.
+/// A step for the authority or for some nodes to perform. They recognise a repeat by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// Its name.
+    /// The effect's id.
     pub id: EffectId,
-    /// The nodes that are to make the step; none for [`EffectStep::Decision`](crate::step::EffectStep::Decision).
+    /// The nodes that perform the step; empty for [`EffectStep::Decision`](crate::step::EffectStep::Decision).
     pub nodes: BTreeSet<ParticipantIndex>,
 }
 
-/// A signature and what it is over.
+/// A signature, its key and the bytes that it signs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureResult {
-    /// The suite.
+    /// The signature profile, for example `frost-ed25519-sha512`.
     pub signature_profile: String,
-    /// The key it verifies under (the child, when derived): 32 bytes, hexadecimal.
+    /// The public key that verifies it (the child's, when derived): 32 bytes, hexadecimal.
     pub public_key_hex: String,
-    /// The 32 bytes signed.
+    /// The 32 bytes that are signed.
     pub signed_digest: Hex32,
     /// 64 bytes, hexadecimal.
     pub signature_hex: String,
-    /// Who signed.
+    /// The participants that signed.
     pub signers: Roster,
-    /// The signing package of all of them: their receipts name it.
+    /// Hash of the FROST signing package: the signers' receipts name it.
     pub package_hash: Hex32,
 }
 
-/// Why an operation cannot go on.
+/// The reason why an operation cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Stable word.
+    /// A stable code for programs.
     pub code: String,
     /// One sentence for people.
     pub detail: String,
-    /// Participants that misbehaved, when that is why.
+    /// The participants that caused it by misbehaving.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub culprits: Vec<ParticipantIndex>,
 }
 
 impl SignatureResult {
-    /// The contract's `result_ref` of an operation that signs.
+    /// The contract's `result_ref` of a signing operation.
     ///
     /// # Errors
-    /// [`CanonicalError`], which no signature gives.
+    /// [`CanonicalError`], which a signature never causes.
     pub fn result_ref(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest("svc/result/v1", self)
     }
 }
 
 impl Outcome {
-    /// Digest of the answer; that of the ceremony is the contract's `result_ref`.
+    /// Digest of the outcome. That of a ceremony is the contract's `result_ref`.
     ///
     /// # Errors
-    /// [`CanonicalError`], which no answer gives.
+    /// [`CanonicalError`], which an outcome never causes.
     pub fn result_root(&self) -> Result<Hex32, CanonicalError> {
         match self {
             Self::DecisionSigned { admission, .. } => Ok(admission.admission_hash),
@@ -76,39 +76,39 @@ impl Outcome {
     }
 }
 
-/// What the world answered to an effect. Being unreachable is no answer: the effect stays owed.
+/// The outcome of an effect. An unreachable service is not an outcome: the effect stays owed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The policy allowed it and the authority signed.
+    /// The policy allowed the operation, and the authority signed the decision.
     DecisionSigned {
-        /// The evaluation behind it.
+        /// The policy evaluation.
         policy: policy::Outcome,
         /// The signed decision.
         admission: Box<Admission>,
     },
-    /// These nodes did the step. Every receipt was checked.
+    /// These nodes performed the step. Their receipts are verified.
     Acked(Vec<NodeReceipt>),
-    /// The ceremony gave a signature.
+    /// The ceremony produced a signature.
     Signed {
         /// The signature.
         signature: Box<SignatureResult>,
-        /// The word of every signer, checked.
+        /// The verified receipts of all signers.
         receipts: Vec<NodeReceipt>,
     },
-    /// The ceremony staged new shares on every node that is to hold one.
+    /// The ceremony staged new shares on every receiver.
     Staged {
-        /// The new generation.
+        /// The new generation of shares.
         staged: Box<Staged>,
-        /// The word of each of them, checked.
+        /// The verified receipts of all receivers.
         receipts: Vec<NodeReceipt>,
     },
-    /// The ceremony's secrets are gone (a node restarted): only a fresh attempt can succeed.
+    /// The secrets of the attempt are lost, for example because a node restarted. A new attempt can succeed.
     AttemptLost(String),
-    /// Somebody entitled to refuse did, for good.
+    /// The policy, the authority or a node refused, finally.
     Rejected {
-        /// Why.
+        /// The reason.
         failure: Failure,
-        /// The evaluation behind it, when the policy refused.
+        /// The evaluation that denied it, when the policy did.
         policy: Option<policy::Outcome>,
     },
 }

@@ -1,7 +1,7 @@
-//! What the policy was asked about an operation, found again in its events.
+//! Policy evaluations of an operation, reconstructed from its events.
 //!
-//! An event that an evaluation led to carries the whole [`policy::Outcome`] and not the input, which would repeat the
-//! submission each time: it follows from the events before it.
+//! An event that follows from an evaluation stores the whole [`policy::Outcome`] but not the input, which would repeat the
+//! submission each time. The input is reconstructed from the events before it.
 
 use super::event::{Change, Event};
 use super::state::{Operation, evolve, replay};
@@ -9,21 +9,21 @@ use crate::approval::Approval;
 use crate::policy::{self, Input, Moment, Request};
 use crate::time::EpochMs;
 
-/// One evaluation that moved an operation.
+/// One policy evaluation that moved an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluation {
-    /// The event that carries it, from 1: the operation's revision after it.
+    /// The number of the event that stores it, from 1: the operation's revision after the event.
     pub seq: u64,
-    /// When.
+    /// The time of the event.
     pub at_ms: EpochMs,
-    /// What was asked. Its digest is the outcome's `input_hash`.
+    /// The policy's input. Its digest is the outcome's `input_hash`.
     pub input: Input,
-    /// What came of it.
+    /// The policy's answer.
     pub outcome: policy::Outcome,
 }
 
 impl Operation {
-    /// The question about this operation with these approvals.
+    /// The policy request for this operation with these approvals.
     #[must_use]
     pub fn request<'a>(&'a self, moment: Moment, approvals: &'a [Approval]) -> Request<'a> {
         Request {
@@ -39,7 +39,7 @@ impl Operation {
 }
 
 impl Change {
-    /// The evaluation that led to this change, if one did, and why it was made.
+    /// The evaluation that led to this change, if any, and the moment at which it was made.
     #[must_use]
     pub fn evaluation(&self) -> Option<(Moment, &policy::Outcome)> {
         match self {
@@ -48,7 +48,7 @@ impl Change {
                 Some((Moment::Approval, policy))
             }
             Self::DecisionSigned { policy, .. } => Some((Moment::Admission, policy)),
-            // The only denial that ends an operation which exists.
+            // The only denial that ends an existing operation.
             Self::Failed { policy, .. } => policy.as_ref().map(|policy| (Moment::Admission, policy)),
             Self::ApprovalRequested { .. }
             | Self::LateApprovalRecorded { .. }
@@ -71,7 +71,7 @@ impl Change {
     }
 }
 
-/// Every evaluation that an operation's events tell of, oldest first; none when they do not begin with a submission.
+/// All evaluations in an operation's events, oldest first; empty when the events do not begin with a submission.
 #[must_use]
 pub fn evaluations(events: &[Event]) -> Vec<Evaluation> {
     let Some((first, rest)) = events.split_first() else { return Vec::new() };
@@ -84,8 +84,8 @@ pub fn evaluations(events: &[Event]) -> Vec<Evaluation> {
     found
 }
 
-/// The evaluation of the last event of `operation`. An approval is asked about with itself among the approvals, and
-/// nothing else that is evaluated adds one: what counts after the event is what was asked about.
+/// The evaluation stored in `event`, which is the last event of `operation`. The evaluation of an approval includes the
+/// approval itself, and no other evaluated event adds one: the input has the approvals that count after the event.
 fn of(operation: &Operation, event: &Event) -> Option<Evaluation> {
     let (moment, outcome) = event.change.evaluation()?;
     Some(Evaluation {

@@ -1,4 +1,4 @@
-//! What happened: the stored format. Golden files in `host/domain/golden` pin it.
+//! Events, in their stored form. The golden files in `host/domain/golden` pin it.
 
 use super::effect::{Failure, SignatureResult};
 use crate::admission::Admission;
@@ -14,230 +14,230 @@ use crate::step::EffectId;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened, and when.
+/// A change of an operation, with its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// The gateway's clock.
+    /// The time, by the gateway's clock.
     pub at_ms: EpochMs,
-    /// What.
+    /// The change.
     pub change: Change,
-    /// The request behind it, where that says who made it.
+    /// The client whose request caused the event, if a request did.
     #[serde(rename = "asked_by", skip_serializing_if = "Option::is_none", default)]
     pub requested_by: Option<Requester>,
-    /// The effect that this event brought to its end.
+    /// The effect that this event completes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub settles: Option<SettledEffect>,
 }
 
-/// Who made a request that advanced an operation.
+/// The client that made a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requester {
-    /// The caller, as authenticated or as it said.
+    /// The client, as authenticated; in bypass mode, as stated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<ClientBinding>,
-    /// Members of the body that the contract does not have.
+    /// Members of the body that the interface does not have.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unknown_fields: Vec<String>,
 }
 
-/// The key an operation is about.
+/// A key by its name and its id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeySlot {
-    /// The caller's name for it, or the development key's.
+    /// The caller's name for the key, or the development key's.
     pub key_ref: KeyRef,
-    /// Its id for ever.
+    /// The key's permanent id.
     pub key_id: KeyId,
 }
 
-/// How an operation begins.
+/// The content of an operation's first event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// Its name for ever.
+    /// The operation's permanent id.
     pub operation_id: OperationId,
-    /// Whose.
+    /// The tenant that owns the operation.
     pub tenant: Tenant,
-    /// Who submitted it.
+    /// The client that submitted it.
     pub submitter: ClientBinding,
-    /// What is to be done.
+    /// The requested work.
     pub intent: Intent,
     /// Hash of the canonical intent.
     pub intent_hash: Hex32,
-    /// The key it is about.
+    /// The key that the operation signs with, creates or changes.
     pub key: KeySlot,
-    /// The key that a rotation makes.
+    /// The key that a rotation creates.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub successor: Option<KeySlot>,
-    /// Digest of the request body, to tell a replay with another body.
+    /// Digest of the request body: a replay with another body is noticed by it.
     pub body_digest: Hex32,
-    /// Members of the body that the contract does not have.
+    /// Members of the body that the interface does not have.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unknown_fields: Vec<String>,
-    /// The evaluation that let it in.
+    /// The evaluation that allowed the submission.
     pub policy: policy::Outcome,
 }
 
-/// What changed.
+/// A change of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Change {
-    /// The operation exists.
+    /// The operation was created.
     Submitted(Box<Submission>),
-    /// Approvals are awaited.
+    /// The operation waits for approvals.
     ApprovalRequested {
-        /// How many.
+        /// The number of approvals required.
         required: u32,
     },
-    /// An approval counts.
+    /// An approval was received and counts.
     ApprovalRecorded {
         /// The vote.
         approval: Approval,
         /// The evaluation over all approvals so far.
         policy: policy::Outcome,
     },
-    /// The deployment makes this key without waiting for approvals, because something is to be signed with it
-    /// (decisions.md 5, development only).
+    /// Development only: the deployment creates this key without waiting for approvals, because an operation is to sign
+    /// with it (`host/docs/interface.md`, section *Keys*).
     ApprovalsWaived {
-        /// The evaluation over the approvals there are, none being required.
+        /// The evaluation over the approvals so far, with none required.
         policy: policy::Outcome,
     },
-    /// An approval came after the quorum; it changes nothing.
+    /// An approval arrived after the quorum; it changes nothing.
     LateApprovalRecorded {
         /// The vote.
         approval: Approval,
     },
     /// Enough approvals count.
     QuorumReached,
-    /// The policy allowed it over all approvals and the authority signed.
+    /// The policy allowed the operation over all approvals, and the authority signed the decision.
     DecisionSigned {
         /// The evaluation.
         policy: policy::Outcome,
         /// The signed decision.
         admission: Box<Admission>,
     },
-    /// Enough nodes verified and keep the decision.
+    /// Enough nodes verified and stored the decision.
     AdmissionApplied {
-        /// Their word.
+        /// The nodes' signed receipts.
         receipts: Vec<NodeReceipt>,
     },
-    /// Somebody asked for execution.
+    /// A caller requested execution.
     ExecutionRequested {
-        /// The caller's clock: a claim.
+        /// The time of the request by the caller's clock, unverified.
         requested_at_ms: Option<i64>,
     },
-    /// Enough nodes fixed the policy receipt.
+    /// Enough nodes issued the policy receipt.
     ReceiptMaterialized {
-        /// Their word.
+        /// The nodes' signed receipts.
         receipts: Vec<NodeReceipt>,
         /// The contract's `policy_receipt_id`.
         policy_receipt_id: String,
     },
-    /// The ceremony begins; from here on nodes may hold something of it.
+    /// The ceremony begins; from here on nodes may hold state of it.
     CeremonyStarted {
         /// From 1.
         attempt: u32,
     },
-    /// An attempt's secrets are gone; the next begins afresh.
+    /// The secrets of an attempt are lost; the next attempt starts over.
     AttemptLost {
-        /// Which.
+        /// The attempt that was lost.
         attempt: u32,
-        /// Why.
+        /// The reason, for people.
         reason: String,
     },
-    /// The point of no return: every planned node holds its new share.
+    /// The point of no return: every receiver holds its new share.
     EpochDecided {
-        /// The new generation.
+        /// The new generation of shares.
         staged: Box<Staged>,
-        /// The word of everybody who holds a share of it.
+        /// The signed receipts of all holders of a new share.
         receipts: Vec<NodeReceipt>,
     },
-    /// These nodes put the new generation in force.
+    /// These nodes activated the new generation.
     EpochAcked {
-        /// Their word.
+        /// The nodes' signed receipts.
         receipts: Vec<NodeReceipt>,
     },
-    /// The work is done.
+    /// The signature is made, or the new shares are active.
     Executed {
         /// The contract's `result_ref`.
         result_ref: Hex32,
         /// The signature, when one was made.
         signature: Option<Box<SignatureResult>>,
-        /// The signers' word. None for new shares: that of their holders is with the epoch's decision and promotion.
+        /// The signers' receipts. Empty for new shares, whose receipts are in `EpochDecided` and `EpochAcked`.
         receipts: Vec<NodeReceipt>,
     },
-    /// Somebody, or the automatic mode, asked for publication.
+    /// A caller, or the automatic mode, requested publication.
     PublicationRequested {
-        /// In which scope.
+        /// The scope of the publication.
         scope: String,
-        /// The caller's clock: a claim; none in automatic mode.
+        /// The time of the request by the caller's clock, unverified; `None` in automatic mode.
         requested_at_ms: Option<i64>,
     },
     /// The nodes opened the publication gate.
     Published {
-        /// Their word.
+        /// The nodes' signed receipts.
         receipts: Vec<NodeReceipt>,
         /// The contract's `publication_receipt`.
         publication_receipt: String,
     },
-    /// It cannot go on. The nodes must first discard what they hold of it: staged shares, or the admission to sign.
+    /// The operation cannot continue. The nodes must first discard what they hold for it: staged shares, or the admission.
     Aborted {
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
-    /// It failed, and nothing of it is left anywhere.
+    /// The operation failed, and no node holds anything for it.
     Failed {
-        /// Why.
+        /// The reason.
         failure: Failure,
-        /// The evaluation behind it, when the policy refused.
+        /// The evaluation that denied it, when the policy did.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         policy: Option<policy::Outcome>,
-        /// The discard receipts, where nodes held staged shares or an admission to sign.
+        /// The discard receipts, when nodes held staged shares or an admission to sign.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         receipts: Vec<NodeReceipt>,
     },
-    /// The same idempotency key came with another body.
+    /// The idempotency key was used again with another body.
     ReplayNoted {
         /// Digest of that body.
         body_digest: Hex32,
     },
-    /// A node recovery was asked for and answered.
+    /// A node recovery was requested and answered.
     RecoveryRecorded(Recovery),
-    /// An external rail took the published result a step further.
+    /// The published result moved forward on an external rail.
     ExternallyExported(ExternalExport),
 }
 
-/// The answer to a node recovery (decisions.md 6).
+/// The answer to a node recovery (`host/docs/interface.md`, section *Node recovery*).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// The effect as the caller named it.
+    /// The effect's id, as the caller gave it.
     pub effect_id: String,
-    /// What came of it.
+    /// The result of the lookup.
     pub outcome: RecoveryOutcome,
-    /// The result the caller gave, which is the effect's when it is known.
+    /// The result root that the caller gave; for a completed effect it is the effect's own.
     pub result_root: Hex32,
-    /// When it was first answered.
+    /// The time of the first answer.
     pub recovered_at_ms: EpochMs,
-    /// The nodes of the operation.
+    /// The nodes that take part in the operation.
     pub participants: Vec<ParticipantIndex>,
 }
 
-/// Where a published result is on an external rail (decisions.md 5).
+/// The state of a published result on an external rail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalExport {
-    /// Which rail.
+    /// The rail's name.
     pub rail: String,
-    /// The caller's reference of this step.
+    /// The caller's reference for this step.
     pub export_ref: Hex32,
-    /// How far it is.
+    /// The state of the export.
     pub state: ExportState,
-    /// The rail's name for it.
+    /// The rail's id for the export.
     pub external_id: String,
-    /// The caller's clock: a claim.
+    /// The time of the step by the caller's clock, unverified.
     pub exported_at_ms: i64,
 }
 
-/// How far an export is; it only goes forward.
+/// The state of an export; it only goes forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the contract's own words")]
+#[expect(missing_docs, reason = "the variants are the contract's words")]
 pub enum ExportState {
     Submitted,
     Accepted,
@@ -245,7 +245,7 @@ pub enum ExportState {
 }
 
 impl ExportState {
-    /// The word on the wire.
+    /// The contract's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -256,21 +256,21 @@ impl ExportState {
     }
 }
 
-/// What a recovery found.
+/// The result of a node recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryOutcome {
-    /// The effect was complete with this result.
+    /// The effect completed with this result.
     Complete,
-    /// No effect of this operation has this name.
+    /// The operation has no effect of this id.
     UnknownEffect,
 }
 
-/// An effect that came to its end.
+/// An effect that has completed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettledEffect {
-    /// Which.
+    /// The effect's id.
     pub id: EffectId,
-    /// Digest of what came of it.
+    /// Digest of its outcome.
     pub result_root: Hex32,
 }

@@ -1,4 +1,4 @@
-//! Execution: asked for once, then driven.
+//! Execution: requested once, then driven.
 
 use super::command::Refusal;
 use super::effect::Failure;
@@ -30,7 +30,7 @@ pub(super) fn decide(
         | Phase::Executed
         | Phase::Publishing
         | Phase::Published => Ok(Vec::new()),
-        // Still `executing`: the drive loop asks the nodes again.
+        // Still `executing`: the drive loop sends the discard to the nodes again.
         Phase::Discarding if operation.state() != State::Failed => Ok(Vec::new()),
         Phase::Discarding | Phase::Failed => Err(Refusal::Failed(failure(operation))),
     }
@@ -57,7 +57,7 @@ fn start(
     Ok(vec![Change::ExecutionRequested { requested_at_ms }])
 }
 
-/// A signature needs a key that signs in the epoch the caller fenced; a change of the key needs it to itself.
+/// A signature needs an active key in the epoch that the caller fenced; a change needs the key to itself.
 fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     let terms = operation.intent.signing_terms();
     let fence = terms.and_then(|terms| terms.epoch_fence_token_hex.as_ref());
@@ -74,7 +74,7 @@ fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     }
 }
 
-/// The key is free, alive, in the generation that was admitted, and may have the epoch that is asked.
+/// The key must be free, active and in the admitted generation, and the requested epoch must be able to follow.
 fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     if key.busy_with.is_some_and(|holder| holder != operation.id) {
         return Err(Refusal::KeyBusy);
@@ -86,7 +86,7 @@ fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> 
     check_epoch(key, &operation.intent)
 }
 
-/// The shares that were admitted are still in force.
+/// The admitted generation of shares must still be active.
 fn check_generation(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     let decision = operation.admission.as_ref().map(|admission| &admission.decision);
     match decision.filter(|decision| decision.epoch_root != key.epoch.root) {
@@ -98,7 +98,7 @@ fn check_generation(operation: &Operation, key: &CustodyKey) -> Result<(), Refus
     }
 }
 
-/// The record that precedes the first touch of the world.
+/// Records the start of the ceremony, before any node takes part in it.
 pub(super) fn begin_ceremony(operation: &Operation) -> Vec<Change> {
     if operation.phase == Phase::ReceiptMaterialized {
         vec![Change::CeremonyStarted { attempt: 1 }]
@@ -107,7 +107,7 @@ pub(super) fn begin_ceremony(operation: &Operation) -> Vec<Change> {
     }
 }
 
-/// For people: how many approvals, or what else, is missing.
+/// What has to happen before execution, for people.
 pub(super) fn missing_approvals(operation: &Operation) -> String {
     let quorum = &operation.policy.quorum;
     if quorum.satisfied {

@@ -1,4 +1,4 @@
-//! External export: Submitted → Accepted → Settled on a rail, forward only (decisions.md 5).
+//! External export of a published result: Submitted → Accepted → Settled, forward only.
 
 use super::command::Refusal;
 use super::event::Change;
@@ -41,7 +41,7 @@ pub(super) fn decide(
     if is_same && known.state < export.state {
         return Ok(vec![Change::ExternallyExported(export.clone())]);
     }
-    // The same step again, whatever the clock says by now.
+    // A repeat, whatever its time.
     if is_same && known.state == export.state && known.export_ref == export.export_ref {
         return Ok(Vec::new());
     }
@@ -50,10 +50,10 @@ pub(super) fn decide(
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{Kind, hex32, intent, submission};
     use super::super::{Action, Command, ExportState, State, decide, evolve, open, replay};
     use super::*;
     use crate::intent::PublicationMode;
+    use crate::testing::samples::{Kind, hex32, intent, submission};
     use crate::time::EpochMs;
 
     fn published() -> Operation {
@@ -69,14 +69,14 @@ mod tests {
         ExternalExport { rail: "swift".into(), export_ref: hex32(1), state, external_id, exported_at_ms: 5 }
     }
 
-    fn asked(operation: &Operation, receipt: &str, export: &ExternalExport) -> Result<Operation, Refusal> {
+    fn exported(operation: &Operation, receipt: &str, export: &ExternalExport) -> Result<Operation, Refusal> {
         let action = Action::Export { publication_receipt: receipt.into(), export: export.clone() };
         let events = decide(operation, &Command { at: EpochMs(2), action })?;
         Ok(events.iter().fold(operation.clone(), evolve))
     }
 
     #[test]
-    fn it_goes_forward_and_a_repeat_is_an_answer() {
+    fn export_only_goes_forward_and_a_repeat_changes_nothing() {
         use ExportState::{Accepted, Settled, Submitted};
         for (from, to, moves) in [
             (Submitted, Accepted, true),
@@ -88,9 +88,9 @@ mod tests {
             (Settled, Accepted, false),
             (Settled, Submitted, false),
         ] {
-            let known = asked(&published(), "receipt", &export(from)).unwrap();
+            let known = exported(&published(), "receipt", &export(from)).unwrap();
             let later = ExternalExport { exported_at_ms: 6, ..export(to) };
-            match asked(&known, "receipt", &later) {
+            match exported(&known, "receipt", &later) {
                 Ok(after) if from == to => assert_eq!(after, known),
                 Ok(after) => assert!(moves && after.export == Some(later), "{from:?} {to:?}"),
                 Err(refusal) => {
@@ -101,8 +101,8 @@ mod tests {
     }
 
     #[test]
-    fn another_export_is_a_conflict() {
-        let known = asked(&published(), "receipt", &export(ExportState::Submitted)).unwrap();
+    fn export_on_another_rail_or_under_another_id_is_a_conflict() {
+        let known = exported(&published(), "receipt", &export(ExportState::Submitted)).unwrap();
         let next = || export(ExportState::Accepted);
         let same = || export(ExportState::Submitted);
         for other in [
@@ -111,31 +111,35 @@ mod tests {
             ExternalExport { external_id: "ext-2".into(), ..same() },
             ExternalExport { export_ref: hex32(2), ..same() },
         ] {
-            assert_eq!(asked(&known, "receipt", &other), Err(Refusal::ExportConflict(same())), "{other:?}");
+            assert_eq!(
+                exported(&known, "receipt", &other),
+                Err(Refusal::ExportConflict(same())),
+                "{other:?}"
+            );
         }
-        assert!(asked(&known, "receipt", &ExternalExport { export_ref: hex32(2), ..next() }).is_ok());
+        assert!(exported(&known, "receipt", &ExternalExport { export_ref: hex32(2), ..next() }).is_ok());
     }
 
     #[test]
-    fn only_the_publication_that_is_meant_and_only_once_it_is() {
+    fn export_needs_a_published_operation_and_its_publication_receipt() {
         let export = export(ExportState::Settled);
-        let refused = asked(&published(), "another", &export);
+        let refused = exported(&published(), "another", &export);
         assert_eq!(refused, Err(Refusal::PublicationReceiptMismatch));
         let executed = Operation { phase: Phase::Executed, ..published() };
-        assert!(matches!(asked(&executed, "receipt", &export), Err(Refusal::NotExecuted { .. })));
+        assert!(matches!(exported(&executed, "receipt", &export), Err(Refusal::NotExecuted { .. })));
         let failed = Operation { phase: Phase::Failed, ..published() };
-        assert!(matches!(asked(&failed, "receipt", &export), Err(Refusal::Failed(_))));
+        assert!(matches!(exported(&failed, "receipt", &export), Err(Refusal::Failed(_))));
     }
 
     #[test]
-    fn a_custody_signature_is_under_way_until_it_is_settled() {
+    fn custody_signature_can_be_exported_until_it_is_settled() {
         let names = |operation: &Operation| {
-            operation.next_actions().iter().map(|one| one.as_str()).collect::<Vec<_>>()
+            operation.next_actions().iter().map(|action| action.as_str()).collect::<Vec<_>>()
         };
         assert_eq!((names(&published()), published().state()), (vec!["external-export"], State::Published));
-        let accepted = asked(&published(), "receipt", &export(ExportState::Accepted)).unwrap();
+        let accepted = exported(&published(), "receipt", &export(ExportState::Accepted)).unwrap();
         assert_eq!(names(&accepted), ["external-export"]);
-        let settled = asked(&accepted, "receipt", &export(ExportState::Settled)).unwrap();
+        let settled = exported(&accepted, "receipt", &export(ExportState::Settled)).unwrap();
         assert_eq!(names(&settled), Vec::<&str>::new());
     }
 }

@@ -1,4 +1,4 @@
-//! What an operation owes. After a crash this is all there is to know.
+//! The step that an operation owes. It follows from the state alone, so recovery after a crash needs nothing else.
 
 use super::command::Action;
 use super::effect::Effect;
@@ -7,18 +7,18 @@ use super::state::Operation;
 use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
 
-/// What is to happen next.
+/// The next step of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing until somebody asks.
+    /// None until a caller acts.
     Rest,
-    /// A record, without touching the world.
+    /// A record, without any effect outside the store.
     Record(Box<Action>),
-    /// An effect.
+    /// An effect outside the store.
     Perform(Effect),
 }
 
-/// What the operation owes in its phase.
+/// The step that the operation owes in its phase.
 #[must_use]
 pub fn next(operation: &Operation) -> Step {
     let perform_on = |nodes, step, attempt| {

@@ -1,18 +1,19 @@
-//! The order of a life, for readers who trust no writer: what may happen in which phase.
+//! The order of events, for readers that do not trust the writer of a history.
 //!
-//! The gateway needs no such rule: what it writes comes out of `decide`. A history that somebody else shows does not.
+//! The gateway does not need this rule, because `decide` makes all the events that it writes. An auditor who is handed a
+//! history checks it here.
 
 use super::event::Change;
 use super::phase::Phase;
 use super::state::Operation;
 use crate::intent::{Intent, OperationType};
 
-/// Whether this can be the next change of the operation. The crash simulation holds every event of its lives to it.
+/// Whether this can be the next change of the operation. The crash simulation checks it for every event.
 #[must_use]
 pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
     let phase = &operation.phase;
     match change {
-        // The first event, and no other.
+        // Only the first event submits.
         Change::Submitted(_) => false,
         Change::ApprovalRequested { .. } => matches!(phase, Phase::Submitted),
         Change::ApprovalRecorded { .. } => matches!(phase, Phase::PendingApproval),

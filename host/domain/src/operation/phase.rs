@@ -1,60 +1,60 @@
-//! The phase table: what is shown, what is owed, what a caller may do next.
+//! The phases, and for each the public state and the actions that a caller may take.
 
 use crate::intent::PublicationMode;
 use crate::roster::ParticipantIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Where an operation is. Each phase either rests (somebody must act) or owes a step ([`super::next`]).
+/// The phase of an operation. A phase either rests until a caller acts, or owes a step (see [`super::next`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Phase {
-    /// The instant between the first two events.
+    /// Between the first two events, which are written together.
     Submitted,
-    /// Rests: approvals are awaited.
+    /// Rests until enough approvals count.
     PendingApproval,
-    /// Owes the signed decision.
+    /// Owes the authority's signed decision.
     Deciding,
-    /// Owes the decision's application on the nodes.
+    /// Owes the acceptance of the decision by the nodes.
     #[serde(rename = "applying")]
     Admitting,
-    /// Rests: execution is awaited.
+    /// Rests until execution is requested.
     Admitted,
     /// Owes the policy receipt.
     #[serde(rename = "materializing")]
     IssuingReceipt,
     /// Owes the record that the ceremony begins.
     ReceiptMaterialized,
-    /// Owes the ceremony.
+    /// Owes the ceremony: a signature, or new shares.
     #[serde(rename = "preparing")]
     Executing {
-        /// 1 for the first; a lost attempt is never resumed.
+        /// From 1; a lost attempt is never resumed.
         attempt: u32,
     },
-    /// Past the point of no return: owes the promotion of new shares on the nodes that have not confirmed.
+    /// Past the point of no return: owes the promotion of the new shares on the nodes that have not confirmed it.
     #[serde(rename = "committing")]
     CommittingEpoch {
-        /// Counts the changes of `unacked`, so that an effect id never names two actions.
+        /// Counts the changes of `unacked`, so that an effect id never names two different actions.
         attempt: u32,
-        /// Who has not confirmed.
+        /// The nodes that have not confirmed.
         unacked: BTreeSet<ParticipantIndex>,
     },
-    /// Rests in manual mode: publication is awaited.
+    /// Rests in manual mode until publication is requested.
     Executed,
     /// Owes publication.
     Publishing,
-    /// Final.
+    /// The result is published. Final.
     Published,
     /// Owes the discard receipts of the nodes.
     Discarding,
-    /// Final.
+    /// The operation has failed. Final.
     Failed,
 }
 
 /// The contract's `state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the contract's own words")]
+#[expect(missing_docs, reason = "the variants are the contract's words")]
 pub enum State {
     Submitted,
     PendingApproval,
@@ -67,8 +67,8 @@ pub enum State {
 }
 
 impl State {
-    /// The state after a stored change of this `type`; none for changes that leave it as it is. `signs` tells signing operations
-    /// from those that make shares. For readers of exports that open too little to fold the events.
+    /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for signing
+    /// operations. For readers of redacted exports, which cannot fold the events.
     #[must_use]
     pub fn after(change_type: &str, signs: bool) -> Option<Self> {
         match change_type {
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    /// The word on the wire.
+    /// The contract's word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl State {
 
 /// An endpoint that advances the operation, by the last segment of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the contract's own words")]
+#[expect(missing_docs, reason = "the variants are the last segments of the paths")]
 pub enum NextAction {
     Approve,
     Execute,
@@ -142,7 +142,7 @@ impl NextAction {
 }
 
 impl Phase {
-    /// What a caller is shown.
+    /// The public state.
     #[must_use]
     pub const fn state(&self) -> State {
         match self {
@@ -157,12 +157,12 @@ impl Phase {
         }
     }
 
-    /// What a caller may do.
+    /// The endpoints that advance an operation in this phase.
     #[must_use]
     pub const fn next_actions(&self, mode: PublicationMode) -> &'static [NextAction] {
         match (self, mode) {
             (Self::Submitted | Self::PendingApproval, _) => &[NextAction::Approve],
-            // Enough have approved: what the decision waited for may be there by now, and either asks for it again.
+            // The quorum is reached. Either request retries the decision, which may have waited for a service or a key.
             (Self::Deciding | Self::Admitting, _) => &[NextAction::Approve, NextAction::Execute],
             (Self::Admitted | Self::IssuingReceipt, _) => &[NextAction::Execute],
             (Self::ReceiptMaterialized | Self::Executing { .. } | Self::CommittingEpoch { .. }, _) => {

@@ -1,4 +1,4 @@
-//! What each intent means for the runtime. The only place inside the machine where families differ.
+//! The nodes that each kind of operation needs. Inside the state machine, only this file tells the families apart.
 
 use super::state::Operation;
 use crate::admission::{AdmissionDecision, Target};
@@ -8,61 +8,61 @@ use crate::key::{CustodyKey, FIRST_EPOCH};
 use crate::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
-/// Who must do what for one admitted operation.
+/// The nodes that an admitted operation needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The nodes that take part.
+    /// All nodes that take part.
     pub nodes: BTreeSet<ParticipantIndex>,
-    /// Those whose present shares it takes.
+    /// The nodes whose present shares are used.
     pub holders: BTreeSet<ParticipantIndex>,
-    /// How many of the holders must confirm each step.
+    /// The number of holders that must confirm each step.
     pub n_holders_required: usize,
-    /// Those that will hold new shares: all of them must confirm each step. None for a signature.
+    /// The nodes that get new shares: all of them must confirm each step. Empty for a signature.
     pub receivers: BTreeSet<ParticipantIndex>,
 }
 
 impl Plan {
-    /// Whether these confirmations make a step.
+    /// Whether these confirmations complete a step.
     #[must_use]
     pub fn is_enough(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         self.is_received(confirmed) && self.holders.intersection(confirmed).count() >= self.n_holders_required
     }
 
-    /// Whether these confirmations make a publication: once new shares are in force, nobody waits for those that held
-    /// the old ones and left.
+    /// Whether these confirmations complete a publication. Once new shares are active, former holders that have left the key
+    /// need not confirm.
     #[must_use]
     pub fn is_published(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         self.is_enough(confirmed) || (self.stages_epoch() && self.is_received(confirmed))
     }
 
-    /// Whether everybody who gets a new share is among these: who was to get none has staged none.
+    /// Whether all receivers are among these nodes.
     #[must_use]
     pub fn is_received(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         self.receivers.is_subset(confirmed)
     }
 
-    /// Whether the operation has failed when these nodes have discarded it: all that may have staged a share, or, for a
-    /// signature, so many that fewer than the threshold are left.
+    /// Whether the operation has failed once these nodes have discarded it: all receivers, or for a signature so many holders
+    /// that fewer than the threshold remain.
     #[must_use]
     pub fn is_discarded(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         let n_left = self.holders.difference(confirmed).count();
         self.is_received(confirmed) && (self.stages_epoch() || n_left < self.n_holders_required)
     }
 
-    /// Whether the ceremony makes new shares, so that they are staged, decided and promoted.
+    /// Whether the ceremony makes new shares, which are staged first and then promoted.
     #[must_use]
     pub fn stages_epoch(&self) -> bool {
         !self.receivers.is_empty()
     }
 }
 
-/// The plan of an admitted operation. Signing needs its threshold. Whatever makes shares needs everybody who gets one,
-/// and as many of the present holders as the key needs: one that leaves may be away. A new key needs no old share.
+/// The plan of an admitted operation. A signature needs its threshold of holders. New shares need all their receivers and,
+/// unless the key is new, the threshold of the present holders: a node that leaves the key may be down.
 #[must_use]
 pub fn plan(decision: &AdmissionDecision) -> Plan {
     let nodes = decision.participants.as_set().clone();
     let held = decision.holders.as_ref().map(|holders| holders.as_set().clone()).unwrap_or_default();
-    // An earlier release named no target: its only ceremony was key creation, by all participants.
+    // Before `target` existed, only key creations made shares, and all participants received one.
     let made =
         decision.target.as_ref().map_or_else(|| nodes.clone(), |target| target.participants.as_set().clone());
     let (holders, n_holders_required, receivers) = match decision.operation_type {
@@ -75,8 +75,8 @@ pub fn plan(decision: &AdmissionDecision) -> Plan {
     Plan { nodes, holders, n_holders_required, receivers }
 }
 
-/// The generation that an operation makes of its key as it stands; none for a signature, and without the key that it
-/// changes.
+/// The generation of shares that an operation makes from the current key; `None` for a signature, or when a change has no
+/// key.
 #[must_use]
 pub fn target(operation: &Operation, key: Option<&CustodyKey>) -> Option<Target> {
     let (key_id, new) = (operation.key.key_id, operation.successor.as_ref().map(|slot| slot.key_id));
@@ -105,13 +105,13 @@ pub fn target(operation: &Operation, key: Option<&CustodyKey>) -> Option<Target>
 }
 
 impl Operation {
-    /// Who must do what; none before the decision.
+    /// The operation's plan; `None` before the decision.
     #[must_use]
     pub fn plan(&self) -> Option<Plan> {
         self.admission.as_ref().map(|admission| plan(&admission.decision))
     }
 
-    /// The nodes that take part; none before the decision.
+    /// The nodes that take part; empty before the decision.
     #[must_use]
     pub fn planned_nodes(&self) -> BTreeSet<ParticipantIndex> {
         self.plan().map(|plan| plan.nodes).unwrap_or_default()
@@ -120,11 +120,11 @@ impl Operation {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{Kind, admission, intent, key, submission};
     use super::super::{open, replay};
     use super::*;
     use crate::intent::PublicationMode;
     use crate::roster::Roster;
+    use crate::testing::samples::{Kind, admission, intent, key, submission};
     use crate::time::EpochMs;
 
     fn operation(kind: Kind) -> Operation {
@@ -137,9 +137,9 @@ mod tests {
 
     type Nodes<'a> = &'a [&'a [u16]];
 
-    /// The key is held by 0, 1 and 2, of which two must act.
+    /// Nodes 0, 1 and 2 hold the key; its threshold is 2.
     #[test]
-    fn a_step_needs_who_gets_a_share_and_enough_of_who_holds_one() {
+    fn step_needs_all_receivers_and_a_threshold_of_holders() {
         let cases: [(Kind, Nodes<'_>, Nodes<'_>); 6] = [
             (Kind::Payment, &[&[0, 1], &[1, 2]], &[&[0], &[0, 7]]),
             (Kind::KeyCreate, &[&[0, 1, 2]], &[&[0, 1], &[]]),
@@ -154,23 +154,25 @@ mod tests {
             assert!(!too_few.iter().any(|nodes| plan.is_enough(&set(nodes))), "{kind:?} {plan:?}");
             assert!(plan.nodes.is_superset(&plan.receivers) && plan.nodes.is_superset(&plan.holders));
         }
-        let mut apart = admission(&operation(Kind::Reshare)).decision;
-        apart.target.as_mut().unwrap().participants = Roster::parse(&[3, 4]).unwrap();
-        assert!(!plan(&apart).is_enough(&set(&[0, 3, 4])) && plan(&apart).is_enough(&set(&[0, 2, 3, 4])));
+        let mut disjoint = admission(&operation(Kind::Reshare)).decision;
+        disjoint.target.as_mut().unwrap().participants = Roster::parse(&[3, 4]).unwrap();
+        assert!(
+            !plan(&disjoint).is_enough(&set(&[0, 3, 4])) && plan(&disjoint).is_enough(&set(&[0, 2, 3, 4]))
+        );
     }
 
     #[test]
-    fn a_key_creation_of_an_earlier_release_is_made_by_all_its_participants() {
+    fn key_creation_without_target_gives_shares_to_all_participants() {
         let mut decision = admission(&operation(Kind::KeyCreate)).decision;
-        let now = plan(&decision);
+        let current = plan(&decision);
         decision.target = None;
-        assert_eq!(plan(&decision), now);
+        assert_eq!(plan(&decision), current);
     }
 
     #[test]
-    fn the_target_is_the_generation_that_the_intent_asks_for() {
+    fn target_is_the_generation_that_the_intent_requests() {
         let key = key();
-        let told = |kind| {
+        let target_of = |kind| {
             let operation = operation(kind);
             let target = target(&operation, Some(&key))?;
             let indices: Vec<_> = target.participants.iter().map(|index| index.0).collect();
@@ -179,13 +181,13 @@ mod tests {
         let of_key = |epoch: &str, indices: &[u16], threshold| {
             Some((true, epoch.to_owned(), indices.to_vec(), threshold))
         };
-        assert_eq!(told(Kind::Payment), None);
-        assert_eq!(told(Kind::AssetAction), None);
-        assert_eq!(told(Kind::KeyCreate), of_key("1", &[0, 1, 2], 2));
-        assert_eq!(told(Kind::Refresh), of_key("2", &[0, 1, 2], 2));
-        assert_eq!(told(Kind::Recover), of_key("2", &[0, 1, 2], 2));
-        assert_eq!(told(Kind::Reshare), of_key("2", &[1, 2, 3, 4], 3));
-        assert_eq!(told(Kind::Rotate), Some((false, "2".to_owned(), vec![2, 3, 4, 5], 3)));
+        assert_eq!(target_of(Kind::Payment), None);
+        assert_eq!(target_of(Kind::AssetAction), None);
+        assert_eq!(target_of(Kind::KeyCreate), of_key("1", &[0, 1, 2], 2));
+        assert_eq!(target_of(Kind::Refresh), of_key("2", &[0, 1, 2], 2));
+        assert_eq!(target_of(Kind::Recover), of_key("2", &[0, 1, 2], 2));
+        assert_eq!(target_of(Kind::Reshare), of_key("2", &[1, 2, 3, 4], 3));
+        assert_eq!(target_of(Kind::Rotate), Some((false, "2".to_owned(), vec![2, 3, 4, 5], 3)));
         assert_eq!(target(&operation(Kind::Refresh), None), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Publication: the gate opens for the result the caller means.
+//! Publication of a result.
 
 use super::command::Refusal;
 use super::event::Change;

@@ -1,4 +1,4 @@
-//! The receipts that an operation's events must carry.
+//! The signed receipts that an operation's events carry.
 
 use super::event::{Change, Event};
 use super::phase::Phase;
@@ -7,7 +7,7 @@ use crate::receipt::{Chain, NodeReceipt, ReceiptKind};
 use crate::roster::ParticipantIndex;
 
 impl Operation {
-    /// The chain of steps of one node; none before the decision.
+    /// The chain of a node's receipts for this operation; `None` before the decision.
     #[must_use]
     pub fn receipt_chain(&self, participant: ParticipantIndex) -> Option<Chain> {
         let admission_hash = self.admission.as_ref()?.admission_hash;
@@ -15,11 +15,11 @@ impl Operation {
     }
 }
 
-/// The signed receipts of an event, and what they state; none where no node took part. `before` is the operation before
-/// this event.
+/// The signed receipts of an event and their kind; `None` for an event without receipts. `before` is the operation before
+/// the event.
 ///
-/// With [`Operation::receipt_chain`] and [`Chain::statement`] this is what [`NodeReceipt::verify`] needs: only the events and
-/// the nodes' public keys.
+/// Together with [`Operation::receipt_chain`] and [`Chain::statement`] this is the input of [`NodeReceipt::verify`]: a
+/// verifier needs only the events and the nodes' public keys.
 #[must_use]
 pub fn signed_receipts<'e>(before: &Operation, event: &'e Event) -> Option<(ReceiptKind, &'e [NodeReceipt])> {
     let attempt =

@@ -1,4 +1,4 @@
-//! Node recovery: idempotent by effect id (decisions.md 6).
+//! Node recovery, idempotent by effect id.
 
 use super::command::Refusal;
 use super::event::Change;
@@ -7,11 +7,11 @@ use super::state::Operation;
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 
-/// Recoveries kept for one operation; an operation has fewer effects than this.
+/// Recoveries kept for one operation; it has fewer effects than this.
 const RECOVERIES_MAX: usize = 64;
 
-/// What became of the named effect, and whether that is still to be recorded. The engine drives what is owed before it
-/// asks, unless the effect is settled already.
+/// The outcome of the named effect, and whether this recovery is still to be recorded. Before calling it, the engine
+/// drives the operation, unless the effect is settled.
 ///
 /// # Errors
 /// [`Refusal::RecoveryConflict`] when the effect has another result.
@@ -34,9 +34,9 @@ pub fn recovery(
     }
     let participants = operation.planned_nodes().into_iter().collect();
     let effect_id = effect_id.to_owned();
-    // A name of this operation's own may yet become an effect: nothing is said of it for ever.
-    let may_come = settled.is_none() && effect_id.starts_with(&format!("{}.", operation.id));
-    let is_new = !may_come && operation.recoveries.len() < RECOVERIES_MAX;
+    // The operation may still reach an effect of this id, so its absence is not recorded.
+    let may_still_happen = settled.is_none() && effect_id.starts_with(&format!("{}.", operation.id));
+    let is_new = !may_still_happen && operation.recoveries.len() < RECOVERIES_MAX;
     Ok((Recovery { effect_id, outcome, result_root, recovered_at_ms: at, participants }, is_new))
 }
 

@@ -1,4 +1,4 @@
-//! What the world's answer to an effect makes happen: retry and give-up, in one place.
+//! The outcome of an effect: which events it causes, and when a ceremony is retried or given up.
 
 use super::effect::{Effect, Failure, Outcome};
 use super::event::Change;
@@ -14,11 +14,11 @@ use crate::roster::ParticipantIndex;
 use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
 
-/// Attempts at a ceremony that makes shares: it holds the key, so it must end. Each lost attempt means that a node
-/// restarted or failed in the middle of it. A signature is never given up for that: it was approved.
+/// Attempts at a ceremony that makes shares. It locks the key, so it has to end. An attempt is lost when a node restarts or
+/// fails during it. A signature is approved already and is retried without limit.
 pub const ATTEMPTS_MAX: u32 = 16;
 
-/// An answer to an effect that is no longer owed changes nothing.
+/// An outcome of an effect that is not owed changes nothing.
 pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome, root: Hex32) -> Vec<Change> {
     let Step::Perform(owed) = next(operation) else { return Vec::new() };
     if owed.id != effect {
@@ -37,7 +37,7 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
             | EffectStep::Discard => Vec::new(),
         },
         Outcome::Acked(receipts) => acked(operation, &owed, receipts, root),
-        // Nothing is executed without the word of everybody who did it.
+        // The result counts only with a signed receipt from every participant.
         Outcome::Signed { signature, receipts }
             if ceremony_is_owed(operation, false)
                 && *signature.signers.as_set() == participants(receipts) =>
@@ -57,9 +57,9 @@ pub(super) fn decide(operation: &Operation, effect: EffectId, outcome: &Outcome,
             Phase::Deciding | Phase::Admitting | Phase::IssuingReceipt | Phase::Executing { .. } => {
                 vec![give_up(operation, failure.clone(), policy.clone())]
             }
-            // Past the point of no return there is only forward: the effect stays owed.
+            // Past the point of no return the effect stays owed until it succeeds.
             Phase::CommittingEpoch { .. } | Phase::Publishing | Phase::Discarding => Vec::new(),
-            // These owe nothing, so no answer gets here.
+            // These phases owe nothing, so no outcome gets here.
             Phase::Submitted
             | Phase::PendingApproval
             | Phase::Admitted
@@ -123,7 +123,7 @@ fn epoch_acked(
     changes
 }
 
-/// Execution, and the automatic mode's request to publish with it.
+/// Execution, followed by the request to publish in automatic mode.
 fn executed(operation: &Operation, executed: Change) -> Vec<Change> {
     match operation.intent.publication_mode() {
         PublicationMode::Manual => vec![executed],
@@ -152,8 +152,8 @@ fn attempt_lost(operation: &Operation, reason: &str) -> Vec<Change> {
     vec![give_up(operation, failure, None)]
 }
 
-/// Ends an operation before the point of no return. Nodes that may hold staged shares, or an admission to sign, must discard
-/// them first.
+/// Ends an operation before the point of no return. Nodes that may hold staged shares, or an admission to sign, have to
+/// discard them first.
 pub(super) fn give_up(operation: &Operation, failure: Failure, policy: Option<policy::Outcome>) -> Change {
     let is_held = operation
         .plan()

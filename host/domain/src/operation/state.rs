@@ -1,4 +1,4 @@
-//! The operation as its events made it. Total: an event that does not fit changes nothing but the count.
+//! The state of an operation, folded from its events. The fold is total: an unexpected event only raises the revision.
 
 use super::effect::{Failure, SignatureResult};
 use super::event::ExportState;
@@ -17,67 +17,67 @@ use crate::step::EffectStep;
 use crate::time::EpochMs;
 use serde::{Deserialize, Serialize};
 
-/// An operation as its events made it.
+/// An operation, folded from its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// Its name for ever.
+    /// The operation's permanent id.
     pub id: OperationId,
-    /// How many events made it: the store compares it before it writes.
+    /// The number of events so far. The store compares it before it writes.
     pub revision: u64,
-    /// Whose.
+    /// The tenant that owns the operation.
     pub tenant: Tenant,
-    /// Who submitted it.
+    /// The client that submitted it.
     pub submitter: ClientBinding,
-    /// What is to be done.
+    /// The requested work.
     pub intent: Intent,
-    /// What approvals, admission and nodes bind to.
+    /// Hash of the canonical intent: approvals, admission and nodes bind to it.
     pub intent_hash: Hex32,
-    /// The key it is about.
+    /// The key that the operation signs with, creates or changes.
     pub key: KeySlot,
-    /// The key that a rotation makes.
+    /// The key that a rotation creates.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub successor: Option<KeySlot>,
     /// Digest of the request body.
     pub body_digest: Hex32,
-    /// Where it is.
+    /// The phase that the operation is in.
     pub phase: Phase,
-    /// The approvals that count, oldest first, one a subject.
+    /// The approvals that count, oldest first, at most one for each subject.
     pub approvals: Vec<Approval>,
-    /// The subjects of approvals that came after the quorum.
+    /// The subjects of approvals that arrived after the quorum.
     pub late_approvals: Vec<String>,
-    /// The latest evaluation.
+    /// The latest policy evaluation.
     pub policy: policy::Outcome,
-    /// The signed decision, once there is one.
+    /// The signed decision, once the authority has made it.
     pub admission: Option<Box<Admission>>,
-    /// Empty until the receipt step.
+    /// The contract's `policy_receipt_id`; empty until the receipt is issued.
     pub policy_receipt_id: String,
-    /// New shares, from the point of no return on.
+    /// The new shares, from `EpochDecided` on.
     pub staged: Option<Box<Staged>>,
     /// The result, once executed.
     pub result_ref: Option<Hex32>,
-    /// The signature, when one was made.
+    /// The signature, if the operation made one.
     pub signature: Option<Box<SignatureResult>>,
     /// The receipt, once published.
     pub publication_receipt: Option<String>,
-    /// Where it is on an external rail.
+    /// The state of the external export.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub export: Option<ExternalExport>,
-    /// Why it failed or is being abandoned.
+    /// The reason why it failed, or is being discarded.
     pub failure: Option<Failure>,
-    /// Effects that came to their end, in order.
+    /// Effects that have completed, in order.
     pub settled: Vec<SettledEffect>,
-    /// Digests of other bodies that came under the same idempotency key.
+    /// Digests of other bodies that arrived under the same idempotency key.
     pub replays: Vec<Hex32>,
-    /// Recoveries asked for, in order.
+    /// Node recoveries that were requested, in order.
     pub recoveries: Vec<Recovery>,
-    /// When it was submitted.
+    /// The time of submission.
     pub created_at_ms: EpochMs,
-    /// When it last changed.
+    /// The time of the latest event.
     pub updated_at_ms: EpochMs,
 }
 
 impl Operation {
-    /// The view's `state`. A signing operation in `Discarding` is still `executing`: a signature may exist.
+    /// The contract's `state`. A signing operation in `Discarding` is still `executing`: a signature may exist.
     #[must_use]
     pub const fn state(&self) -> State {
         if self.is_being_given_up() { State::Executing } else { self.phase.state() }
@@ -87,7 +87,7 @@ impl Operation {
         matches!((&self.phase, self.intent.operation_type()), (Phase::Discarding, OperationType::Sign))
     }
 
-    /// The endpoints that advance it. What a custody signature moves is on its way until its rail has settled it.
+    /// The endpoints that advance it. A published custody signature can be exported until its rail has settled it.
     #[must_use]
     pub fn next_actions(&self) -> &'static [NextAction] {
         let is_settled = self.export.as_ref().is_some_and(|export| export.state == ExportState::Settled);
@@ -98,15 +98,15 @@ impl Operation {
         }
     }
 
-    /// What its approvals are about.
+    /// The subject that its approvals sign.
     #[must_use]
     pub const fn approval_subject(&self) -> ApprovalSubject<'_> {
         let Self { tenant, id, key, intent_hash, .. } = self;
         ApprovalSubject { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
     }
 
-    /// Whether an approval that came now may say that it was given then, by its giver's clock. Operations have the ids that
-    /// their names give them: one from before the submission is of another operation of the same name.
+    /// Checks the time that an approval received now claims to be given at. It must not precede the submission: ids follow
+    /// from names, so an earlier approval belongs to an earlier operation with the same id.
     ///
     /// # Errors
     /// [`ApprovalFault`]: `InFuture`, `TooOld`.
@@ -115,7 +115,7 @@ impl Operation {
         claimed_between(claimed_at_ms, submitted, now)
     }
 
-    /// The attempt at the ceremony that gave the result, once one did.
+    /// The attempt of the ceremony that produced the result; 1 if none did yet.
     #[must_use]
     pub fn executed_attempt(&self) -> u32 {
         let settled = self.settled.iter().rev().map(|settled| settled.id);
@@ -123,7 +123,7 @@ impl Operation {
     }
 }
 
-/// The operation that a list of events tells; none when it does not begin with a submission.
+/// Folds a list of events. `None` when it does not begin with a submission.
 #[must_use]
 pub fn replay(events: &[Event]) -> Option<Operation> {
     let (first, rest) = events.split_first()?;
@@ -162,7 +162,7 @@ fn opened(submission: &Submission, at: EpochMs) -> Operation {
     }
 }
 
-/// The operation after one more event.
+/// Applies one event to the operation.
 #[must_use]
 pub fn evolve(mut operation: Operation, event: &Event) -> Operation {
     operation.revision = operation.revision.saturating_add(1);

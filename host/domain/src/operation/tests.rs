@@ -1,74 +1,72 @@
-//! Crash simulation: thousands of random lives, each interrupted at random, with the invariants checked after
-//! every event. A failing run prints its seed; [`life::live`] replays it.
+//! Crash simulation: thousands of random operations, each interrupted at random, with the invariants checked after every
+//! event. A failing run prints its seed; [`simulation::simulate`] replays it.
 
+mod environment;
 mod invariants;
-mod life;
 mod machine;
-pub(crate) mod samples;
-mod world;
+mod simulation;
 
-use life::live;
-use samples::Kind;
+use crate::testing::samples::Kind;
+use simulation::simulate;
 
 /// 7 kinds x 7,000 seeds.
 const SEEDS: std::ops::Range<u64> = 0..7_000;
 
-fn simulate(kind: Kind) {
-    let mut totals = life::Totals::default();
+fn check_all_seeds(kind: Kind) {
+    let mut totals = simulation::Totals::default();
     for seed in SEEDS {
-        totals.add(&live(kind, seed));
+        totals.add(&simulate(kind, seed));
     }
     println!("{kind:?}: {totals:?}");
     assert!(totals.n_crashes > 2 * SEEDS.end, "the simulation must really crash: {totals:?}");
-    assert!(totals.n_published > SEEDS.end / 4, "most lives end well: {totals:?}");
-    assert!(totals.n_failed > 0, "some lives end badly: {totals:?}");
+    assert!(totals.n_published > SEEDS.end / 4, "most operations are published: {totals:?}");
+    assert!(totals.n_failed > 0, "some operations fail: {totals:?}");
     let signs = matches!(kind, Kind::Payment | Kind::AssetAction);
     assert_eq!(totals.n_undecided > 0, signs, "only signing operations can stay in Discarding: {totals:?}");
 }
 
 #[test]
 fn payments_survive_crashes() {
-    simulate(Kind::Payment);
+    check_all_seeds(Kind::Payment);
 }
 
 #[test]
 fn asset_actions_survive_crashes() {
-    simulate(Kind::AssetAction);
+    check_all_seeds(Kind::AssetAction);
 }
 
 #[test]
 fn key_creations_survive_crashes() {
-    simulate(Kind::KeyCreate);
+    check_all_seeds(Kind::KeyCreate);
 }
 
 #[test]
 fn refreshes_survive_crashes() {
-    simulate(Kind::Refresh);
+    check_all_seeds(Kind::Refresh);
 }
 
 #[test]
 fn reshares_survive_crashes() {
-    simulate(Kind::Reshare);
+    check_all_seeds(Kind::Reshare);
 }
 
 #[test]
 fn rotations_survive_crashes() {
-    simulate(Kind::Rotate);
+    check_all_seeds(Kind::Rotate);
 }
 
 #[test]
 fn recoveries_survive_crashes() {
-    simulate(Kind::Recover);
+    check_all_seeds(Kind::Recover);
 }
 
-/// Whatever a runtime says: without the word of everybody who had a part, nothing is executed.
 #[test]
-fn a_result_without_every_word_for_it_moves_nothing() {
+fn result_without_the_receipts_of_all_participants_is_ignored() {
     use super::{Action, Command, Outcome, Phase, Step, decide, next};
     for kind in [Kind::Payment, Kind::Refresh] {
-        let mut machine = life::begun(kind);
+        let mut machine = simulation::executing(kind);
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-        let answer = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+        let answer = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
         let settle = |change: fn(&mut Vec<crate::receipt::NodeReceipt>)| {
             let mut outcome = answer.clone();
             match &mut outcome {
@@ -87,14 +85,13 @@ fn a_result_without_every_word_for_it_moves_nothing() {
     }
 }
 
-/// A node that has confirmed is not asked again; what it says again is not recorded again.
 #[test]
-fn a_promotion_is_recorded_once_for_each_node() {
+fn promotion_is_recorded_once_for_each_node() {
     use super::{Action, Change, Command, Outcome, Step, decide, evolve, next};
-    let mut machine = life::begun(Kind::Refresh);
+    let mut machine = simulation::executing(Kind::Refresh);
     assert!(machine.drive_once());
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let acked = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let acked = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let Outcome::Acked(all) = acked else { panic!("{acked:?}") };
     let acknowledge = |operation: &super::Operation, receipts: &[crate::receipt::NodeReceipt]| {
         let Step::Perform(effect) = next(operation) else { panic!() };
@@ -110,13 +107,13 @@ fn a_promotion_is_recorded_once_for_each_node() {
     assert_eq!(rest[0].change, Change::EpochAcked { receipts: all[1..].to_vec() });
 }
 
-/// Lost attempts leave no receipts; those of the one that succeeded say which it was.
+/// Lost attempts leave no receipts.
 #[test]
-fn receipts_of_a_ceremony_name_its_attempt() {
+fn receipts_name_the_attempt_that_succeeded() {
     use super::{Action, Command, Outcome, Step, decide, next};
     use crate::operation::signed_receipts;
     use crate::receipt::ReceiptKind;
-    let mut machine = life::begun(Kind::Payment);
+    let mut machine = simulation::executing(Kind::Payment);
     let settle = |operation: &super::Operation, outcome: Outcome| {
         let Step::Perform(effect) = next(operation) else { panic!() };
         let result_root = outcome.result_root().unwrap();
@@ -126,20 +123,19 @@ fn receipts_of_a_ceremony_name_its_attempt() {
     let lost = settle(&machine.operation, Outcome::AttemptLost("a node restarted".into()));
     machine.operation = super::evolve(machine.operation, &lost[0]);
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let signed = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let signed = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let executed = settle(&machine.operation, signed);
-    let (deed, _) = signed_receipts(&machine.operation, &executed[0]).unwrap();
-    assert!(matches!(deed, ReceiptKind::Signed { attempt: 2, .. }), "{deed:?}");
+    let (kind, _) = signed_receipts(&machine.operation, &executed[0]).unwrap();
+    assert!(matches!(kind, ReceiptKind::Signed { attempt: 2, .. }), "{kind:?}");
     invariants::receipts_hold(&machine.operation, &executed[0]);
 }
 
-/// Whatever a policy says, and whoever writes the history: only a key is made without the approvals it waits for.
 #[test]
-fn only_a_creation_goes_on_without_approvals() {
+fn only_a_key_creation_can_waive_its_approvals() {
     use super::{Action, Change, Command, decide, may_follow, open, replay};
     use crate::intent::PublicationMode;
+    use crate::testing::samples::{intent, submission, verdict};
     use crate::time::EpochMs;
-    use samples::{intent, submission, verdict};
     for kind in [Kind::KeyCreate, Kind::Payment, Kind::Refresh] {
         let opened = open(submission(intent(kind, PublicationMode::Manual), 2), EpochMs(1));
         let operation = replay(&opened).unwrap();
@@ -149,10 +145,14 @@ fn only_a_creation_goes_on_without_approvals() {
         };
         let is_creation = kind == Kind::KeyCreate;
         assert_eq!(decide(&operation, &action(0)).unwrap().len(), if is_creation { 2 } else { 0 });
-        assert_eq!(decide(&operation, &action(2)).unwrap(), [], "the policy does not agree");
+        assert_eq!(decide(&operation, &action(2)).unwrap(), [], "the policy denies");
         let wants_one = verdict(&["alice".to_owned()], 1);
         let action = Command { at: EpochMs(2), action: Action::WaiveApprovals { policy: wants_one } };
-        assert_eq!(decide(&operation, &action).unwrap(), [], "the policy is content, and asks for somebody");
+        assert_eq!(
+            decide(&operation, &action).unwrap(),
+            [],
+            "the policy is satisfied, but requires an approval"
+        );
         let waived = Change::ApprovalsWaived { policy: verdict(&[], 0) };
         assert_eq!(may_follow(&operation, &waived), is_creation);
     }
@@ -163,10 +163,10 @@ fn event_times_do_not_go_back_when_the_clock_does() {
     use super::{Action, Command, Step, decide, next};
     use crate::ids::Hex32;
     use crate::time::EpochMs;
-    let mut machine = life::begun(Kind::Payment);
+    let mut machine = simulation::executing(Kind::Payment);
     let then = machine.operation.updated_at_ms;
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let outcome = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let outcome = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let result_root = outcome.result_root().unwrap();
     for action in [
         Action::Settle { effect: effect.id, outcome, result_root },
@@ -180,7 +180,7 @@ fn event_times_do_not_go_back_when_the_clock_does() {
 #[test]
 fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     use super::{Action, Command, NextAction, Outcome, Phase, Refusal, State, Step, decide, next};
-    let mut machine = life::begun(Kind::Payment);
+    let mut machine = simulation::executing(Kind::Payment);
     let failure = super::Failure { code: "refused".into(), detail: String::new(), culprits: vec![] };
     let settle = |machine: &mut machine::Machine, outcome: Outcome| {
         let Step::Perform(effect) = next(&machine.operation) else { panic!() };
@@ -191,15 +191,15 @@ fn signing_operation_is_executing_until_enough_nodes_discarded_it() {
     let operation = machine.operation.clone();
     assert_eq!((&operation.phase, operation.state()), (&Phase::Discarding, State::Executing));
     assert_eq!(operation.next_actions(), [NextAction::Execute]);
-    let asked = |action| decide(&operation, &Command { at: machine.now, action });
-    assert_eq!(asked(Action::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
+    let decided = |action| decide(&operation, &Command { at: machine.now, action });
+    assert_eq!(decided(Action::Execute { requested_at_ms: None, key: None }), Ok(Vec::new()));
     let publish =
         Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 };
-    assert!(matches!(asked(publish), Err(Refusal::NotExecuted { .. })));
+    assert!(matches!(decided(publish), Err(Refusal::NotExecuted { .. })));
     let Step::Perform(effect) = next(&machine.operation) else { panic!() };
-    let all = machine.world.perform(&mut machine.random, &machine.operation, &effect).unwrap();
+    let all = machine.environment.perform(&mut machine.random, &machine.operation, &effect).unwrap();
     let Outcome::Acked(all) = all else { panic!("{all:?}") };
-    assert_eq!(settle(&mut machine, Outcome::Acked(all[..1].to_vec())), 0, "two of three may sign yet");
+    assert_eq!(settle(&mut machine, Outcome::Acked(all[..1].to_vec())), 0, "two of three can still sign");
     assert_eq!(settle(&mut machine, Outcome::Acked(all[1..].to_vec())), 1);
     assert_eq!((&machine.operation.phase, machine.operation.state()), (&Phase::Failed, State::Failed));
     assert!(matches!(

@@ -1,17 +1,17 @@
-//! Two answers to one question: what a re-run gave otherwise, and what a candidate would change.
+//! Comparison of two outcomes of one request: of a re-run with its record, and of a candidate bundle with the active one.
 
 use super::{Decision, FactRead, Outcome, Quorum, Statement};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// A part of a decision record that does not hold.
+/// A field of a decision record that a re-run does not reproduce.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Which: the record's own word for it.
+    /// The name of the field in the record.
     pub field: &'static str,
-    /// As it was recorded.
+    /// The recorded value.
     pub recorded: String,
-    /// As it is now.
+    /// The value of the re-run.
     pub again: String,
 }
 
@@ -22,11 +22,11 @@ impl Difference {
     }
 }
 
-/// Every field that the same bundle, asked the same with the same facts, answered otherwise. None is the promise that a
-/// decision can be re-run byte for byte.
+/// The fields in which a re-run of the same bundle with the same request and facts differs. Empty when the decision is
+/// reproduced exactly.
 #[must_use]
 pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
-    // The record is held to the deployment's minimum, which the bundle does not know: so is the re-run.
+    // The record's quorum was raised to the deployment's minimum, which the bundle does not know.
     let again = &again.clone().held_to(recorded.quorum.required);
     let fault = |outcome: &Outcome| shown(outcome.fault.as_deref());
     let fields = [
@@ -45,16 +45,16 @@ pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
     fields.into_iter().flatten().collect()
 }
 
-/// What a candidate would have made of a recorded decision.
+/// The difference that a candidate bundle would have made to a recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "impact")]
 pub enum Impact {
-    /// It asks for facts that are not on record: nobody knows what it would have said.
+    /// It reads facts that are not in the record, so its verdict is unknown.
     Unknown {
-        /// Their names, in the order of asking.
+        /// The names of those facts, in the order of reading.
         facts: Vec<String>,
     },
-    /// It gives no verdict.
+    /// It fails without a verdict.
     Fault {
         /// The kind of failure.
         kind: String,
@@ -63,20 +63,20 @@ pub enum Impact {
     Verdict(Changes),
 }
 
-/// What is different in a candidate's verdict.
+/// The differences between a candidate's verdict and the recorded one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
-    /// From ALLOW to DENY.
+    /// The decision changes from ALLOW to DENY.
     pub allow_to_deny: bool,
-    /// From DENY to ALLOW.
+    /// The decision changes from DENY to ALLOW.
     pub deny_to_allow: bool,
-    /// Other codes, or in another order.
+    /// The codes of the reasons, or their order, change.
     pub reasons: bool,
-    /// Other codes, or in another order.
+    /// The codes of the obligations, or their order, change.
     pub obligations: bool,
-    /// Other subjects count, other many must, or they suffice where they did not.
+    /// The counted subjects, their required number, or whether they are enough, changes.
     pub quorum: bool,
-    /// The same codes with other operands.
+    /// The codes are the same, but not their operands.
     pub wording: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Changes {
 #[must_use]
 pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
     let known: BTreeSet<_> = recorded.facts.iter().map(|fact| &fact.name).collect();
-    // A fact that the candidate does not declare is the last it asks for, and is a fault whatever its value.
+    // An undeclared fact is the last one that the candidate reads, and a fault whatever its value.
     let is_undeclared = candidate.fault.as_deref() == Some("undeclared_fact");
     let n_valued = candidate.facts.len().saturating_sub(usize::from(is_undeclared));
     let unknown =
@@ -110,8 +110,8 @@ pub fn impact(recorded: &Outcome, candidate: &Outcome) -> Impact {
     })
 }
 
-/// The deployment's minimum, where the policy read it. Where it did not, a record that the minimum raised counts as
-/// changed: the reviewer sees it rather than not.
+/// The deployment's minimum, if the policy read it. Otherwise 0: a quorum that the minimum raised is then reported as
+/// changed, so that the reviewer sees it.
 fn required_min(facts: &[FactRead]) -> u32 {
     let required = facts.iter().find(|fact| fact.name == "deployment.required_approvals");
     required.and_then(|fact| fact.value.as_deref()?.parse().ok()).unwrap_or_default()
@@ -147,7 +147,7 @@ fn shown_quorum(quorum: &Quorum) -> String {
 mod tests {
     use super::*;
     use crate::ids::Hex32;
-    use crate::operation::samples::verdict;
+    use crate::testing::samples::verdict;
 
     fn outcome() -> Outcome {
         let statement = |code: &str| Statement { code: code.into(), detail: "1 of 2".into() };
@@ -180,31 +180,32 @@ mod tests {
     ];
 
     #[test]
-    fn every_field_is_compared_and_named() {
+    fn every_field_is_compared() {
         assert_eq!(differences(&outcome(), &outcome()), []);
         for (field, mutate) in MUTATIONS {
             let mut changed = outcome();
             mutate(&mut changed);
-            let names = |found: Vec<Difference>| found.iter().map(|one| one.field).collect::<Vec<_>>();
+            let names =
+                |found: Vec<Difference>| found.iter().map(|difference| difference.field).collect::<Vec<_>>();
             assert_eq!(names(differences(&outcome(), &changed)), [field]);
             assert_eq!(names(differences(&changed, &outcome())), [field]);
         }
     }
 
     #[test]
-    fn a_minimum_that_the_bundle_does_not_know_is_no_difference() {
+    fn quorum_raised_by_the_deployment_is_not_a_difference() {
         let again =
             Outcome { quorum: Quorum { required: 1, satisfied: true, ..outcome().quorum }, ..outcome() };
         let again = Outcome { output_hash: again.output_digest(), ..again };
         let recorded = again.clone().held_to(2);
         assert_ne!(recorded.output_hash, again.output_hash);
         assert_eq!(differences(&recorded, &again), []);
-        let claims = Outcome { quorum: Quorum { satisfied: true, ..recorded.quorum.clone() }, ..recorded };
-        assert_eq!(differences(&claims, &again).len(), 1);
+        let unraised = Outcome { quorum: Quorum { satisfied: true, ..recorded.quorum.clone() }, ..recorded };
+        assert_eq!(differences(&unraised, &again).len(), 1);
     }
 
     #[test]
-    fn a_candidate_is_compared_by_what_it_decides() {
+    fn impact_compares_codes_decision_and_quorum() {
         let of = |mutate: fn(&mut Outcome)| {
             let mut candidate = outcome();
             mutate(&mut candidate);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_that_was_not_read_is_unknown_and_one_without_a_value_is_known() {
+    fn fact_not_in_the_record_is_unknown_and_one_without_value_is_known() {
         let mut candidate = outcome();
         candidate.facts.push(FactRead { name: "key.epoch".into(), value: None });
         candidate.fault = Some("trap".into());

@@ -1,4 +1,4 @@
-//! What the deployment tells a policy: one function a fact, so that each has one definition.
+//! The facts that a deployment offers to policies, each defined in one place.
 
 use super::FactRead;
 use crate::key::CustodyKey;
@@ -8,35 +8,35 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Deployment settings a policy may ask for.
+/// Deployment settings that a policy may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Comma-separated accounts, or `*` for any; empty permits nobody.
+    /// Comma-separated accounts, or `*` for any; empty permits none.
     pub permitted_recipients: String,
-    /// The least number of approvals; a bundle may ask for more.
+    /// The lowest number of approvals; a bundle may require more.
     pub required_approvals: u32,
-    /// Whether a submitter's own approval is refused.
+    /// Whether a submitter's own approval does not count.
     pub separation_of_duties: bool,
 }
 
-/// Facts by name. A policy asks for them one by one; what it asked is recorded. A clone is the same facts again.
+/// Facts by name. A policy reads them one by one, and what it reads is recorded. Cloning shares the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(Arc<BTreeMap<Cow<'static, str>, String>>);
 
 impl Facts {
-    /// The value of a fact, or none when there is no such fact.
+    /// The value of a fact; `None` when the deployment has no such fact.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Facts as given, for tests and vectors: names that the code spells, or that a file does.
+    /// Facts from pairs of name and value, for tests and vectors.
     #[must_use]
     pub fn from_pairs<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, String)>) -> Self {
         Self(Arc::new(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()))
     }
 
-    /// The facts of a past evaluation, to ask it again: what had no value then has none now.
+    /// The facts of a recorded evaluation, for a re-run: a fact without a value then has none now.
     #[must_use]
     pub fn recorded(read: &[FactRead]) -> Self {
         let given = |fact: &FactRead| Some((fact.name.clone(), fact.value.clone()?));
@@ -44,7 +44,7 @@ impl Facts {
     }
 }
 
-/// Every fact there is, for one evaluation; of what was spent only if it was read.
+/// All facts for one evaluation. `spent` is given only to policies that may read it.
 #[must_use]
 pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, spent: Option<&Spent>, now: EpochMs) -> Facts {
     let deployment = [
@@ -67,7 +67,7 @@ pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, spent: Option<&Spent>,
     )
 }
 
-/// Indices separated by commas, ascending.
+/// The participants' indices, ascending, separated by commas.
 fn roster_text(key: &CustodyKey) -> String {
     key.participants.iter().map(|index| index.to_string()).collect::<Vec<_>>().join(",")
 }

@@ -1,4 +1,4 @@
-//! What a policy was asked, kept: the canonical input that `input_hash` is over.
+//! The canonical policy input, whose digest is `input_hash`.
 
 use super::{Approval, Moment, Request};
 use crate::binding::ClientBinding;
@@ -7,13 +7,13 @@ use crate::ids::{Hex32, KeyRef, Tenant};
 use crate::intent::Intent;
 use serde::{Deserialize, Serialize};
 
-/// The version of the input's form. Another form is another tag, so that no two of them hash alike.
+/// The domain tag of the input's form. Another form needs another tag, so that two forms never hash alike.
 const TAG: &str = "svc/policy-input/v1";
 
-/// A [`Request`] that outlives what it was made from: the form in which decision records keep it.
+/// An owned [`Request`], as decision records store it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields of Request")]
+#[expect(missing_docs, reason = "the fields are those of Request")]
 pub struct Input {
     pub moment: Moment,
     pub intent_hash: Hex32,
@@ -25,7 +25,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The request, to be asked again.
+    /// The request, for another evaluation.
     #[must_use]
     pub fn request(&self) -> Request<'_> {
         Request {
@@ -41,7 +41,7 @@ impl Input {
 }
 
 impl Request<'_> {
-    /// The same, owned.
+    /// An owned copy.
     #[must_use]
     pub fn to_input(&self) -> Input {
         Input {
@@ -55,10 +55,10 @@ impl Request<'_> {
         }
     }
 
-    /// The record's `input_hash`.
+    /// The `input_hash` of the request.
     ///
     /// # Errors
-    /// [`CanonicalError`], which a request does not give: it has no floating-point number in it.
+    /// [`CanonicalError`], which a request never causes: it has no floating-point number.
     pub fn digest(&self) -> Result<Hex32, CanonicalError> {
         canonical::digest(TAG, self)
     }
@@ -67,7 +67,7 @@ impl Request<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::samples::{Kind, approval, intent, submission};
+    use crate::testing::samples::{Kind, approval, intent, submission};
     use crate::{intent::PublicationMode, time::EpochMs};
 
     fn input(kind: Kind) -> Input {
@@ -83,9 +83,9 @@ mod tests {
         }
     }
 
-    /// An input that was stored is asked again with the digest it was recorded under.
+    /// A stored input can be evaluated again under its recorded digest.
     #[test]
-    fn the_stored_form_has_the_digest_of_the_request() {
+    fn stored_input_has_the_digest_of_its_request() {
         for kind in Kind::ALL {
             let input = input(kind);
             let stored = serde_json::to_string(&input).unwrap();
@@ -96,9 +96,9 @@ mod tests {
         }
     }
 
-    /// Pins the form: whatever changes this digest must change the tag, and keep the old form readable.
+    /// A change of this digest needs another tag, and the old form must stay readable.
     #[test]
-    fn the_form_is_pinned() {
+    fn input_form_is_pinned() {
         let digest = input(Kind::Payment).request().digest().unwrap();
         assert_eq!(digest.to_string(), "4f3bafd25252251f3e3d40f4f27f428b5b40a70802ffded7427ed14de14a38fe");
     }

@@ -1,32 +1,32 @@
-//! What was paid lately, as policies may ask for it.
+//! Recent payments, as facts for policies.
 
-/// What begins so is read from the store, and only for a policy that may ask for it.
+/// The prefix of the facts that have to be read from the store, which is done only for policies that may read them.
 pub const VELOCITY: &str = "velocity.";
 
-/// The shorter of the two windows, milliseconds. Both roll: they end at the instant of the question.
+/// The shorter window, milliseconds. Both windows roll: they end at the time of the evaluation.
 pub const HOUR_MS: u64 = 3_600_000;
 
-/// The longer of the two windows, milliseconds.
+/// The longer window, milliseconds.
 pub const DAY_MS: u64 = 86_400_000;
 
-/// Payments of one tenant in one currency that were admitted within a window and did not fail since. Amounts are minor
-/// units; one that was not positive counts as nothing, so that it never makes room.
+/// Payments of one tenant in one currency that were admitted within a window and have not failed. Amounts are in minor
+/// units; a negative amount counts as zero, so that it cannot make room for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// From the account, in the last hour.
+    /// The amount from the account in the last hour.
     pub account_hour_minor: u64,
-    /// From the account, in the last day.
+    /// The amount from the account in the last day.
     pub account_day_minor: u64,
-    /// How many payments that were.
+    /// The number of payments from the account in the last day.
     pub account_day_count: u64,
-    /// To the recipient from whatever account, in the last hour.
+    /// The amount to the recipient, from all accounts, in the last hour.
     pub recipient_hour_minor: u64,
-    /// To the recipient from whatever account, in the last day.
+    /// The amount to the recipient, from all accounts, in the last day.
     pub recipient_day_minor: u64,
 }
 
 impl Spent {
-    /// The facts of it, as the contract names them.
+    /// The facts, under the contract's names.
     pub(super) fn facts(&self) -> [(&'static str, String); 5] {
         [
             ("velocity.account.day_count", self.account_day_count.to_string()),
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sum_is_the_fact_of_its_name() {
+    fn each_sum_is_published_under_its_name() {
         let spent = Spent {
             account_hour_minor: 1,
             account_day_minor: 2,

@@ -1,4 +1,4 @@
-//! The order of a node's steps, as a chain of hashes that both sides compute.
+//! The order of a node's steps, as a chain of hashes that gateway and node compute independently.
 //!
 //! ```text
 //! sign        admission → policy-receipt → execute.k → publish
@@ -6,8 +6,8 @@
 //! any         admission → discard
 //! ```
 //!
-//! `k` is the attempt that gave the result: lost attempts start from the receipt again and are no part of the chain. A
-//! call names the transition it believes to come before it (the contract's `prev_transition_hash`).
+//! `k` is the attempt that produced the result. A lost attempt is not part of the chain: the next one follows the policy
+//! receipt again. A call names the transition that it follows (the contract's `prev_transition_hash`).
 
 use crate::canonical::{self, CanonicalError};
 use crate::ids::{Hex32, OperationId};
@@ -19,11 +19,11 @@ use serde::Serialize;
 /// The chain of one operation on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Where it starts.
+    /// Hash of the admission, which the chain starts from.
     pub admission_hash: Hex32,
-    /// Whose.
+    /// The operation.
     pub operation_id: OperationId,
-    /// On which node.
+    /// The node.
     pub participant: ParticipantIndex,
 }
 
@@ -38,7 +38,7 @@ struct Transition {
 
 /// Every transition is `SHA-256("svc/node-transition/v1" || {previous, step, attempt, operation_id, participant})`.
 impl Chain {
-    /// The transition that a call of this step follows; `executed` is the attempt at the ceremony that gave the result.
+    /// The transition that a call of this step follows; `executed` is the attempt that produced the result.
     ///
     /// # Errors
     /// As [`Self::after_admission`].
@@ -64,15 +64,15 @@ impl Chain {
         }
     }
 
-    /// After the admission, which follows the admission hash itself.
+    /// The transition of the admission, which follows the admission hash itself.
     ///
     /// # Errors
-    /// [`CanonicalError`], which these values do not give.
+    /// [`CanonicalError`], which these values never cause.
     pub fn after_admission(&self) -> Result<Hex32, CanonicalError> {
         self.link(self.admission_hash, EffectStep::Admission, 1)
     }
 
-    /// After the policy receipt.
+    /// The transition of the policy receipt.
     ///
     /// # Errors
     /// As [`Self::after_admission`].
@@ -80,7 +80,7 @@ impl Chain {
         self.link(self.after_admission()?, EffectStep::PolicyReceipt, 1)
     }
 
-    /// After this attempt at the ceremony.
+    /// The transition of this attempt of the ceremony.
     ///
     /// # Errors
     /// As [`Self::after_admission`].
@@ -88,7 +88,7 @@ impl Chain {
         self.link(self.after_receipt()?, EffectStep::Execute, attempt)
     }
 
-    /// After the promotion of what this attempt staged. It happens once, however often it was asked for.
+    /// The transition of the promotion of the shares that this attempt staged.
     ///
     /// # Errors
     /// As [`Self::after_admission`].
@@ -96,7 +96,7 @@ impl Chain {
         self.link(self.after_execute(attempt)?, EffectStep::CommitEpoch, 1)
     }
 
-    /// After publication of what this attempt gave.
+    /// The transition of the publication of the result of this attempt.
     ///
     /// # Errors
     /// As [`Self::after_admission`].
@@ -108,7 +108,7 @@ impl Chain {
         self.link(self.before(EffectStep::Publish, operation_type, executed)?, EffectStep::Publish, 1)
     }
 
-    /// After the operation was given up.
+    /// The transition of the discard.
     ///
     /// # Errors
     /// As [`Self::after_admission`].

@@ -1,4 +1,4 @@
-//! What a node did, with exactly what its receipt says of it.
+//! The kinds of receipts, each with the data that its statement needs.
 
 use super::{Chain, ReceiptStatement};
 use crate::admission::AdmissionDecision;
@@ -8,51 +8,50 @@ use crate::intent::OperationType;
 use crate::step::EffectStep;
 use serde::Serialize;
 
-/// A step that a node made.
+/// A step that a node performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiptKind {
-    /// It verified the decision and keeps it.
+    /// It verified and stored the decision.
     Admitted,
-    /// It fixed what the policy said, and on what: the operation is about to be executed.
+    /// It recorded the policy's input and outcome: the operation is about to be executed.
     PolicyReceipt(PolicyBasis),
-    /// It released its one share of a signature.
+    /// It released its signature share. A node releases one for each operation.
     Signed {
-        /// The attempt at the ceremony.
+        /// The attempt of the ceremony.
         attempt: u32,
-        /// What is signed.
+        /// The digest that is signed.
         signed_digest: Hex32,
-        /// The signing package that the share is for, and so with whom and for which child key.
+        /// Hash of the signing package that the share is for: it fixes the signers and the child key.
         package_hash: Hex32,
     },
-    /// It staged its share of a new generation; one that only dealt has seen the generation made.
+    /// It staged its share of a new generation, or dealt to those that did.
     Staged {
-        /// The attempt at the ceremony.
+        /// The attempt of the ceremony.
         attempt: u32,
         /// Root of the generation.
         epoch_root: Hex32,
     },
-    /// It put the generation in force; one that leaves is told which.
+    /// It activated the new generation, or learned of it as a node that leaves.
     Promoted {
-        /// The attempt that staged it.
+        /// The attempt that staged the generation.
         attempt: u32,
         /// Root of the generation.
         epoch_root: Hex32,
     },
     /// It opened the publication gate for this result.
     Published {
-        /// The attempt that gave it.
+        /// The attempt that produced the result.
         attempt: u32,
-        /// What kind of operation: it says which step came before.
+        /// The type of the operation, which determines the step before.
         operation_type: OperationType,
         /// The contract's `result_ref`.
         result_ref: Hex32,
     },
-    /// It discarded the operation and what it had staged, for good. It releases no share of a signature any more, and has
-    /// released none.
+    /// It discarded the operation and any share staged for it. It has not released a signature share, and never will.
     Discarded,
 }
 
-/// What a policy was asked and answered, by which bundle, over which approvals: as the decision has it.
+/// The policy evaluation that the admission decision is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PolicyBasis {
     /// See [`AdmissionDecision::bundle_hash`].
@@ -77,7 +76,7 @@ impl From<&AdmissionDecision> for PolicyBasis {
 }
 
 impl ReceiptKind {
-    /// Its step.
+    /// The step that the receipt is for.
     #[must_use]
     pub const fn step(&self) -> EffectStep {
         match self {
@@ -90,7 +89,7 @@ impl ReceiptKind {
         }
     }
 
-    /// What a receipt says that the step was about.
+    /// The subject of the step, as a receipt states it.
     ///
     /// | step | subject |
     /// |---|---|
@@ -101,7 +100,7 @@ impl ReceiptKind {
     /// | `publish` | the `result_ref` |
     ///
     /// # Errors
-    /// [`CanonicalError`], which these values do not give.
+    /// [`CanonicalError`], which these values never cause.
     pub fn subject(&self, admission_hash: Hex32) -> Result<Hex32, CanonicalError> {
         #[derive(Serialize)]
         struct Share {
@@ -119,7 +118,7 @@ impl ReceiptKind {
         }
     }
 
-    /// As it stands in a statement: which attempt of the step.
+    /// The attempt that a statement names.
     const fn attempt(&self) -> u32 {
         match *self {
             Self::Signed { attempt, .. } | Self::Staged { attempt, .. } => attempt,
@@ -131,7 +130,7 @@ impl ReceiptKind {
         }
     }
 
-    /// Where the step leaves the node's chain.
+    /// Head of the node's chain after the step.
     fn head(&self, chain: &Chain) -> Result<Hex32, CanonicalError> {
         match *self {
             Self::Admitted => chain.after_admission(),
@@ -145,19 +144,19 @@ impl ReceiptKind {
 }
 
 impl Chain {
-    /// What this node states when it has done this.
+    /// The statement that this node signs for a step.
     ///
     /// # Errors
-    /// [`CanonicalError`], which these values do not give.
-    pub fn statement(&self, deed: &ReceiptKind) -> Result<ReceiptStatement, CanonicalError> {
+    /// [`CanonicalError`], which these values never cause.
+    pub fn statement(&self, kind: &ReceiptKind) -> Result<ReceiptStatement, CanonicalError> {
         Ok(ReceiptStatement {
             operation_id: self.operation_id,
             participant: self.participant,
-            step: deed.step(),
-            attempt: deed.attempt(),
+            step: kind.step(),
+            attempt: kind.attempt(),
             admission_hash: self.admission_hash,
-            transition_hash: deed.head(self)?,
-            subject: deed.subject(self.admission_hash)?,
+            transition_hash: kind.head(self)?,
+            subject: kind.subject(self.admission_hash)?,
         })
     }
 }

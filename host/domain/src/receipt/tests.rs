@@ -1,4 +1,4 @@
-//! Receipts by keys that tests know, and what becomes of altered ones.
+//! Receipts signed with test keys, and altered receipts.
 
 use super::*;
 use crate::intent::OperationType;
@@ -25,11 +25,11 @@ fn sign_by(key: &SigningKey, statement: &ReceiptStatement) -> NodeReceipt {
 }
 
 thread_local! {
-    /// Thousands of lives state the same: signing and checking each once is enough.
+    /// The simulated operations share their statements; each is signed and verified once.
     static SIGNED: RefCell<BTreeMap<Vec<u8>, NodeReceipt>> = RefCell::default();
 }
 
-/// The honest receipt over a statement, checked when it is made.
+/// The node's receipt for a statement, verified when it is signed.
 fn honest(statement: &ReceiptStatement) -> NodeReceipt {
     let sign = || {
         let receipt = sign_by(&key(statement.participant), statement);
@@ -40,22 +40,22 @@ fn honest(statement: &ReceiptStatement) -> NodeReceipt {
     SIGNED.with_borrow_mut(|signed| signed.entry(payload).or_insert_with(sign).clone())
 }
 
-/// The word of these nodes that they have done this.
+/// Receipts of this kind by these nodes.
 pub(crate) fn receipts(
     operation: &Operation,
-    deed: ReceiptKind,
+    kind: ReceiptKind,
     nodes: impl Iterator<Item = ParticipantIndex>,
 ) -> Vec<NodeReceipt> {
-    let receipt = |node| honest(&operation.receipt_chain(node).unwrap().statement(&deed).unwrap());
+    let receipt = |node| honest(&operation.receipt_chain(node).unwrap().statement(&kind).unwrap());
     nodes.map(receipt).collect()
 }
 
-/// Each is that of its node, over what the operation says of it.
+/// Each receipt is its node's, for the statement that follows from the operation.
 #[track_caller]
-pub(crate) fn check_receipts(operation: &Operation, deed: &ReceiptKind, receipts: &[NodeReceipt]) {
+pub(crate) fn check_receipts(operation: &Operation, kind: &ReceiptKind, receipts: &[NodeReceipt]) {
     for receipt in receipts {
-        let statement = operation.receipt_chain(receipt.participant).unwrap().statement(deed).unwrap();
-        assert_eq!(*receipt, honest(&statement), "{deed:?}");
+        let statement = operation.receipt_chain(receipt.participant).unwrap().statement(kind).unwrap();
+        assert_eq!(*receipt, honest(&statement), "{kind:?}");
     }
 }
 
@@ -68,8 +68,8 @@ fn chain(participant: u16) -> Chain {
     Chain { admission_hash: hex32(11), operation_id: OperationId(hex32(1)), participant }
 }
 
-/// One deed of each kind, and a neighbour of each that differs in one thing.
-fn deeds() -> Vec<ReceiptKind> {
+/// Every kind, and variations of each that differ in one member.
+fn kinds() -> Vec<ReceiptKind> {
     let basis = PolicyBasis {
         bundle_hash: hex32(3),
         policy_input_hash: hex32(4),
@@ -110,24 +110,24 @@ fn deeds() -> Vec<ReceiptKind> {
 }
 
 #[test]
-fn a_receipt_is_for_one_deed_of_one_node() {
-    for (one, deed) in deeds().iter().enumerate() {
-        let receipt = honest(&chain(0).statement(deed).unwrap());
-        for (other, other_deed) in deeds().iter().enumerate() {
-            let verified = receipt.verify(&chain(0).statement(other_deed).unwrap(), &public(0));
-            assert_eq!(verified.is_ok(), one == other, "{deed:?} as {other_deed:?}");
+fn receipt_verifies_only_for_its_own_kind_and_node() {
+    for (one, kind) in kinds().iter().enumerate() {
+        let receipt = honest(&chain(0).statement(kind).unwrap());
+        for (other, other_kind) in kinds().iter().enumerate() {
+            let verified = receipt.verify(&chain(0).statement(other_kind).unwrap(), &public(0));
+            assert_eq!(verified.is_ok(), one == other, "{kind:?} as {other_kind:?}");
         }
-        let statement = chain(0).statement(deed).unwrap();
+        let statement = chain(0).statement(kind).unwrap();
         assert!(matches!(receipt.verify(&statement, &public(1)), Err(ReceiptError::BadSignature)));
-        let others = chain(1).statement(deed).unwrap();
+        let others = chain(1).statement(kind).unwrap();
         assert!(matches!(receipt.verify(&others, &public(0)), Err(ReceiptError::OtherParticipant(_))));
     }
 }
 
-/// Even where it would be the gateway that altered what is beside the signature.
+/// A verifier does not have to trust what is stored beside the signature.
 #[test]
 fn every_member_of_a_statement_is_signed() {
-    let statement = chain(0).statement(&deeds()[7]).unwrap();
+    let statement = chain(0).statement(&kinds()[7]).unwrap();
     let receipt = honest(&statement);
     let altered = [
         ReceiptStatement { operation_id: OperationId(hex32(2)), ..statement.clone() },
@@ -149,9 +149,9 @@ fn every_member_of_a_statement_is_signed() {
     receipt.verify(&statement, &public(0)).unwrap();
 }
 
-/// A signature that any message has under a key of small order: lax verifiers take it.
+/// Lax verifiers accept one signature for every message under a key of small order.
 #[test]
-fn a_key_under_which_anything_verifies_verifies_nothing() {
+fn key_of_small_order_is_rejected() {
     let statement = chain(0).statement(&ReceiptKind::Admitted).unwrap();
     let (mut neutral, mut signature) = ([0; 32], [0; 64]);
     (neutral[0], signature[0]) = (1, 1);
@@ -165,9 +165,9 @@ fn a_key_under_which_anything_verifies_verifies_nothing() {
     assert!(matches!(receipt.verify(&statement, &neutral), Err(ReceiptError::BadKey)));
 }
 
-/// The same signature plus the group's order: one more text for it, which a strict reader refuses.
+/// Adding the group's order gives a second encoding of a signature, which strict verification rejects.
 #[test]
-fn a_signature_has_one_form() {
+fn second_encoding_of_a_signature_is_rejected() {
     let statement = chain(0).statement(&ReceiptKind::Admitted).unwrap();
     let receipt = honest(&statement);
     let mut bytes = key(ParticipantIndex(0))
@@ -184,11 +184,11 @@ fn a_signature_has_one_form() {
     assert!(matches!(other.verify(&statement, &public(0)), Err(ReceiptError::BadSignature)));
 }
 
-/// Signed by another program (OpenSSL) from the statement's text as it stands here.
+/// OpenSSL signed the statement's text in `vectors/receipt.json`.
 #[test]
-fn another_program_signs_the_same() {
-    let deed = ReceiptKind::Signed { attempt: 2, signed_digest: hex32(7), package_hash: hex32(8) };
-    let statement = chain(0).statement(&deed).unwrap();
+fn receipt_agrees_with_the_openssl_vector() {
+    let kind = ReceiptKind::Signed { attempt: 2, signed_digest: hex32(7), package_hash: hex32(8) };
+    let statement = chain(0).statement(&kind).unwrap();
     let vector: serde_json::Value = serde_json::from_str(include_str!("../../vectors/receipt.json")).unwrap();
     assert_eq!(String::from_utf8(statement.payload().unwrap()).unwrap(), vector["payload"]);
     assert_eq!(PAYLOAD_TYPE, vector["payload_type"]);
@@ -200,7 +200,7 @@ fn another_program_signs_the_same() {
 }
 
 #[test]
-fn a_receipt_without_a_signature_is_none() {
+fn receipt_without_a_valid_signature_is_not_parsed() {
     let receipt = serde_json::to_value(honest(&chain(0).statement(&ReceiptKind::Admitted).unwrap())).unwrap();
     let text = receipt["node_signature"].as_str().unwrap();
     for wrong in [String::new(), text[1..].to_owned(), format!("{text}00"), text.to_uppercase()] {

@@ -1,35 +1,35 @@
-//! Reading a redacted event with some of its fields opened.
+//! Opening fields of a redacted event.
 
 use super::{Disclosure, Visibility, shown};
 use serde_json::{Map, Value, json};
 
-/// Why a disclosure does not open its field.
+/// The reason why a disclosure does not open its field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DisclosureError {
     /// There is no commitment at its path.
     #[error("there is no commitment at `{0}`")]
     NoCommitment(String),
-    /// Salt and value are not what was committed to.
+    /// Salt and value do not match the commitment.
     #[error("the field at `{0}` is not what was committed to")]
     Mismatch(String),
-    /// What is shown of the field is not of its value.
+    /// The masked text does not match the value.
     #[error("what is shown at `{0}` is not of its value")]
     Mask(String),
 }
 
-/// A redacted event, as far as it was opened.
+/// A redacted event with some fields opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The event, with the opened fields in their places and without the closed ones.
+    /// The event, with the opened fields in place and without the closed ones.
     pub event: Value,
-    /// Where fields are still closed, as JSON pointers.
+    /// JSON pointers of the fields that are still closed.
     pub closed: Vec<String>,
 }
 
-/// Puts opened fields in their places.
+/// Opens the fields of a redacted event.
 ///
 /// # Errors
-/// [`DisclosureError`] naming the first one that does not open.
+/// [`DisclosureError`] for the first disclosure that does not match.
 pub fn open(mut redacted: Value, disclosures: &[Disclosure]) -> Result<Opened, DisclosureError> {
     for disclosure in disclosures {
         let path = || disclosure.path.clone();
@@ -47,14 +47,14 @@ pub fn open(mut redacted: Value, disclosures: &[Disclosure]) -> Result<Opened, D
         }
         place.clone_from(&disclosure.value);
     }
-    // An opened value may look like a commitment: what was opened is not looked into.
+    // An opened value may look like a commitment, so opened values are not searched.
     let opened: Vec<&str> = disclosures.iter().map(|disclosure| disclosure.path.as_str()).collect();
     let mut closed = Vec::new();
     take_closed(&mut redacted, &mut String::new(), &opened, &mut closed);
     Ok(Opened { event: redacted, closed })
 }
 
-/// Written by redaction: a commitment, and perhaps what is shown of it.
+/// Whether redaction wrote this: a commitment, perhaps with a masked text.
 fn is_commitment(value: &Value) -> bool {
     value.as_object().is_some_and(|members: &Map<String, Value>| {
         members.get("commitment").is_some_and(Value::is_string)

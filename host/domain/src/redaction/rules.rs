@@ -1,30 +1,30 @@
-//! What of an event is open: one line a member. A member without a line is sealed for everybody.
+//! The redaction rule of each member of an event. A member without a rule is sealed for everyone.
 //!
-//! These tables are part of the stored form: the chain is over what they leave. A change of them is another form
-//! (`svc/event/v2`), pinned by `golden/redacted.json`. Adding a line for a member that is new is not.
+//! These tables are part of the stored form, because the chain hashes what they leave. Changing a rule needs a new form
+//! (`svc/event/v2`), and `golden/redacted.json` pins the present one. Adding a rule for a new member does not.
 
 use self::Rule::{Each, Masked, Members, Open, Parties, Published, Tagged};
 
-/// What becomes of a value.
+/// The treatment of a value.
 #[derive(Debug)]
 pub enum Rule {
-    /// It stands as it is, whatever it has in it.
+    /// It appears in clear, with everything in it.
     Open,
-    /// A commitment, and the last four characters.
+    /// A commitment and the last four characters.
     Masked,
     /// A commitment that the operation's evidence opens.
     Parties,
-    /// A commitment that is opened once the operation is published.
+    /// A commitment that is opened when the operation is published.
     Published,
-    /// An object of these members.
+    /// An object with these members.
     Members(&'static Shape),
-    /// An object whose member of this name, open, says which members it has.
+    /// An object whose open member of this name selects its other members.
     Tagged(&'static str, &'static [(&'static str, &'static Shape)]),
-    /// A list.
+    /// A list with this rule for each item.
     Each(&'static Rule),
 }
 
-/// The members of an object, in groups, so that one group may serve several.
+/// The members of an object, in groups that several objects can share.
 pub type Shape = [&'static [(&'static str, Rule)]];
 
 /// An event.
@@ -87,7 +87,7 @@ const SUBMISSION: &Group = &[
 
 const KEY: &Shape = &[&[("key_ref", Open), ("key_id", Open)]];
 
-/// Of credentials, an event has nothing but salted digests.
+/// Credentials appear in events only as salted digests.
 const CLIENT: &Shape = &[&[
     ("client_id", Open),
     ("subject_id", Open),
@@ -100,7 +100,7 @@ const CLIENT: &Shape = &[&[
 
 const CREDENTIAL: &Shape = &[&[("salt", Open), ("sha256", Open)]];
 
-/// A signature names the key or the credential that it was made with: it is the parties' to see.
+/// Only the parties see a signature, because it names the approver's key or credential.
 const APPROVAL: &Shape = &[&[
     ("subject_id", Open),
     ("roles", Open),
@@ -167,7 +167,7 @@ const RECOVER: &Group = &[
     ("expected_helper_admission_root", Parties),
 ];
 
-/// Codes and names; the operands and values are the parties'.
+/// Codes and names are open; only the parties see operands and values.
 const OUTCOME: &Shape = &[&[
     ("decision", Open),
     ("bundle_id", Open),
@@ -184,7 +184,7 @@ const OUTCOME: &Shape = &[&[
 
 const STATEMENT: &Shape = &[&[("code", Open), ("detail", Parties)]];
 
-/// What the authority signed has hashes of what is hidden, and nothing of it.
+/// The signed decision has only hashes of hidden values.
 const ADMISSION: &Shape = &[&[("admission_hash", Open), ("decision", Open), ("envelope", Open)]];
 
 const RECEIPT: &Shape = &[&[("participant", Open), ("transition_hash", Open), ("node_signature", Open)]];

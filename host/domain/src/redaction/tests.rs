@@ -1,7 +1,7 @@
 use super::*;
 use crate::intent::{Intent, PublicationMode};
 use crate::operation::Change;
-use crate::operation::samples::{Kind, intent, submission};
+use crate::testing::samples::{Kind, intent, submission};
 use crate::time::EpochMs;
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn submitted(intent: Intent) -> Event {
     Event { at_ms: EpochMs(1), change, requested_by: None, settles: None }
 }
 
-/// Every stored change there is, and a submission of every kind with everything in it that is optional.
+/// Every kind of change, and a submission of every kind with all optional members.
 fn events() -> Vec<Event> {
     let mut events: Vec<Event> = serde_json::from_str(include_str!("../../golden/events.json")).unwrap();
     events.extend(Kind::ALL.map(|kind| submitted(filled(intent(kind, PublicationMode::Manual)))));
@@ -40,20 +40,20 @@ fn sees_all(_: Visibility) -> bool {
     true
 }
 
-/// The form the chain is over. Whatever changes this file is another form.
+/// A change of this file is a change of the stored form.
 #[test]
-fn the_form_is_pinned() {
+fn redacted_form_is_pinned() {
     let redacted: Vec<Value> = events().iter().map(|event| redact(event, &SALT).unwrap().event).collect();
     let golden: Vec<Value> =
         serde_json::from_str(include_str!("../../golden/redacted.json")).unwrap_or_default();
     if redacted != golden {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/redacted.json.new");
         std::fs::write(path, serde_json::to_string_pretty(&redacted).unwrap() + "\n").unwrap();
-        panic!("another form: {path}");
+        panic!("the form has changed: {path}");
     }
 }
 
-/// A member that is new is sealed until somebody lists it: this fails, so that somebody decides.
+/// Fails for a new member without a rule, so that its visibility is decided.
 #[test]
 fn every_member_is_listed() {
     for event in events() {
@@ -70,7 +70,7 @@ fn every_member_is_listed() {
 }
 
 #[test]
-fn a_member_nobody_listed_is_sealed() {
+fn unlisted_member_is_sealed() {
     let mut walk = Walk { salt: &SALT, path: String::new(), hidden: Vec::new() };
     let event = json!({
         "at_ms": 1, "new": "secret-1",
@@ -87,7 +87,7 @@ fn a_member_nobody_listed_is_sealed() {
 }
 
 #[test]
-fn what_is_opened_is_the_event_again() {
+fn event_with_all_fields_opened_is_the_original() {
     for event in events() {
         let redacted = redact(&event, &SALT).unwrap();
         let form = redacted.event.clone();
@@ -111,7 +111,7 @@ fn accounts_and_free_texts_are_not_in_the_form() {
     }
 }
 
-/// Two fields with one value look different, and so do two events with the same fields.
+/// Neither two fields of one event, nor one field of two events, reveal that their values are equal.
 #[test]
 fn equal_values_have_unequal_commitments() {
     let payment =
@@ -125,7 +125,7 @@ fn equal_values_have_unequal_commitments() {
 }
 
 #[test]
-fn a_disclosure_that_was_altered_is_named() {
+fn altered_disclosure_is_rejected() {
     let event = submitted(intent(Kind::Payment, PublicationMode::Manual));
     let redacted = redact(&event, &SALT).unwrap();
     let form = redacted.event.clone();
@@ -149,9 +149,9 @@ fn a_disclosure_that_was_altered_is_named() {
     assert_eq!(error, DisclosureError::Mask("/change/intent/to_account".into()));
 }
 
-/// What a caller wrote may look like anything.
+/// Callers choose the values.
 #[test]
-fn a_value_that_looks_like_a_commitment_is_kept() {
+fn value_that_looks_like_a_commitment_is_kept() {
     let mut action = intent(Kind::AssetAction, PublicationMode::Manual);
     if let Intent::AssetAction(action) = &mut action {
         action.public_fields = std::iter::once(("commitment".to_owned(), "ab".repeat(32))).collect();
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn any_json_is_opened_or_refused(value in "\\PC{0,64}", path in "(/[a-z~0-9]{0,4}){0,4}") {
+    fn open_does_not_panic_on_any_json(value in "\\PC{0,64}", path in "(/[a-z~0-9]{0,4}){0,4}") {
         let event = serde_json::from_str(&value).unwrap_or(json!({ "a": { "commitment": "x" }, "b": [value] }));
         let _ = open(event, &[Disclosure { path, salt: Hex32::ZERO, value: Value::Null }]);
     }

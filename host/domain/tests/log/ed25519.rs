@@ -1,4 +1,4 @@
-//! The edge cases of Ed25519, all of them: the one place that checks a signature, and that envelopes and notes use it.
+//! Edge cases of Ed25519: verification is strict, also in envelopes and notes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +9,8 @@ use gateway_domain::log::note::NoteError;
 use gateway_domain::log::{KeyName, SignedNote, VerifierKey};
 use serde_json::Value;
 
-/// Those of the 914 that verify. What they have in common: key and commitment are points of the full order, perhaps with a
-/// part of small order, and the plain equation holds. Everything else in the suite is refused.
+/// The cases that verify, of 914. In all of them, key and commitment have full order, perhaps with a component of small order,
+/// and the plain equation holds.
 const ACCEPTED: [u64; 43] = [
     7, 29, 50, 117, 139, 161, 182, 249, 305, 411, 425, 438, 465, 473, 481, 489, 497, 511, 525, 538, 565, 573,
     581, 589, 597, 611, 625, 638, 665, 673, 681, 689, 697, 711, 725, 738, 765, 773, 781, 789, 797, 832, 899,
@@ -31,7 +31,7 @@ fn verifies(case: &Value) -> bool {
 }
 
 #[test]
-fn the_strict_check_accepts_these_and_no_others() {
+fn strict_verification_accepts_exactly_these_cases() {
     let cases = cases();
     assert_eq!(cases.len(), 914);
     let accepted: Vec<u64> =
@@ -40,7 +40,7 @@ fn the_strict_check_accepts_these_and_no_others() {
 }
 
 #[test]
-fn what_is_accepted_has_no_flag_but_a_part_of_small_order() {
+fn accepted_cases_have_no_flag_but_a_component_of_small_order() {
     for case in cases() {
         let flags = case["flags"].as_array().into_iter().flatten();
         let is_harmless = flags
@@ -50,7 +50,7 @@ fn what_is_accepted_has_no_flag_but_a_part_of_small_order() {
     }
 }
 
-/// A key of order one and the signature whose equation holds for it whatever the message is: R = B, S = 1.
+/// A key of order one, and the signature R = B, S = 1, which satisfies its equation for every message.
 fn forgery() -> ([u8; 32], [u8; 64]) {
     let mut key = [0; 32];
     key[0] = 1;
@@ -61,7 +61,7 @@ fn forgery() -> ([u8; 32], [u8; 64]) {
 }
 
 #[test]
-fn the_forgery_would_pass_a_plain_check() {
+fn forgery_passes_plain_verification() {
     let (key, signature) = forgery();
     let key = ed25519_dalek::VerifyingKey::from_bytes(&key).unwrap();
     let signature = ed25519_dalek::Signature::from_bytes(&signature);
@@ -69,7 +69,7 @@ fn the_forgery_would_pass_a_plain_check() {
 }
 
 #[test]
-fn envelopes_are_checked_strictly() {
+fn envelopes_are_verified_strictly() {
     let (key, signature) = forgery();
     let envelope = Envelope::seal("text", b"anything", &[(key_id(&key), signature)]);
     let keys = KeySet::new([key]).unwrap();
@@ -77,7 +77,7 @@ fn envelopes_are_checked_strictly() {
 }
 
 #[test]
-fn notes_are_checked_strictly() {
+fn notes_are_verified_strictly() {
     let (key, signature) = forgery();
     let name: KeyName = "example.com/log".parse().unwrap();
     let key = VerifierKey::new(name.clone(), PublicKey::from_bytes(&key).unwrap());

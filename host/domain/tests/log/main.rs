@@ -1,4 +1,4 @@
-//! The log against everything that is not ours: published vectors, another implementation, the specifications' texts.
+//! The log against published vectors, another implementation, and the examples of the specifications.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod ed25519;

@@ -1,4 +1,4 @@
-//! Another implementation of RFC 6962 as the judge, and chance as the adversary.
+//! Another implementation of RFC 6962 as the oracle, and random proofs.
 
 use ct_merkle::mem_backed_tree::MemoryBackedTree;
 use ct_merkle::{ConsistencyProof, InclusionProof};
@@ -19,7 +19,7 @@ fn event(n: u64) -> Hex32 {
     digest_bytes("event", &n.to_be_bytes())
 }
 
-/// A log as the store keeps it.
+/// A log, as the store keeps it.
 #[derive(Default)]
 struct Log {
     frontier: Frontier,
@@ -56,7 +56,7 @@ fn bytes(hashes: &[Hex32]) -> Vec<u8> {
 }
 
 #[test]
-fn roots_and_proofs_are_those_of_another_implementation() {
+fn roots_and_proofs_agree_with_another_implementation() {
     let (mut log, mut oracle, mut roots) = (Log::default(), Oracle::new(), vec![Oracle::new().root()]);
     assert_eq!(log.frontier.root().as_bytes()[..], oracle.root().as_bytes()[..]);
     for size in 1..=150_u64 {
@@ -89,7 +89,7 @@ fn roots_and_proofs_are_those_of_another_implementation() {
 }
 
 #[test]
-fn a_proof_of_another_length_is_refused_by_that_name() {
+fn proof_of_wrong_length_is_rejected() {
     let log = Log::of(21);
     let hash = event(0);
     for size in 1..=21 {
@@ -115,9 +115,9 @@ fn a_proof_of_another_length_is_refused_by_that_name() {
     }
 }
 
-/// Every hash that takes part in a proof matters, each bit of it, and so does each number.
+/// Every bit of every hash matters, and so does every number.
 #[test]
-fn nothing_in_a_proof_can_be_changed() {
+fn altered_proof_is_rejected() {
     let log = Log::of(40);
     let flipped = |hash: Hex32, bit: usize| {
         let mut bytes = *hash.as_bytes();
@@ -161,16 +161,16 @@ fn any_hash() -> impl Strategy<Value = Hex32> {
 }
 
 proptest! {
-    /// Whatever the numbers: an answer, and never that chance proves anything.
+    /// No panic, and no random proof is accepted.
     #[test]
-    fn hostile_proofs_are_refused(
+    fn random_proof_is_rejected(
         a in prop_oneof![0..70_u64, any::<u64>()],
         b in prop_oneof![0..70_u64, any::<u64>()],
         proof in vec(any_hash(), 0..70),
         leaf in any_hash(),
         root in any_hash(),
     ) {
-        // Equal hashes prove equal logs, and a log of one leaf has its hash as its root.
+        // A log of one leaf has the leaf's hash as its root, and equal roots prove equal logs.
         if !(proof.is_empty() && leaf == root) {
             prop_assert!(verify_inclusion(leaf, a, b, &proof, root).is_err());
             prop_assert!(verify_consistency(a, b, &proof, leaf, root).is_err());
@@ -178,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn logs_of_any_size_prove_what_they_hold(size in 1..3000_u64, at in any::<prop::sample::Index>()) {
+    fn logs_of_any_size_have_valid_proofs(size in 1..3000_u64, at in any::<prop::sample::Index>()) {
         let log = Log::of(size);
         let index = at.index(usize::try_from(size).unwrap()) as u64;
         let root = log.frontier.root();

@@ -1,4 +1,4 @@
-//! Signed notes, checkpoints and proofs as texts: what is read is written again, and what is wrong is named.
+//! Texts of signed notes, checkpoints and proofs: they are written back unchanged, and malformed ones are rejected.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -37,7 +37,7 @@ fn event(byte: u8) -> Hex32 {
     digest_bytes("event", &[byte])
 }
 
-/// A log of two events, and that it has the second.
+/// A proof of the second event in a log of two.
 fn proof() -> TlogProof {
     let hashes = [leaf_hash(event(0)), leaf_hash(event(1))];
     let checkpoint = checkpoint(ORIGIN, 2, node_hash(hashes[0], hashes[1]));
@@ -45,7 +45,7 @@ fn proof() -> TlogProof {
 }
 
 #[test]
-fn the_example_of_the_specification_verifies() {
+fn example_of_the_specification_verifies() {
     let text = include_str!("../vectors/c2sp-signed-note.txt");
     let key: VerifierKey = include_str!("../vectors/c2sp-signed-note.vkey").trim_end().parse().unwrap();
     let note: SignedNote = text.parse().unwrap();
@@ -70,13 +70,13 @@ fn key_names_are_one_word_without_plus() {
 }
 
 #[test]
-fn a_malformed_verifier_key_is_named() {
+fn malformed_verifier_key_is_rejected() {
     use VerifierKeyError::{Id, Key, Name, NotAPoint, OtherId, Shape, Type};
     let right = verifier(ORIGIN, 1).to_string();
     let [name, id, key] = right.splitn(3, '+').collect::<Vec<_>>().try_into().unwrap();
     let base64 = |kind: u8, key: &[u8]| STANDARD.encode([&[kind], key].concat());
     let bytes = signer(1).verifying_key().to_bytes();
-    // y = 2 is on no point of the curve.
+    // No point of the curve has y = 2.
     let mut no_point = [0; 32];
     no_point[0] = 2;
     let cases = [
@@ -101,7 +101,7 @@ fn a_malformed_verifier_key_is_named() {
 }
 
 #[test]
-fn a_malformed_note_is_named() {
+fn malformed_note_is_rejected() {
     use NoteError::{
         ControlCharacter, NoSeparator, NoSignature, SignatureLine, TooLong, TooManySignatures, Unterminated,
     };
@@ -137,7 +137,7 @@ fn a_malformed_note_is_named() {
 }
 
 #[test]
-fn a_malformed_checkpoint_is_named() {
+fn malformed_checkpoint_is_rejected() {
     use CheckpointError::{Line, Missing, Root, Size, Unterminated};
     let root = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     let cases = [
@@ -172,7 +172,7 @@ fn a_malformed_checkpoint_is_named() {
 }
 
 #[test]
-fn a_checkpoint_is_believed_of_its_own_log_only() {
+fn checkpoint_is_trusted_only_under_a_key_of_its_own_log() {
     let signed = checkpoint(ORIGIN, 7, event(0));
     let (own, other) = (verifier(ORIGIN, 1), verifier("example.com/other", 1));
     assert_eq!(signed.verify(&[other.clone(), own.clone()]), Ok(&Checkpoint::new(own.name(), 7, event(0))));
@@ -180,7 +180,7 @@ fn a_checkpoint_is_believed_of_its_own_log_only() {
     assert_eq!(signed.verify(&[other]), Err(SignedCheckpointError::UnknownOrigin(ORIGIN.into())));
     let key_of_another = verifier(ORIGIN, 2);
     assert_eq!(signed.verify(&[key_of_another]), Err(NoteError::UnknownSigner.into()));
-    // Every character that is signed is signed.
+    // The signature covers every byte of the text.
     let text = signed.to_string();
     let end = text.find("\n\n").unwrap();
     for at in 0..end {
@@ -196,7 +196,7 @@ fn a_checkpoint_is_believed_of_its_own_log_only() {
 }
 
 #[test]
-fn a_malformed_proof_is_named() {
+fn malformed_proof_is_rejected() {
     use TlogProofError::{Extra, Hash, Header, Index, NoCheckpoint, TooManyHashes};
     let right = proof().to_string();
     let hash = right.lines().nth(3).unwrap().to_owned();
@@ -235,7 +235,7 @@ fn a_malformed_proof_is_named() {
 }
 
 #[test]
-fn a_proof_in_a_log_of_one_has_no_hash() {
+fn proof_in_a_log_of_one_event_has_no_hashes() {
     let alone = TlogProof {
         extra: vec![],
         index: 0,
@@ -248,7 +248,7 @@ fn a_proof_in_a_log_of_one_has_no_hash() {
     assert!(alone.verify(leaf_hash(event(1)), &[verifier(ORIGIN, 1)]).is_ok());
 }
 
-/// Text made of the pieces that these forms are made of.
+/// Random texts of pieces of the three formats.
 fn pieces() -> impl Strategy<Value = String> {
     let texts =
         [proof().to_string(), checkpoint(ORIGIN, 7, event(0)).to_string(), verifier(ORIGIN, 1).to_string()];
@@ -262,8 +262,8 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// What is read is written as it was.
-fn reads_what_it_writes<T: FromStr + ToString>(text: &str) -> Result<(), TestCaseError> {
+/// A text that is parsed is written back unchanged.
+fn is_written_back_unchanged<T: FromStr + ToString>(text: &str) -> Result<(), TestCaseError> {
     if let Ok(parsed) = text.parse::<T>() {
         prop_assert_eq!(parsed.to_string(), text);
     }
@@ -272,20 +272,20 @@ fn reads_what_it_writes<T: FromStr + ToString>(text: &str) -> Result<(), TestCas
 
 proptest! {
     #[test]
-    fn no_text_has_two_readings(text in pieces()) {
-        reads_what_it_writes::<SignedNote>(&text)?;
-        reads_what_it_writes::<Checkpoint>(&text)?;
-        reads_what_it_writes::<SignedCheckpoint>(&text)?;
-        reads_what_it_writes::<TlogProof>(&text)?;
-        reads_what_it_writes::<VerifierKey>(&text)?;
+    fn parsed_text_is_written_back_unchanged(text in pieces()) {
+        is_written_back_unchanged::<SignedNote>(&text)?;
+        is_written_back_unchanged::<Checkpoint>(&text)?;
+        is_written_back_unchanged::<SignedCheckpoint>(&text)?;
+        is_written_back_unchanged::<TlogProof>(&text)?;
+        is_written_back_unchanged::<VerifierKey>(&text)?;
     }
 
     #[test]
-    fn a_changed_proof_is_refused(at in any::<prop::sample::Index>(), bit in 0..7_u32) {
+    fn proof_text_with_a_flipped_bit_is_rejected(at in any::<prop::sample::Index>(), bit in 0..7_u32) {
         let mut bytes = proof().to_string().into_bytes();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        // The extra data is not signed; everything else is, or proves nothing when it is changed.
+        // The extra data is not signed.
         let extra = b"c2sp.org/tlog-proof@v1\n".len()..b"c2sp.org/tlog-proof@v1\nextra c2VxIDI=\n".len();
         if let Ok(Ok(changed)) = String::from_utf8(bytes).map(|text| text.parse::<TlogProof>()) {
             let holds = changed.verify(leaf_hash(event(1)), &[verifier(ORIGIN, 1)]).is_ok();

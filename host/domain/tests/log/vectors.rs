@@ -1,4 +1,4 @@
-//! The known answers of the transparency-dev suite.
+//! The test vectors of transparency-dev.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +12,8 @@ fn cases(kind: &str) -> Vec<Value> {
     all[kind].as_array().unwrap().clone()
 }
 
-/// Some cases have hashes of other lengths, which nothing here can even hold: another hash stands for each of them. The
-/// `role` keeps a leaf that is none apart from a root that is none.
+/// Some cases have hashes of other lengths, which `Hex32` cannot hold: another hash replaces each of them. `role` makes an
+/// invalid leaf differ from an invalid root.
 fn hash(role: &str, value: &Value) -> Hex32 {
     let bytes = STANDARD.decode(value.as_str().unwrap()).unwrap();
     bytes.try_into().map_or_else(|bytes: Vec<u8>| digest_bytes(role, &bytes), Hex32::new)
@@ -23,7 +23,7 @@ fn proof(case: &Value) -> Vec<Hex32> {
     case["proof"].as_array().into_iter().flatten().map(|value| hash("proof", value)).collect()
 }
 
-/// How many cases are refused and how many accepted, each as it must be.
+/// The number of rejected and of accepted cases, each as expected.
 fn tally(kind: &str, holds: impl Fn(&Value) -> bool) -> (usize, usize) {
     let cases = cases(kind);
     let refused = cases.iter().filter(|case| {
@@ -36,21 +36,21 @@ fn tally(kind: &str, holds: impl Fn(&Value) -> bool) -> (usize, usize) {
 }
 
 #[test]
-fn every_inclusion_proof_is_judged_as_published() {
+fn inclusion_proofs_are_verified_as_published() {
     let number = |case: &Value, name: &str| case[name].as_u64().unwrap();
-    let judged = tally("inclusion", |case| {
+    let tally = tally("inclusion", |case| {
         let (leaf, root) = (hash("leaf", &case["leafHash"]), hash("root", &case["root"]));
         verify_inclusion(leaf, number(case, "leafIdx"), number(case, "treeSize"), &proof(case), root).is_ok()
     });
-    assert_eq!(judged, (92, 6));
+    assert_eq!(tally, (92, 6));
 }
 
 #[test]
-fn every_consistency_proof_is_judged_as_published() {
+fn consistency_proofs_are_verified_as_published() {
     let number = |case: &Value, name: &str| case[name].as_u64().unwrap();
-    let judged = tally("consistency", |case| {
+    let tally = tally("consistency", |case| {
         let (first, second) = (hash("root", &case["root1"]), hash("root", &case["root2"]));
         verify_consistency(number(case, "size1"), number(case, "size2"), &proof(case), first, second).is_ok()
     });
-    assert_eq!(judged, (92, 6));
+    assert_eq!(tally, (92, 6));
 }

@@ -1,25 +1,25 @@
-//! Policy bundles: keeping them, and telling people about them. Which one judges is the policy adapter's to say.
+//! Storage and description of policy bundles. The policy adapter chooses the active one.
 
 use crate::error::Unavailable;
 use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 
-/// A bundle's files by name, ascending. Nothing about them is believed: whoever reads them back verifies them again.
+/// The files of a bundle by name, ascending. They are not trusted: each reader verifies them again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBundle {
     /// SHA-256 of the canonical manifest.
     pub bundle_hash: Hex32,
-    /// For people.
+    /// The bundle's name, the same for all its versions.
     pub bundle_id: String,
-    /// Signatures included.
+    /// The files by name, including signatures.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Why a bundle became the active one.
+/// The reason why a bundle became active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivationKind {
-    /// It was offered, with a higher sequence than any before it.
+    /// It was offered with a higher sequence than any before it.
     Activate,
     /// A signed record named it, whatever its own sequence.
     Rollback,
@@ -36,41 +36,41 @@ impl ActivationKind {
     }
 }
 
-/// That a bundle became the active one. The newest has the highest sequence, and is the high-water mark.
+/// The activation of a bundle. The newest one has the highest sequence, which is the high-water mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activation {
-    /// When.
+    /// The time of the activation.
     pub at_ms: EpochMs,
-    /// The bundle's own sequence; of a rollback, the record's.
+    /// The bundle's sequence, or the record's for a rollback.
     pub sequence: u64,
-    /// Which bundle.
+    /// Hash of the bundle.
     pub bundle_hash: Hex32,
-    /// Why.
+    /// The reason for the activation.
     pub kind: ActivationKind,
-    /// Key ids of those who signed the bundle; of a rollback, the record. Ascending.
+    /// Key ids of those who signed the bundle, or the record for a rollback. Ascending.
     pub signers: Vec<String>,
-    /// The record's reason; empty unless it is a rollback.
+    /// The reason in the record; empty unless it is a rollback.
     pub reason: String,
 }
 
-/// What became of an activation.
+/// The result of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activated {
-    /// It is durable, and the new high-water mark.
+    /// The activation is durable, and the new high-water mark.
     Recorded,
-    /// The high-water mark names this bundle already: nothing was added, except signatures that the bundle gained.
+    /// The bundle is already active. Nothing was added, except new signatures of the bundle.
     Standing,
-    /// The high-water mark is at or above its sequence, with another bundle: nothing was written.
+    /// Another bundle is active with the same or a higher sequence. Nothing was written.
     Superseded {
         /// The high-water mark's sequence.
         reached: u64,
     },
 }
 
-/// Keeps bundles and activations.
+/// Stores bundles and activations.
 #[async_trait]
 pub trait KeepPolicies: Send + Sync {
-    /// One transaction: compares with the high-water mark, keeps the bundle, adds the activation. Returns after the
+    /// In one transaction, compares with the high-water mark, stores the bundle and adds the activation. Returns after the
     /// write is on disk.
     async fn activation_append(
         &self,
@@ -78,131 +78,131 @@ pub trait KeepPolicies: Send + Sync {
         bundle: StoredBundle,
     ) -> Result<Activated, Unavailable>;
 
-    /// Newest first, at most `n_max`: the first is the high-water mark.
+    /// At most `n_max` activations, newest first. The first is the high-water mark.
     async fn activations(&self, n_max: u32) -> Result<Vec<Activation>, Unavailable>;
 
-    /// A bundle that was active once.
+    /// A bundle that is or was active.
     async fn bundle_load(&self, bundle_hash: Hex32) -> Result<Option<StoredBundle>, Unavailable>;
 
-    /// One file of a bundle that was active once.
+    /// One file of a bundle that is or was active.
     async fn bundle_file(&self, bundle_hash: Hex32, name: &str) -> Result<Option<Vec<u8>>, Unavailable>;
 }
 
-/// What a bundle's authors declared, and who vouched for it.
+/// The manifest of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleDescription {
-    /// Name, the same for every version.
+    /// The bundle's name, the same for all its versions.
     pub bundle_id: String,
-    /// For people.
+    /// The version, for people.
     pub version: String,
     /// The bundle's own sequence.
     pub sequence: u64,
     /// SHA-256 of the canonical manifest.
     pub bundle_hash: Hex32,
-    /// The component's imports.
+    /// The imports of the component.
     pub capabilities: Vec<String>,
-    /// Names of the facts it may ask for.
+    /// Names of the facts that it may read.
     pub facts: Vec<String>,
-    /// Wasm fuel of one evaluation.
+    /// The wasm fuel of one evaluation.
     pub fuel: u64,
-    /// Linear memory of one evaluation, bytes.
+    /// The linear memory of one evaluation, bytes.
     pub memory_bytes: u64,
-    /// First instant of validity.
+    /// The first instant of validity.
     pub not_before_ms: Option<EpochMs>,
-    /// Last instant of validity.
+    /// The last instant of validity.
     pub not_after_ms: Option<EpochMs>,
 }
 
-/// An activation and what it activated.
+/// An activation with the description of its bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivatedBundle {
-    /// When and why.
+    /// The activation.
     pub activation: Activation,
-    /// None when this version of the gateway cannot read its manifest any more.
+    /// `None` when this version of the gateway can no longer read the manifest.
     pub bundle: Option<BundleDescription>,
 }
 
-/// What was not taken, and why.
+/// An offer that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedOffer {
-    /// When.
+    /// The time of the refusal.
     pub at_ms: EpochMs,
-    /// What was offered: `bundle`, `trust_roots`, `activation`, `candidate`, `last_good`.
+    /// The kind of offer: `bundle`, `trust_roots`, `activation`, `candidate`, `last_good`.
     pub offer: &'static str,
-    /// Which bundle, when that much is known.
+    /// Hash of the bundle, if it is known.
     pub bundle_hash: Option<Hex32>,
-    /// One line for people: no path, no secret.
+    /// The reason, one line for people, without paths or secrets.
     pub why: String,
 }
 
-/// How often the candidate agreed with the active bundle, each evaluation counted once in `n_evaluated` and in exactly
-/// one of the others down to `n_faults`.
+/// Comparison of a candidate with the active bundle. Each evaluation is counted in `n_evaluated` and in exactly one of the
+/// members from `n_same` to `n_faults`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is what its name says")]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct ShadowCounts {
     pub n_evaluated: u64,
     pub n_same: u64,
     pub n_allow_to_deny: u64,
     pub n_deny_to_allow: u64,
-    /// The same decision for other reasons, obligations, or counted approvals.
+    /// The same decision with other reasons, obligations, or counted approvals.
     pub n_otherwise_different: u64,
-    /// One of the two gave no verdict.
+    /// At least one of the two failed without a verdict.
     pub n_faults: u64,
-    /// Not evaluated: the queue was full.
+    /// Not evaluated, because the queue was full.
     pub n_dropped: u64,
-    /// Wasm fuel of the active bundle in these evaluations.
+    /// The wasm fuel of the active bundle in these evaluations.
     pub fuel_active: u64,
-    /// Wasm fuel of the candidate.
+    /// The wasm fuel of the candidate.
     pub fuel_candidate: u64,
 }
 
-/// A bundle that sees what the active one saw and decides nothing.
+/// A candidate bundle: it evaluates the same requests as the active one and decides nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateBundle {
-    /// What it is.
+    /// The bundle.
     pub bundle: BundleDescription,
-    /// Key ids of those who signed it.
+    /// Key ids of those who signed the bundle.
     pub signers: Vec<String>,
-    /// Since when it is asked.
+    /// The time since which it is evaluated.
     pub since_ms: EpochMs,
-    /// What it would have done.
+    /// Its comparison with the active bundle.
     pub counts: ShadowCounts,
 }
 
-/// Everything there is to tell of the deployment's bundles.
+/// The state of the deployment's policy bundles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyStatus {
-    /// The bundle that judges.
+    /// The active bundle.
     pub active: Option<ActivatedBundle>,
-    /// Why it does not judge: the kind of fault that every evaluation ends with.
+    /// The kind of fault that ends every evaluation, if the active bundle cannot evaluate.
     pub fault: Option<&'static str>,
-    /// The bundle that only looks on.
+    /// The candidate bundle.
     pub candidate: Option<CandidateBundle>,
-    /// What is offered now and is not taken.
+    /// The present offers that are refused.
     pub refused: Vec<RefusedOffer>,
-    /// The last offer that was not taken, whether or not it is still there.
+    /// The last refused offer, whether or not it is still present.
     pub last_refusal: Option<RefusedOffer>,
-    /// Newest first.
+    /// Earlier and present activations, newest first.
     pub history: Vec<ActivatedBundle>,
 }
 
-/// What a probe has to know of the bundles, without asking the store.
+/// The state of the bundles for readiness probes, available without the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyHealth {
-    /// Hash of the bundle that judges, or that would if it could.
+    /// Hash of the active bundle, even if it cannot evaluate.
     pub bundle_hash: Option<Hex32>,
-    /// Why it does not judge.
+    /// The kind of fault that ends every evaluation, if the active bundle cannot evaluate.
     pub fault: Option<&'static str>,
-    /// What is offered now and is not taken.
+    /// The present offers that are refused.
     pub refused: Vec<RefusedOffer>,
 }
 
-/// Tells which bundles there are.
+/// Describes the deployment's policy bundles.
 #[async_trait]
 pub trait DescribePolicies: Send + Sync {
-    /// With at most `n_max` activations.
+    /// The state of the bundles, with at most `n_max` activations.
     async fn status(&self, n_max: u32) -> Result<PolicyStatus, Unavailable>;
 
-    /// At once.
+    /// The state of the bundles, from memory.
     fn health(&self) -> PolicyHealth;
 }

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 fn line(entries: &[Value]) -> String {
     let file = json!({ "format": "svc/approvers/v1", "approvers": entries });
-    told(&file.to_string())
+    fault(&file.to_string())
 }
 
-/// What is wrong with a text, on one line.
+/// The error for a text, which must be one line.
 #[track_caller]
-fn told(text: &str) -> String {
-    let told = Approvers::parse(text.as_bytes()).unwrap_err().to_string();
-    assert_eq!(told.lines().count(), 1, "{told}");
-    told
+fn fault(text: &str) -> String {
+    let fault = Approvers::parse(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(fault.lines().count(), 1, "{fault}");
+    fault
 }
 
 fn alice() -> Value {
@@ -35,7 +35,7 @@ fn with(mut value: Value, pointer: &str, other: Value) -> Value {
 }
 
 #[test]
-fn entries_that_are_impossible() {
+fn invalid_entry_is_rejected() {
     let point_off_the_curve = format!("04{}", "01".repeat(64));
     let compressed = webauthn()["public_key"].as_str().unwrap()[..66].replacen("04", "02", 1);
     let with_webauthn =
@@ -52,7 +52,7 @@ fn entries_that_are_impossible() {
         (with(alice(), "/roles", json!([""])), "`roles` must have names"),
         (with(alice(), "/keys", json!([])), "`keys` must have 1 to 32 entries"),
         (with(alice(), "/keys", json!(vec![webauthn(); 33])), "`keys` must have 1 to 32 entries"),
-        // The identity, and bytes that are no point.
+        // The identity, and bytes that are not a point of the curve.
         (
             with(alice(), "/keys/0/public_key", json!(format!("01{}", "00".repeat(31)))),
             "must be an Ed25519 public key",
@@ -73,13 +73,13 @@ fn entries_that_are_impossible() {
         (with_webauthn("/keys/0/public_key", json!("zz")), "must be lowercase hexadecimal"),
         (with_webauthn("/keys/0/algorithm", json!("EdDSA")), "`public_key` must be 32 bytes"),
     ] {
-        let told = line(&[wrong]);
-        assert!(told.contains(part), "{told}");
+        let fault = line(&[wrong]);
+        assert!(fault.contains(part), "{fault}");
     }
 }
 
 #[test]
-fn texts_that_are_no_registry() {
+fn text_that_is_not_a_registry_is_rejected() {
     let sound = json!({ "format": "svc/approvers/v1", "approvers": [alice()] });
     assert!(Approvers::parse(sound.to_string().as_bytes()).is_ok());
     let public = public(&key(1)).to_string();
@@ -103,27 +103,27 @@ fn texts_that_are_no_registry() {
         (json!(["svc/approvers/v1", [alice()]]).to_string(), "objects must be written with their names"),
         (" ".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),
     ] {
-        let told = told(&wrong);
-        assert!(told.contains(part), "{part}: {told}");
+        let fault = fault(&wrong);
+        assert!(fault.contains(part), "{part}: {fault}");
     }
 }
 
 #[test]
-fn one_key_is_one_person() {
+fn key_or_credential_of_two_approvers_is_rejected() {
     let bob = |seed| entry("bob", &["default"], &["approver"], &key(seed));
     assert_eq!(line(&[alice(), bob(1)]), "approvers `alice` and `bob` have the same key");
     assert_eq!(
         line(&[alice(), entry("alice", &["default"], &["other"], &key(2))]),
-        "approver `alice` stands twice for one tenant"
+        "approver `alice` appears twice for one tenant"
     );
     assert_eq!(
         line(&[alice(), entry("alice", &["*"], &["other"], &key(2))]),
-        "approver `alice` stands twice for one tenant"
+        "approver `alice` appears twice for one tenant"
     );
     let namesake = entry("alice", &["second"], &["approver"], &key(2));
     let file = json!({ "format": "svc/approvers/v1", "approvers": [alice(), namesake] });
     assert!(Approvers::parse(file.to_string().as_bytes()).is_ok());
-    // The same key as a credential's, and a credential's id under two keys.
+    // The same key as a credential's, and one credential id with two keys.
     let as_credential = with(webauthn(), "/algorithm", json!("EdDSA"));
     let as_credential = with(as_credential, "/public_key", json!(public(&key(1))));
     let two = with(bob(2), "/keys/0", as_credential);

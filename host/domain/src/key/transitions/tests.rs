@@ -1,4 +1,4 @@
-//! Keys through the events of operations.
+//! Changes of keys by the events of operations.
 
 use super::*;
 use crate::ids::OperationId;
@@ -7,9 +7,9 @@ use crate::intent::PublicationMode;
 use crate::key::fit::check_epoch;
 use crate::key::{EPOCHS_MAX, PublicKey};
 use crate::operation::Failure;
-use crate::operation::samples::{Kind, intent, submission};
 use crate::operation::{Staged, Submission, open, replay};
 use crate::roster::{Roster, Threshold};
+use crate::testing::samples::{Kind, intent, submission};
 use crate::time::EpochMs;
 
 fn operation(kind: Kind, number: u8) -> Operation {
@@ -34,7 +34,7 @@ fn active() -> CustodyKey {
     CustodyKey { state: KeyState::Active, ..CustodyKey::creating(&create, intent) }
 }
 
-/// What a change makes of the key an operation is about.
+/// The operation's key after a change.
 fn subject(key: &CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
     let keys = Keys { subject: Some(key.clone()), successor: None };
     after(keys, operation, change).subject.unwrap()
@@ -56,7 +56,7 @@ const REQUESTED: Change = Change::ExecutionRequested { requested_at_ms: None };
 const EXECUTED: Change = Change::Executed { result_ref: Hex32::ZERO, signature: None, receipts: vec![] };
 
 #[test]
-fn only_the_operation_that_holds_a_key_moves_it() {
+fn only_the_operation_that_executes_on_a_key_changes_it() {
     let (holder, waiting) = (operation(Kind::Refresh, 2), operation(Kind::Reshare, 3));
     let busy = subject(&active(), &holder, &REQUESTED);
     assert_eq!((busy.busy_with, busy.state), (Some(holder.id), KeyState::Refreshing));
@@ -70,13 +70,13 @@ fn only_the_operation_that_holds_a_key_moves_it() {
 
 fn decided(kind: Kind, number: u8) -> (Operation, Change) {
     let operation = operation(kind, number);
-    let admission = Box::new(crate::operation::samples::admission(&operation));
+    let admission = Box::new(crate::testing::samples::admission(&operation));
     let decided = Change::DecisionSigned { policy: operation.policy.clone(), admission };
     (operation, decided)
 }
 
 #[test]
-fn the_first_admitted_signature_settles_what_an_open_key_serves() {
+fn first_admitted_signature_fixes_the_family_of_a_key() {
     let (payment, paid) = decided(Kind::Payment, 2);
     let (action, acted) = decided(Kind::AssetAction, 3);
     let open = active();
@@ -84,8 +84,8 @@ fn the_first_admitted_signature_settles_what_an_open_key_serves() {
     let bound = subject(&open, &payment, &paid);
     assert_eq!((bound.serves, bound.serves_since), (Some(KeyUse::Payments), Some(payment.id)));
     assert_eq!(bound.revision, open.revision + 1, "the store must notice");
-    assert_eq!(subject(&bound, &action, &acted), bound, "for ever");
-    assert_eq!(subject(&bound, &payment, &failed()), bound, "also when that signature fails");
+    assert_eq!(subject(&bound, &action, &acted), bound, "the family never changes");
+    assert_eq!(subject(&bound, &payment, &failed()), bound, "it stays when the operation fails");
     let (change, changed) = decided(Kind::Refresh, 4);
     assert_eq!(subject(&open, &change, &changed).serves, None);
     let created = CustodyKey { serves: Some(KeyUse::AssetActions), ..active() };
@@ -93,7 +93,7 @@ fn the_first_admitted_signature_settles_what_an_open_key_serves() {
 }
 
 #[test]
-fn a_rotated_keys_use_is_inherited_as_it_is_when_the_rotation_executes() {
+fn successor_inherits_the_family_when_the_rotation_executes() {
     let rotate = operation(Kind::Rotate, 4);
     let submitted = Change::Submitted(Box::new(rotation()));
     let reserved = after(Keys { subject: Some(active()), successor: None }, &rotate, &submitted);
@@ -107,7 +107,7 @@ fn a_rotated_keys_use_is_inherited_as_it_is_when_the_rotation_executes() {
 }
 
 #[test]
-fn a_creation_that_fails_before_it_executes_fails_its_key() {
+fn creation_that_fails_before_execution_fails_its_key() {
     let create = operation(Kind::KeyCreate, 1);
     let Intent::KeyCreate(intent) = &create.intent else { panic!() };
     let creating = CustodyKey::creating(&create, intent);
@@ -115,7 +115,7 @@ fn a_creation_that_fails_before_it_executes_fails_its_key() {
 }
 
 #[test]
-fn a_rotation_takes_the_new_name_at_submission_and_retires_the_old_key_when_executed() {
+fn rotation_takes_the_new_name_at_submission_and_retires_the_old_key_when_executed() {
     let rotate = operation(Kind::Rotate, 4);
     let submitted = Change::Submitted(Box::new(rotation()));
     let before = Keys { subject: Some(active()), successor: None };
@@ -150,7 +150,7 @@ fn a_rotation_takes_the_new_name_at_submission_and_retires_the_old_key_when_exec
 }
 
 #[test]
-fn of_two_rotations_to_one_name_the_second_takes_nothing() {
+fn second_rotation_to_the_same_name_changes_nothing() {
     let submitted = Change::Submitted(Box::new(rotation()));
     let before = Keys { subject: Some(active()), successor: None };
     let first = after(before, &operation(Kind::Rotate, 4), &submitted);
@@ -161,12 +161,12 @@ fn of_two_rotations_to_one_name_the_second_takes_nothing() {
 }
 
 #[test]
-fn epochs_are_new_and_decimal_ones_increase() {
+fn epoch_names_are_unique_and_decimal_ones_increase() {
     let mut key = active();
     let refresh = |key: &CustodyKey, epoch: &str| {
         let Intent::Refresh(mut refresh) = intent(Kind::Refresh, PublicationMode::Manual) else { panic!() };
         refresh.change.target_epoch = EpochName(epoch.into());
-        check_epoch(&key, &Intent::Refresh(refresh)).is_ok()
+        check_epoch(key, &Intent::Refresh(refresh)).is_ok()
     };
     key.epoch.name = EpochName("blue".into());
     key.past_epochs = vec![EpochName("1".into()), EpochName("9".into())];
@@ -182,7 +182,7 @@ fn epochs_are_new_and_decimal_ones_increase() {
 }
 
 #[test]
-fn a_generation_that_signed_leaves_its_name() {
+fn only_an_epoch_that_signed_is_kept_as_past_epoch() {
     let refresh = operation(Kind::Refresh, 2);
     let generated = CustodyKey {
         public: Some(PublicKey { public_key_hex: "aa".into(), package_hex: "bb".into() }),

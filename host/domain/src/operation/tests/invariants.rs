@@ -1,15 +1,15 @@
-//! What must hold after every event of every life.
+//! Invariants that hold after every event of every simulated operation.
 
-use super::life::SIGNER;
 use super::machine::Machine;
+use super::simulation::SIGNER;
 use crate::approval::Approvers;
-use crate::approval::testing::{entry, key, key_entry, registry};
 use crate::intent::{Intent, OperationType};
 use crate::operation::signed_receipts;
 use crate::operation::{
     Change, Event, ExportState, NextAction, Operation, Phase, State, evaluations, may_follow, replay,
 };
 use crate::receipt::tests::check_receipts;
+use crate::testing::approvers::{entry, key, key_entry, registry};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ fn happened(machine: &Machine, is: impl Fn(&Change) -> bool) -> usize {
     machine.log.iter().filter(|event| is(&event.change)).count()
 }
 
-/// (1)
+/// Invariant 1.
 pub(crate) fn no_effect_before_quorum(machine: &Machine) {
     let quorum = &machine.operation.policy.quorum;
     let subjects: BTreeSet<_> =
@@ -39,36 +39,36 @@ pub(crate) fn no_effect_before_quorum(machine: &Machine) {
     );
 }
 
-/// (2)
+/// Invariant 2.
 pub(crate) fn an_effect_id_names_one_action(machine: &Machine) {
-    assert_eq!(machine.world.confused, None, "an effect id named two actions");
+    assert_eq!(machine.environment.reused_id, None, "an effect id named two actions");
 }
 
-/// (3)
+/// Invariant 3.
 fn published_means_complete(machine: &Machine) {
     if machine.operation.phase != Phase::Published {
         return;
     }
     let target = machine.operation.admission.as_ref().and_then(|admission| admission.decision.target.clone());
     let receivers = target.map(|target| target.participants.as_set().clone()).unwrap_or_default();
-    assert_eq!(machine.world.committed, receivers, "published without every node that gets a share");
-    assert!(machine.world.staged.is_empty(), "published with something staged");
+    assert_eq!(machine.environment.committed, receivers, "published without every node that gets a share");
+    assert!(machine.environment.staged.is_empty(), "published with something staged");
     assert!(machine.operation.result_ref.is_some() && machine.operation.publication_receipt.is_some());
 }
 
-/// (4)
+/// Invariant 4.
 fn failed_means_untouched(machine: &Machine) {
     if machine.operation.phase != Phase::Failed {
         return;
     }
     assert_eq!(happened(machine, |change| matches!(change, Change::EpochDecided { .. })), 0);
-    assert!(machine.world.staged.is_empty(), "failed with something staged");
-    assert!(machine.world.committed.is_empty(), "failed with something committed");
+    assert!(machine.environment.staged.is_empty(), "failed with something staged");
+    assert!(machine.environment.committed.is_empty(), "failed with something committed");
     assert!(machine.operation.failure.is_some());
 }
 
-/// (7) A signing operation with a decision fails only with the discard receipts of n - t + 1 nodes. None of them released a
-/// share, and no signature exists.
+/// Invariant 7. A signing operation with a decision fails only with the discard receipts of n - t + 1 nodes. None of them
+/// released a share, and no signature exists.
 fn failed_means_unsigned(machine: &Machine) {
     let Some(decision) = machine.operation.admission.as_ref().map(|admission| &admission.decision) else {
         return;
@@ -85,11 +85,11 @@ fn failed_means_unsigned(machine: &Machine) {
     let n_needed = decision.participants.n_participants() - decision.threshold.count() + 1;
     assert!(refusing.len() >= n_needed, "failed while enough nodes may sign: {refusing:?}");
     assert!(
-        refusing.is_subset(&machine.world.discarded),
+        refusing.is_subset(&machine.environment.discarded),
         "a receipt of a node that did not discard: {refusing:?}"
     );
-    assert!(refusing.is_disjoint(&machine.world.released), "a node released a share and discarded");
-    assert_eq!(machine.world.n_signatures, 0, "failed, and there is a signature");
+    assert!(refusing.is_disjoint(&machine.environment.released), "a node released a share and discarded");
+    assert_eq!(machine.environment.n_signatures, 0, "failed, and there is a signature");
 }
 
 const fn is_failed(change: &&Change) -> bool {
@@ -102,7 +102,7 @@ fn executed_once(machine: &Machine) {
     assert!(happened(machine, |change| matches!(change, Change::DecisionSigned { .. })) <= 1);
 }
 
-/// The step of the last event was confirmed by as many nodes as the plan asks.
+/// The nodes that the plan requires confirmed the step of the last event.
 fn enough_nodes_confirmed(machine: &Machine) {
     let (Some(last), Some(plan)) = (machine.log.last(), machine.operation.plan()) else { return };
     if let Change::AdmissionApplied { receipts }
@@ -110,24 +110,24 @@ fn enough_nodes_confirmed(machine: &Machine) {
     | Change::Published { receipts, .. } = &last.change
     {
         let nodes: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
-        assert!(nodes.is_superset(&plan.receivers), "who gets a share has not confirmed: {last:?}");
+        assert!(nodes.is_superset(&plan.receivers), "a receiver has not confirmed: {last:?}");
         let n_holders = nodes.intersection(&plan.holders).count();
         assert!(n_holders >= plan.n_holders_required, "too few holders confirmed: {last:?}");
     }
 }
 
-/// What is written is what a reader takes for the order of a life.
+/// `may_follow` permits every event that `decide` makes.
 pub(crate) fn happens_in_order(before: &Operation, event: &Event) {
     assert!(may_follow(before, &event.change), "{:?} in {:?}", event.change, before.phase);
 }
 
-/// Whoever has the events and the nodes' keys can check every receipt, and nobody who had to act is missing.
+/// Every receipt verifies with the events and the nodes' keys alone, and none is missing.
 pub(crate) fn receipts_hold(before: &Operation, event: &Event) {
-    let (deed, receipts) = match signed_receipts(before, event) {
-        Some(attested) => attested,
+    let (kind, receipts) = match signed_receipts(before, event) {
+        Some(signed) => signed,
         None => return assert!(!owes_receipts(before, &event.change), "no receipts: {event:?}"),
     };
-    check_receipts(before, &deed, receipts);
+    check_receipts(before, &kind, receipts);
     let plan = before.plan().unwrap();
     let nodes: BTreeSet<_> = receipts.iter().map(|receipt| receipt.participant).collect();
     assert_eq!(nodes.len(), receipts.len(), "a receipt twice: {event:?}");
@@ -141,7 +141,7 @@ pub(crate) fn receipts_hold(before: &Operation, event: &Event) {
     }
 }
 
-/// The changes that nodes have a part in.
+/// Whether nodes take part in the change.
 fn owes_receipts(before: &Operation, change: &Change) -> bool {
     match change {
         Change::AdmissionApplied { .. }
@@ -155,12 +155,12 @@ fn owes_receipts(before: &Operation, change: &Change) -> bool {
     }
 }
 
-/// (5) and (6)
+/// Invariants 5 and 6.
 pub(crate) fn at_rest(machine: &Machine) {
     assert_eq!(replay(&machine.log).as_ref(), Some(&machine.operation), "folding the log gives the state");
     if machine.operation.phase == Phase::Discarding {
         assert!(
-            machine.world.may_be_signed(&machine.operation),
+            machine.environment.may_be_signed(&machine.operation),
             "too few nodes are left to sign, and it has not failed"
         );
         assert_eq!(
@@ -182,12 +182,12 @@ pub(crate) fn at_rest(machine: &Machine) {
         _ => &[],
     };
     assert_eq!(machine.operation.next_actions(), owed);
-    every_question_is_found_again(machine);
-    who_signed_is_still_believed(machine);
-    the_state_is_that_of_the_last_change_that_has_one(machine);
+    policy_inputs_follow_from_the_events(machine);
+    stored_approval_signatures_verify(machine);
+    state_follows_from_the_types_of_the_changes(machine);
 }
 
-fn the_state_is_that_of_the_last_change_that_has_one(machine: &Machine) {
+fn state_follows_from_the_types_of_the_changes(machine: &Machine) {
     let mut expected = None;
     for n_events in 1..=machine.log.len() {
         let event = serde_json::to_value(&machine.log[n_events - 1]).unwrap();
@@ -198,8 +198,8 @@ fn the_state_is_that_of_the_last_change_that_has_one(machine: &Machine) {
     }
 }
 
-/// Whatever crashed in between, what is stored of an approver's signature verifies, and only hers is one.
-fn who_signed_is_still_believed(machine: &Machine) {
+/// The stored signatures of the one subject that signs its approvals still verify.
+fn stored_approval_signatures_verify(machine: &Machine) {
     static APPROVERS: LazyLock<Approvers> = LazyLock::new(|| {
         let registry = registry(&[entry(SIGNER, &[key_entry(&key(1))])]);
         Approvers::parse(registry.as_bytes()).unwrap()
@@ -214,8 +214,8 @@ fn who_signed_is_still_believed(machine: &Machine) {
     }
 }
 
-/// What was asked follows from the events: its digest is the one that was recorded when it was asked.
-fn every_question_is_found_again(machine: &Machine) {
+/// The input of each evaluation is reconstructed with the digest that was recorded.
+fn policy_inputs_follow_from_the_events(machine: &Machine) {
     let found = evaluations(&machine.log);
     for evaluation in &found {
         let digest = evaluation.input.request().digest().unwrap();
@@ -225,5 +225,5 @@ fn every_question_is_found_again(machine: &Machine) {
         .zip(&machine.log)
         .filter_map(|(seq, event)| Some((seq, event.change.evaluation()?.1)))
         .collect();
-    assert_eq!(found.iter().map(|one| (one.seq, &one.outcome)).collect::<Vec<_>>(), recorded);
+    assert_eq!(found.iter().map(|found| (found.seq, &found.outcome)).collect::<Vec<_>>(), recorded);
 }

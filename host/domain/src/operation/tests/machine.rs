@@ -1,15 +1,16 @@
-//! The smallest shell that can crash: a durable log, a state in memory, and a source of chance.
+//! A minimal engine that can crash: a durable log, a state in memory, and seeded randomness.
 
-use super::world::World;
-use super::{invariants, samples};
+use super::environment::Environment;
+use super::invariants;
 use crate::ids::Hex32;
 use crate::operation::{
     Action, Command, Event, Operation, Refusal, Step, Submission, decide, evolve, next, open, replay,
 };
 use crate::policy::{Moment, Request};
+use crate::testing::samples;
 use crate::time::EpochMs;
 
-/// xorshift64*: chance that a seed repeats.
+/// xorshift64*, so that a seed repeats its run.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -32,12 +33,12 @@ impl Random {
 pub(crate) struct Machine {
     pub(crate) log: Vec<Event>,
     pub(crate) operation: Operation,
-    pub(crate) world: World,
+    pub(crate) environment: Environment,
     pub(crate) random: Random,
     pub(crate) now: EpochMs,
     pub(crate) n_crashes: u64,
-    /// Answers of the world, to be heard again later.
-    pub(crate) answers: Vec<Action>,
+    /// Outcomes that were reported, to be reported again later.
+    pub(crate) outcomes: Vec<Action>,
 }
 
 impl Machine {
@@ -52,21 +53,21 @@ impl Machine {
             intent: &submission.intent,
             approvals: &[],
         };
-        submission.policy = samples::asked(&request, submission.policy.clone());
+        submission.policy = samples::evaluated(&request, submission.policy.clone());
         let log = open(submission, now);
         let operation = replay(&log).unwrap();
         Self {
             log,
             operation,
-            world: World::default(),
+            environment: Environment::default(),
             random: Random::new(seed),
             now,
             n_crashes: 0,
-            answers: Vec::new(),
+            outcomes: Vec::new(),
         }
     }
 
-    /// Decides and commits; returns what was refused.
+    /// Decides and commits; returns the number of events.
     pub(crate) fn decide(&mut self, action: Action) -> Result<usize, Refusal> {
         self.now = self.now.plus_ms(1);
         let events = decide(&self.operation, &Command { at: self.now, action })?;
@@ -81,7 +82,7 @@ impl Machine {
         Ok(n_events)
     }
 
-    /// One step of the drive loop, which may die at three points. False: at rest, or nobody answered.
+    /// One step of the drive loop, which may crash at three points. False when the operation rests or no node answered.
     pub(crate) fn drive_once(&mut self) -> bool {
         match next(&self.operation) {
             Step::Rest => false,
@@ -91,7 +92,7 @@ impl Machine {
                 if self.crashes() {
                     return true;
                 }
-                let outcome = self.world.perform(&mut self.random, &self.operation, &effect);
+                let outcome = self.environment.perform(&mut self.random, &self.operation, &effect);
                 invariants::an_effect_id_names_one_action(self);
                 if self.crashes() {
                     return true;
@@ -99,7 +100,7 @@ impl Machine {
                 let Some(outcome) = outcome else { return false };
                 let result_root: Hex32 = outcome.result_root().unwrap();
                 let settle = Action::Settle { effect: effect.id, outcome, result_root };
-                self.answers.push(settle.clone());
+                self.outcomes.push(settle.clone());
                 let moved = self.decide(settle).unwrap() > 0;
                 self.crashes();
                 moved
@@ -107,9 +108,9 @@ impl Machine {
         }
     }
 
-    /// Memory is lost; the log is all there is.
+    /// Loses the state in memory, now and then, and restores it from the log.
     fn crashes(&mut self) -> bool {
-        if self.world.calm || !self.random.one_in(8) {
+        if self.environment.is_reliable || !self.random.one_in(8) {
             return false;
         }
         let replayed = replay(&self.log).unwrap();

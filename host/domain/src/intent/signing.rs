@@ -1,31 +1,32 @@
-//! A product payment.
+//! Intents that sign: product payments, and custody signatures over a digest.
 
 use super::SigningTerms;
-use crate::ids::KeyRef;
+use crate::ids::{Hex32, KeyRef};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Indices from 2^31 on are hardened in BIP-32 and cannot be derived from a threshold key's public key.
 pub const BIP32_INDEX_MAX: u32 = (1 << 31) - 1;
 
-/// A payment, and how its signature is to be made.
+/// A payment, and the terms of its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payment {
-    /// The key the caller named, if any.
+    /// The key that the caller named, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub key_ref: Option<KeyRef>,
     /// The account that pays.
     pub from_account: String,
-    /// The account that is paid: what a recipient policy looks at.
+    /// The account that is paid; recipient policies check it.
     pub to_account: String,
-    /// Minor units of `currency`; the policy denies what is not positive.
+    /// The amount in minor units of `currency`; policies deny amounts that are not positive.
     pub amount_minor: i64,
-    /// As the caller wrote it.
+    /// The currency, as the caller wrote it.
     pub currency: String,
-    /// Free text of the caller.
+    /// The caller's free text.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<String>,
-    /// The child key to sign with, if not the key itself.
+    /// The child key that signs, if it is not the key itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bip32: Option<Bip32>,
     /// Signers, threshold, fence, publication.
@@ -33,10 +34,31 @@ pub struct Payment {
     pub terms: SigningTerms,
 }
 
-/// A non-hardened child of the key.
+/// The contract's `CustodySignRequest`, minus client and idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssetAction {
+    /// The asset that is moved.
+    pub asset_id: String,
+    /// The kind of action, for example `transfer`.
+    pub action: String,
+    /// The chain it happens on.
+    pub chain_id: String,
+    /// The 32 bytes that are signed.
+    pub request_digest: Hex32,
+    /// Root of the typed data the digest was computed from.
+    pub typed_data_root: Hex32,
+    /// The caller's fields that accompany the digest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub public_fields: BTreeMap<String, String>,
+    /// Signers, threshold, fence, publication.
+    #[serde(flatten)]
+    pub terms: SigningTerms,
+}
+
+/// A non-hardened child key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bip32 {
-    /// Recorded and bound, not interpreted.
+    /// The network's name; it is signed with the request and not interpreted.
     pub network: String,
     /// Exactly `digits/digits`, checked by [`Bip32::indices`].
     pub path: String,
@@ -70,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_two_plain_indices() {
+    fn path_is_two_decimal_indices_below_2_to_the_31() {
         let path = |path: &str| Bip32 { network: "bitcoin".into(), path: path.into() }.indices();
         assert_eq!(path("0/2147483647"), Ok([0, BIP32_INDEX_MAX]));
         for wrong in

@@ -1,15 +1,15 @@
-//! One random life, from submission to its end.
+//! One random operation, from submission to its end.
 
 use super::invariants;
 use super::machine::Machine;
-use super::samples::{Kind, approval, asked, hex32, intent, key, submission, verdict};
-use crate::approval::testing::{key as signing_key, signed};
 use crate::intent::PublicationMode;
 use crate::operation::{Action, ExportState, ExternalExport, Phase, Step, approval_is_open, next};
 use crate::policy::Moment;
 use crate::roster::ParticipantIndex;
+use crate::testing::approvers::{key as signing_key, signed};
+use crate::testing::samples::{Kind, approval, evaluated, hex32, intent, key, submission, verdict};
 
-/// Who signs its approvals.
+/// The subject that signs its approvals.
 pub(crate) const SIGNER: &str = "subject-0";
 
 #[derive(Debug, Default)]
@@ -30,31 +30,31 @@ impl Totals {
     }
 }
 
-pub(crate) fn live(kind: Kind, seed: u64) -> Machine {
+pub(crate) fn simulate(kind: Kind, seed: u64) -> Machine {
     let mode = if seed.is_multiple_of(2) { PublicationMode::Manual } else { PublicationMode::Automatic };
     let required = u32::try_from(seed % 4).unwrap();
     let mut machine = Machine::submit(seed, submission(intent(kind, mode), required));
     if seed.is_multiple_of(3) {
-        machine.world.absent = dispensable(kind).iter().map(|node| ParticipantIndex(*node)).collect();
+        machine.environment.down = dispensable(kind).iter().map(|node| ParticipantIndex(*node)).collect();
     }
     for _ in 0..60 {
         if machine.random.one_in(3) {
-            anybody_asks_anything(&mut machine);
+            any_command(&mut machine);
         } else {
             machine.drive_once();
         }
     }
-    machine.world.calm = true;
+    machine.environment.is_reliable = true;
     finish(&mut machine);
     invariants::at_rest(&machine);
-    assert!(machine.world.n_results() <= 1, "seed {seed}: two ceremonies gave a result");
+    assert!(machine.environment.n_results() <= 1, "seed {seed}: two ceremonies produced a result");
     machine
 }
 
-/// A life that owes its ceremony, with a world that does as it is asked.
-pub(crate) fn begun(kind: Kind) -> Machine {
+/// An operation that owes its ceremony, with nodes that no longer fail.
+pub(crate) fn executing(kind: Kind) -> Machine {
     let mut machine = Machine::submit(0, submission(intent(kind, PublicationMode::Manual), 0));
-    machine.world.calm = true;
+    machine.environment.is_reliable = true;
     while !matches!(machine.operation.phase, Phase::Executing { .. }) {
         if machine.operation.phase == Phase::Admitted {
             machine.decide(execute()).unwrap();
@@ -65,7 +65,7 @@ pub(crate) fn begun(kind: Kind) -> Machine {
     machine
 }
 
-/// Nodes without which the operation reaches its end: signers above the threshold, and holders that leave.
+/// Nodes that the operation can do without: signers above the threshold, and holders that leave.
 const fn dispensable(kind: Kind) -> &'static [u16] {
     match kind {
         Kind::Payment | Kind::AssetAction | Kind::Reshare => &[0],
@@ -74,14 +74,14 @@ const fn dispensable(kind: Kind) -> &'static [u16] {
     }
 }
 
-/// A client with bad habits: any command at any time, repeats included. Refusals are answers.
-fn anybody_asks_anything(machine: &mut Machine) {
+/// Any command at any time, repeats included. It may be refused.
+fn any_command(machine: &mut Machine) {
     let action = match machine.random.below(14) {
         0..=5 => approve(machine),
         6 | 7 => execute(),
         8 => publish(),
         9 => Action::BeginCeremony,
-        10 if !machine.answers.is_empty() && machine.random.one_in(2) => stale_answer(machine),
+        10 if !machine.outcomes.is_empty() && machine.random.one_in(2) => stale_outcome(machine),
         10 => Action::Recover {
             effect_id: format!("unknown-{}", machine.random.below(3)),
             result_root: hex32(1),
@@ -90,20 +90,20 @@ fn anybody_asks_anything(machine: &mut Machine) {
         12 if machine.random.one_in(4) => waive(machine),
         _ => Action::NoteReplay { body_digest: hex32(2) },
     };
-    let _answer = machine.decide(action);
+    let _ignored = machine.decide(action);
 }
 
-/// An answer of the world that was heard before, as after a crash between an effect and its record.
-fn stale_answer(machine: &mut Machine) -> Action {
-    let n_answers = u64::try_from(machine.answers.len()).unwrap();
-    let index = usize::try_from(machine.random.below(n_answers)).unwrap();
-    machine.answers[index].clone()
+/// An outcome that was reported before, as after a crash between an effect and its record.
+fn stale_outcome(machine: &mut Machine) -> Action {
+    let n_outcomes = u64::try_from(machine.outcomes.len()).unwrap();
+    let index = usize::try_from(machine.random.below(n_outcomes)).unwrap();
+    machine.outcomes[index].clone()
 }
 
 fn approve(machine: &mut Machine) -> Action {
     let subject = format!("subject-{}", machine.random.below(5));
     let mut approval = approval(&subject, machine.now);
-    // One in five signs: with and without, an approval is stored, replayed and read the same.
+    // One subject in five signs: signed and unsigned approvals are stored, replayed and read alike.
     if subject == SIGNER {
         approval = signed(approval, &machine.operation.approval_subject(), &signing_key(1));
     }
@@ -112,18 +112,18 @@ fn approve(machine: &mut Machine) -> Action {
         let subjects: Vec<_> = earlier.chain([subject.clone()]).collect();
         let approvals = [machine.operation.approvals.as_slice(), std::slice::from_ref(&approval)].concat();
         let request = machine.operation.request(Moment::Approval, &approvals);
-        asked(&request, verdict(&subjects, machine.operation.policy.quorum.required))
+        evaluated(&request, verdict(&subjects, machine.operation.policy.quorum.required))
     });
     Action::Approve { approval, policy }
 }
 
-/// A deployment that makes keys without approvals, and a policy that is content with it or not.
+/// A waiver, by a policy that requires no approvals or the operation's number of them.
 fn waive(machine: &mut Machine) -> Action {
     let subjects: Vec<_> =
         machine.operation.approvals.iter().map(|approval| approval.subject_id.clone()).collect();
     let request = machine.operation.request(Moment::Approval, &machine.operation.approvals);
     let required = if machine.random.one_in(2) { 0 } else { machine.operation.policy.quorum.required };
-    Action::WaiveApprovals { policy: asked(&request, verdict(&subjects, required)) }
+    Action::WaiveApprovals { policy: evaluated(&request, verdict(&subjects, required)) }
 }
 
 fn execute() -> Action {
@@ -148,7 +148,7 @@ fn publish() -> Action {
     Action::Publish { scope: "signature".into(), expected_result_ref: None, requested_at_ms: 0 }
 }
 
-/// With everything answering, whoever follows what is owed or open reaches the end.
+/// Drives the operation to its end, with all nodes answering.
 fn finish(machine: &mut Machine) {
     for _ in 0..200 {
         match (next(&machine.operation), &machine.operation.phase) {
@@ -159,7 +159,9 @@ fn finish(machine: &mut Machine) {
             (Step::Rest, Phase::Admitted) => drop(machine.decide(execute()).unwrap()),
             (Step::Rest, Phase::Executed) => drop(machine.decide(publish()).unwrap()),
             (Step::Rest, _) => return,
-            (Step::Perform(_), Phase::Discarding) if machine.world.may_be_signed(&machine.operation) => {
+            (Step::Perform(_), Phase::Discarding)
+                if machine.environment.may_be_signed(&machine.operation) =>
+            {
                 machine.drive_once();
                 assert_eq!(
                     machine.operation.phase,

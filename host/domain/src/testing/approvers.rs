@@ -1,7 +1,6 @@
-//! Approvers to test with: a key, or an authenticator that does as it is told.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
+//! Test approvers: keys, and a WebAuthn authenticator with its browser.
 
-use super::{Approval, ApprovalSignature, ApprovalSubject, Base64Url, Hex64};
+use crate::approval::{Approval, ApprovalSignature, ApprovalSubject, Base64Url, Hex64};
 use crate::ids::Hex32;
 use crate::time::EpochMs;
 use ed25519_dalek::Signer;
@@ -11,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// The relying party and the origin of every [`Authenticator`].
 pub const RP_ID: &str = "approve.example";
-/// See [`RP_ID`].
+/// The origin of every [`Authenticator`].
 pub const ORIGIN: &str = "https://approve.example";
 
 /// An Ed25519 key with a fixed seed.
@@ -20,7 +19,7 @@ pub fn key(byte: u8) -> ed25519_dalek::SigningKey {
     ed25519_dalek::SigningKey::from_bytes(&[byte; 32])
 }
 
-/// A key's line in a registry.
+/// A key's entry in a registry.
 #[must_use]
 pub fn key_entry(key: &ed25519_dalek::SigningKey) -> Value {
     json!({ "kind": "ed25519", "public_key": Hex32::new(key.verifying_key().to_bytes()) })
@@ -38,7 +37,7 @@ pub fn registry(entries: &[Value]) -> String {
     json!({ "format": "svc/approvers/v1", "approvers": entries }).to_string()
 }
 
-/// An approval in the role `approver` that nobody signed yet.
+/// An unsigned approval in the role `approver`.
 #[must_use]
 pub fn approval(subject_id: &str, claimed_at_ms: i64) -> Approval {
     Approval {
@@ -64,7 +63,7 @@ pub fn signed(
     approval
 }
 
-/// A WebAuthn authenticator, and the browser before it.
+/// A WebAuthn authenticator with its browser.
 #[derive(Clone, Debug)]
 pub struct Authenticator {
     key: p256::ecdsa::SigningKey,
@@ -74,26 +73,26 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// One with a fixed key.
+    /// An authenticator with a fixed key.
     #[must_use]
     pub fn new(byte: u8) -> Self {
         let key = p256::ecdsa::SigningKey::from_slice(&[byte; 32]).unwrap();
         Self { key, credential_id: vec![byte; 16], origin: ORIGIN.to_owned(), flags: 0x05 }
     }
 
-    /// The same with other flags (section 6.1); it begins with user present and verified, `0x05`.
+    /// The same authenticator with other flags (section 6.1); the default is user present and verified, `0x05`.
     #[must_use]
     pub fn with_flags(&self, flags: u8) -> Self {
         Self { flags, ..self.clone() }
     }
 
-    /// The same, its browser elsewhere.
+    /// The same authenticator, used at another origin.
     #[must_use]
     pub fn at_origin(&self, origin: &str) -> Self {
         Self { origin: origin.to_owned(), ..self.clone() }
     }
 
-    /// Its line in a registry.
+    /// The credential's entry in a registry.
     #[must_use]
     pub fn entry(&self) -> Value {
         let point = self.key.verifying_key().to_encoded_point(false);
@@ -122,7 +121,7 @@ impl Authenticator {
         approval
     }
 
-    /// The approval, signed as its user means it.
+    /// The approval, signed correctly.
     #[must_use]
     pub fn signed(&self, approval: Approval, subject: &ApprovalSubject<'_>) -> Approval {
         let challenge = subject.statement(&approval).digest().unwrap();

@@ -1,4 +1,4 @@
-//! Values to build lives from.
+//! A sample operation of each kind, with its key, policy outcome, approvals and admission.
 
 use crate::admission::{Admission, AdmissionDecision};
 use crate::approval::Approval;
@@ -15,8 +15,10 @@ use crate::policy::{Decision, Outcome, Quorum, Request};
 use crate::roster::{ParticipantIndex, Roster, Threshold};
 use crate::time::EpochMs;
 
+/// The kinds of intents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+#[expect(missing_docs, reason = "the variants are those of Intent")]
+pub enum Kind {
     Payment,
     AssetAction,
     KeyCreate,
@@ -27,7 +29,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] = [
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
         Self::Payment,
         Self::AssetAction,
         Self::KeyCreate,
@@ -38,7 +41,9 @@ impl Kind {
     ];
 }
 
-pub(crate) fn hex32(byte: u8) -> Hex32 {
+/// A Hex32 of 32 equal bytes.
+#[must_use]
+pub fn hex32(byte: u8) -> Hex32 {
     Hex32::new([byte; 32])
 }
 
@@ -55,7 +60,9 @@ fn terms(publication_mode: PublicationMode) -> SigningTerms {
     }
 }
 
-pub(crate) fn intent(kind: Kind, mode: PublicationMode) -> Intent {
+/// An intent on the key `treasury`, held by nodes 0, 1 and 2 with the threshold 2.
+#[must_use]
+pub fn intent(kind: Kind, mode: PublicationMode) -> Intent {
     let change = Lifecycle {
         target_epoch: EpochName("2".into()),
         reason: "drill".into(),
@@ -115,7 +122,9 @@ pub(crate) fn intent(kind: Kind, mode: PublicationMode) -> Intent {
     }
 }
 
-pub(crate) fn verdict(subjects: &[String], required: u32) -> Outcome {
+/// An `ALLOW` that counts these subjects and requires `required` of them.
+#[must_use]
+pub fn verdict(subjects: &[String], required: u32) -> Outcome {
     let satisfied = u32::try_from(subjects.len()).unwrap() >= required;
     Outcome {
         decision: Decision::Allow,
@@ -132,12 +141,15 @@ pub(crate) fn verdict(subjects: &[String], required: u32) -> Outcome {
     }
 }
 
-/// The verdict with the digest of what was asked, as the policy host gives it.
-pub(crate) fn asked(request: &Request<'_>, verdict: Outcome) -> Outcome {
+/// The verdict with the digest of its request, as the policy host returns it.
+#[must_use]
+pub fn evaluated(request: &Request<'_>, verdict: Outcome) -> Outcome {
     Outcome { input_hash: request.digest().unwrap(), ..verdict }
 }
 
-pub(crate) fn submission(intent: Intent, required: u32) -> Submission {
+/// The submission of an intent, whose policy requires `required` approvals.
+#[must_use]
+pub fn submission(intent: Intent, required: u32) -> Submission {
     let successor = matches!(intent, Intent::Rotate(_))
         .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(14)) });
     Submission {
@@ -162,19 +174,15 @@ pub(crate) fn submission(intent: Intent, required: u32) -> Submission {
     }
 }
 
-/// Unsigned.
-pub(crate) fn approval(subject: &str, at: EpochMs) -> Approval {
-    Approval {
-        subject_id: subject.into(),
-        roles: vec!["approver".into()],
-        claimed_at_ms: 0,
-        approved_at_ms: at,
-        signature: None,
-    }
+/// An unsigned approval.
+#[must_use]
+pub fn approval(subject: &str, at: EpochMs) -> Approval {
+    Approval { approved_at_ms: at, ..super::approvers::approval(subject, 0) }
 }
 
-/// The key of the samples, in the epoch that their decisions are made in.
-pub(crate) fn key() -> CustodyKey {
+/// The key of the samples, in the epoch that their decisions admit.
+#[must_use]
+pub fn key() -> CustodyKey {
     CustodyKey {
         key_id: KeyId(hex32(2)),
         key_ref: KeyRef("treasury".into()),
@@ -198,7 +206,9 @@ pub(crate) fn key() -> CustodyKey {
     }
 }
 
-pub(crate) fn admission(operation: &Operation) -> Admission {
+/// The admission of an operation, without a valid signature.
+#[must_use]
+pub fn admission(operation: &Operation) -> Admission {
     let key = key();
     let target = target(operation, Some(&key));
     let operation_type = operation.intent.operation_type();

@@ -1,38 +1,38 @@
-//! A runtime that remembers what was asked of it, loses answers, and is idempotent by effect id.
+//! The simulated policy, authority and nodes. Nodes remember their effects, lose answers, and are idempotent by effect id.
 
 use super::machine::Random;
-use super::samples;
 use crate::key::{Epoch, PublicKey};
 use crate::operation::{Effect, EffectId, EffectStep, Failure, Operation, Outcome, SignatureResult, Staged};
 use crate::policy::{self, Decision, Moment};
 use crate::receipt::ReceiptKind;
 use crate::receipt::tests::receipts;
 use crate::roster::{ParticipantIndex, Roster};
+use crate::testing::samples;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
-pub(crate) struct World {
-    /// What each effect id was first asked to do.
+pub(crate) struct Environment {
+    /// The nodes of each effect id when it was first performed.
     pub(crate) actions: BTreeMap<EffectId, BTreeSet<ParticipantIndex>>,
-    /// What ceremonies answered, by effect id: a repeat is answered from here.
-    answers: BTreeMap<EffectId, Outcome>,
+    /// The outcomes of ceremonies by effect id, for repeats.
+    outcomes: BTreeMap<EffectId, Outcome>,
     pub(crate) staged: BTreeSet<ParticipantIndex>,
     pub(crate) committed: BTreeSet<ParticipantIndex>,
     /// Nodes that released a share of a signature.
     pub(crate) released: BTreeSet<ParticipantIndex>,
-    /// Nodes that forgot the operation for good.
+    /// Nodes that discarded the operation.
     pub(crate) discarded: BTreeSet<ParticipantIndex>,
-    /// An effect id that was asked to do two different things.
-    pub(crate) confused: Option<EffectId>,
+    /// An effect id that named two different actions.
+    pub(crate) reused_id: Option<EffectId>,
     pub(crate) n_signatures: u32,
-    /// Nodes that never answer, and that the operation can do without.
-    pub(crate) absent: BTreeSet<ParticipantIndex>,
-    /// No more faults: everybody else answers.
-    pub(crate) calm: bool,
+    /// Nodes that never answer. The operation can do without them.
+    pub(crate) down: BTreeSet<ParticipantIndex>,
+    /// No more faults: all other nodes answer.
+    pub(crate) is_reliable: bool,
 }
 
-impl World {
-    /// None: unreachable.
+impl Environment {
+    /// `None` when the nodes are unreachable.
     pub(crate) fn perform(
         &mut self,
         random: &mut Random,
@@ -41,9 +41,9 @@ impl World {
     ) -> Option<Outcome> {
         let first = self.actions.entry(effect.id).or_insert_with(|| effect.nodes.clone());
         if *first != effect.nodes {
-            self.confused = Some(effect.id);
+            self.reused_id = Some(effect.id);
         }
-        if !self.calm && random.one_in(6) {
+        if !self.is_reliable && random.one_in(6) {
             return None;
         }
         if let Some(rejected) = self.maybe_rejected(random) {
@@ -60,8 +60,8 @@ impl World {
             EffectStep::Execute => Some(self.ceremony(random, operation, effect.id, nodes)),
             EffectStep::CommitEpoch => {
                 let epoch_root = operation.staged.as_ref().unwrap().epoch.root;
-                let deed = ReceiptKind::Promoted { attempt: operation.executed_attempt(), epoch_root };
-                let acks = self.acks(random, operation, deed, nodes);
+                let kind = ReceiptKind::Promoted { attempt: operation.executed_attempt(), epoch_root };
+                let acks = self.acks(random, operation, kind, nodes);
                 if let Outcome::Acked(receipts) = &acks {
                     for receipt in receipts {
                         self.staged.remove(&receipt.participant);
@@ -71,12 +71,12 @@ impl World {
                 Some(acks)
             }
             EffectStep::Publish => {
-                let deed = ReceiptKind::Published {
+                let kind = ReceiptKind::Published {
                     attempt: operation.executed_attempt(),
                     operation_type: operation.intent.operation_type(),
                     result_ref: operation.result_ref.unwrap(),
                 };
-                Some(self.acks(random, operation, deed, nodes))
+                Some(self.acks(random, operation, kind, nodes))
             }
             EffectStep::Discard => {
                 // A node that released a share does not discard.
@@ -91,11 +91,11 @@ impl World {
         }
     }
 
-    /// The policy over all approvals, which now and then denies what it allowed before.
+    /// The evaluation over all approvals, which now and then denies what the policy allowed before.
     fn decision(&self, random: &mut Random, operation: &Operation) -> Outcome {
         let request = operation.request(Moment::Admission, &operation.approvals);
-        let policy = samples::asked(&request, operation.policy.clone());
-        if !self.calm && random.one_in(20) {
+        let policy = samples::evaluated(&request, operation.policy.clone());
+        if !self.is_reliable && random.one_in(20) {
             let failure = Failure { code: "policy_rejected".into(), detail: String::new(), culprits: vec![] };
             let policy = Some(policy::Outcome { decision: Decision::Deny, ..policy });
             return Outcome::Rejected { failure, policy };
@@ -110,29 +110,29 @@ impl World {
         id: EffectId,
         nodes: &BTreeSet<ParticipantIndex>,
     ) -> Outcome {
-        if let Some(answer) = self.answers.get(&id) {
-            return answer.clone();
+        if let Some(outcome) = self.outcomes.get(&id) {
+            return outcome.clone();
         }
         let plan = operation.plan().unwrap();
         let stages = plan.stages_epoch();
-        if !self.calm && random.one_in(5) {
+        if !self.is_reliable && random.one_in(5) {
             if stages {
                 self.staged.extend(plan.receivers.iter().filter(|_| random.one_in(2)));
             }
             let lost = Outcome::AttemptLost("a node restarted".into());
-            let answer = if random.one_in(3) { rejected() } else { lost };
+            let outcome = if random.one_in(3) { rejected() } else { lost };
             if !stages {
                 self.released.extend(nodes.iter().filter(|_| random.one_in(3)));
-                // When all released their shares, a signature exists although the answer does not say so.
+                // When all have released their shares, a signature exists although the outcome does not have it.
                 self.n_signatures += u32::from(self.released.is_superset(nodes));
             }
-            // What was lost stays lost: asking for the same attempt again gets the same answer.
-            self.answers.insert(id, answer.clone());
-            return answer;
+            // A lost attempt stays lost: a repeat of its id gets the same outcome.
+            self.outcomes.insert(id, outcome.clone());
+            return outcome;
         }
-        let answer = if stages { self.stage(operation, id) } else { self.sign(operation, id, nodes) };
-        self.answers.insert(id, answer.clone());
-        answer
+        let outcome = if stages { self.stage(operation, id) } else { self.sign(operation, id, nodes) };
+        self.outcomes.insert(id, outcome.clone());
+        outcome
     }
 
     fn sign(&mut self, operation: &Operation, id: EffectId, nodes: &BTreeSet<ParticipantIndex>) -> Outcome {
@@ -148,8 +148,8 @@ impl World {
             package_hash: samples::hex32(15),
         };
         let (signed_digest, package_hash) = (signature.signed_digest, signature.package_hash);
-        let deed = ReceiptKind::Signed { attempt: id.attempt, signed_digest, package_hash };
-        let receipts = receipts(operation, deed, nodes.iter().copied());
+        let kind = ReceiptKind::Signed { attempt: id.attempt, signed_digest, package_hash };
+        let receipts = receipts(operation, kind, nodes.iter().copied());
         Outcome::Signed { signature: Box::new(signature), receipts }
     }
 
@@ -157,8 +157,8 @@ impl World {
         let target = operation.admission.clone().unwrap().decision.target.unwrap();
         self.staged.extend(target.participants.iter());
         let epoch = Epoch { name: target.epoch, root: samples::hex32(12) };
-        let deed = ReceiptKind::Staged { attempt: id.attempt, epoch_root: epoch.root };
-        let receipts = receipts(operation, deed, target.participants.iter());
+        let kind = ReceiptKind::Staged { attempt: id.attempt, epoch_root: epoch.root };
+        let receipts = receipts(operation, kind, target.participants.iter());
         let staged = Box::new(Staged {
             epoch,
             public: PublicKey { public_key_hex: "00".repeat(32), package_hex: String::new() },
@@ -168,37 +168,38 @@ impl World {
         Outcome::Staged { staged, receipts }
     }
 
-    /// Some of the nodes, all that are there when calm.
+    /// Receipts of some of the present nodes; of all of them when reliable.
     fn acks(
         &self,
         random: &mut Random,
         operation: &Operation,
-        deed: ReceiptKind,
+        kind: ReceiptKind,
         nodes: &BTreeSet<ParticipantIndex>,
     ) -> Outcome {
-        let present = nodes.iter().filter(|node| !self.absent.contains(node));
-        let acked = present.filter(|_| self.calm || !random.one_in(4)).copied();
-        Outcome::Acked(receipts(operation, deed, acked))
+        let present = nodes.iter().filter(|node| !self.down.contains(node));
+        let acked = present.filter(|_| self.is_reliable || !random.one_in(4)).copied();
+        Outcome::Acked(receipts(operation, kind, acked))
     }
 
-    /// At any step, also where the core has no use for it.
+    /// A rejection, at any step, even one that cannot be rejected.
     fn maybe_rejected(&self, random: &mut Random) -> Option<Outcome> {
-        (!self.calm && random.one_in(40)).then(rejected)
+        (!self.is_reliable && random.one_in(40)).then(rejected)
     }
 
-    /// Whether the nodes that will never discard are enough to sign.
+    /// Whether the nodes that never discard are enough to sign.
     pub(crate) fn may_be_signed(&self, operation: &Operation) -> bool {
         let Some(plan) = operation.plan().filter(|plan| !plan.stages_epoch()) else { return false };
         let silent = plan.holders.iter().filter(|node| {
-            self.released.contains(node) || (self.absent.contains(node) && !self.discarded.contains(node))
+            self.released.contains(node) || (self.down.contains(node) && !self.discarded.contains(node))
         });
         silent.count() >= plan.n_holders_required
     }
 
-    /// How many ceremonies gave a result.
+    /// The number of ceremonies that produced a result.
     pub(crate) fn n_results(&self) -> usize {
-        let is_result = |answer: &&Outcome| matches!(answer, Outcome::Signed { .. } | Outcome::Staged { .. });
-        self.answers.values().filter(is_result).count()
+        let is_result =
+            |outcome: &&Outcome| matches!(outcome, Outcome::Signed { .. } | Outcome::Staged { .. });
+        self.outcomes.values().filter(is_result).count()
     }
 }
 

@@ -1,0 +1,5 @@
+//! Values for tests, of this crate and others: sample operations with their keys, and approvers that sign.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
+
+pub mod approvers;
+pub mod samples;
