@@ -4,6 +4,7 @@ mod registries;
 
 use super::*;
 use crate::ids::{KeyId, OperationId, Tenant};
+use crate::testing::approvers::key;
 use crate::testing::samples::hex32;
 use ed25519_dalek::{Signer, SigningKey};
 use serde::Deserialize;
@@ -96,10 +97,6 @@ fn assertions_are_verified_like_by_fido2() {
         let stored: ApprovalSignature = serde_json::from_value(json!(signature)).unwrap();
         assert_eq!(stored, signature);
     }
-}
-
-fn key(byte: u8) -> SigningKey {
-    SigningKey::from_bytes(&[byte; 32])
 }
 
 fn public(key: &SigningKey) -> Hex32 {

@@ -21,7 +21,7 @@ pub struct Event {
     pub at_ms: EpochMs,
     /// The change.
     pub change: Change,
-    /// The client whose request caused the event, if a request did.
+    /// The request that caused the event, if its requester is recorded.
     #[serde(rename = "asked_by", skip_serializing_if = "Option::is_none", default)]
     pub requested_by: Option<Requester>,
     /// The effect that this event completes.
@@ -29,7 +29,7 @@ pub struct Event {
     pub settles: Option<SettledEffect>,
 }
 
-/// The client that made a request.
+/// The requester of a step: the client, and the unknown members of its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requester {
     /// The client, as authenticated; in bypass mode, as stated.
@@ -183,7 +183,7 @@ pub enum Change {
         /// The reason.
         failure: Failure,
     },
-    /// The operation failed, and no node holds anything for it.
+    /// The operation failed. No new share is staged for it, and too few nodes are left to sign it.
     Failed {
         /// The reason.
         failure: Failure,

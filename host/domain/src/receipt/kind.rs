@@ -15,7 +15,7 @@ pub enum ReceiptKind {
     Admitted,
     /// It recorded the policy's input and outcome: the operation is about to be executed.
     PolicyReceipt(PolicyBasis),
-    /// It released its signature share. A node releases one for each operation.
+    /// It released its signature share. A node releases at most one for each operation.
     Signed {
         /// The attempt of the ceremony.
         attempt: u32,

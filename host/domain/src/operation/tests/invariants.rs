@@ -25,7 +25,6 @@ fn happened(machine: &Machine, is: impl Fn(&Change) -> bool) -> usize {
     machine.log.iter().filter(|event| is(&event.change)).count()
 }
 
-/// Invariant 1.
 pub(crate) fn no_effect_before_quorum(machine: &Machine) {
     let quorum = &machine.operation.policy.quorum;
     let subjects: BTreeSet<_> =
@@ -39,12 +38,10 @@ pub(crate) fn no_effect_before_quorum(machine: &Machine) {
     );
 }
 
-/// Invariant 2.
 pub(crate) fn an_effect_id_names_one_action(machine: &Machine) {
     assert_eq!(machine.environment.reused_id, None, "an effect id named two actions");
 }
 
-/// Invariant 3.
 fn published_means_complete(machine: &Machine) {
     if machine.operation.phase != Phase::Published {
         return;
@@ -56,7 +53,6 @@ fn published_means_complete(machine: &Machine) {
     assert!(machine.operation.result_ref.is_some() && machine.operation.publication_receipt.is_some());
 }
 
-/// Invariant 4.
 fn failed_means_untouched(machine: &Machine) {
     if machine.operation.phase != Phase::Failed {
         return;
@@ -67,7 +63,7 @@ fn failed_means_untouched(machine: &Machine) {
     assert!(machine.operation.failure.is_some());
 }
 
-/// Invariant 7. A signing operation with a decision fails only with the discard receipts of n - t + 1 nodes. None of them
+/// A signing operation with a decision fails only with the discard receipts of n - t + 1 nodes. None of them
 /// released a share, and no signature exists.
 fn failed_means_unsigned(machine: &Machine) {
     let Some(decision) = machine.operation.admission.as_ref().map(|admission| &admission.decision) else {
@@ -155,7 +151,7 @@ fn owes_receipts(before: &Operation, change: &Change) -> bool {
     }
 }
 
-/// Invariants 5 and 6.
+/// The simulation has ended: the operation is final, or may still be signed.
 pub(crate) fn at_rest(machine: &Machine) {
     assert_eq!(replay(&machine.log).as_ref(), Some(&machine.operation), "folding the log gives the state");
     if machine.operation.phase == Phase::Discarding {
