@@ -170,7 +170,7 @@ fn production_gateway_starts_in_every_authenticated_mode_without_its_provider() 
         assert!(log.contains("caller refused"));
         for exception in exceptions.split(',') {
             assert!(
-                log.contains(&format!("production does without a defence\",\"exception\":\"{exception}")),
+                log.contains(&format!("production runs without a protection\",\"exception\":\"{exception}")),
                 "{log}"
             );
             assert!(readiness.contains(&format!("\"{exception}\"")), "{readiness}");

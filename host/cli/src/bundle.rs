@@ -1,9 +1,9 @@
 //! `operation-gateway bundle …`: the tools of policy authors and reviewers.
 //!
 //! Each command is a function that returns a report; a report displays as text and serialises as JSON. No bundle is
-//! loaded in any other way than the gateway loads it, see [`trial`].
+//! loaded in any other way than the gateway loads it, see `trial`.
 //!
-//! Start at [`source`], which reads bundles, then [`build`].
+//! Start at `source`, which reads bundles, then `build`.
 
 mod activate;
 mod bench;

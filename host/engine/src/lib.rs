@@ -33,13 +33,9 @@ pub use approve::Vote;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Export, Publish, Recover};
-pub use locks::Locks;
 pub use ports::{Ports, Visibility};
 pub use rate_limit::{Quota, RateLimit, Token};
 pub use readiness::Readiness;
 pub use reads::{InclusionEvidence, KeyOperations, KeyTarget, Preview};
 pub use session::Target;
 pub use submit::{Submit, Submitted};
-
-/// A lock for each operation.
-pub type OperationLocks = Locks<gateway_domain::ids::OperationId>;

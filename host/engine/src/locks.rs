@@ -19,7 +19,7 @@ fn too_many() -> Unavailable {
 }
 
 /// Locks by name. An unused lock takes no memory.
-pub struct Locks<K>(Mutex<BTreeMap<K, Weak<Lock>>>);
+pub(crate) struct Locks<K>(Mutex<BTreeMap<K, Weak<Lock>>>);
 
 impl<K> Default for Locks<K> {
     fn default() -> Self {
@@ -32,7 +32,7 @@ impl<K: Ord> Locks<K> {
     ///
     /// # Errors
     /// [`Unavailable`] immediately, when too many tasks already hold or await the lock.
-    pub async fn lock(&self, name: K) -> Result<OwnedMutexGuard<()>, Unavailable> {
+    pub(crate) async fn lock(&self, name: K) -> Result<Locked, Unavailable> {
         let lock = {
             let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Remove unused locks before the map doubles in size.
