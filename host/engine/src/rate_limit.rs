@@ -44,7 +44,7 @@ pub struct Token {
     /// A quota that is full later than this has no token left.
     pub latest_us: u64,
     /// A stored instant later than this is not trusted: it counts as `latest_us`.
-    pub believed_us: u64,
+    pub trusted_until_us: u64,
     /// The limit, for the headers of the response.
     pub rate: RateLimit,
 }
@@ -73,7 +73,7 @@ impl RateLimit {
             now_us,
             increment_us,
             latest_us,
-            believed_us: latest_us.saturating_add(increment_us).saturating_add(CLOCKS_DIFFER_US_MAX),
+            trusted_until_us: latest_us.saturating_add(increment_us).saturating_add(CLOCKS_DIFFER_US_MAX),
             rate: self,
         })
     }
@@ -82,19 +82,19 @@ impl RateLimit {
 impl Token {
     /// Whether a quota that is full at this instant has no token left.
     #[must_use]
-    pub const fn is_beyond(&self, full_at_us: u64) -> bool {
-        self.latest_us < full_at_us && full_at_us <= self.believed_us
+    pub const fn is_exhausted_at(&self, full_at_us: u64) -> bool {
+        self.latest_us < full_at_us && full_at_us <= self.trusted_until_us
     }
 
     /// When a quota that was full at this instant is full once the token is taken.
     #[must_use]
-    pub fn applied_to(&self, full_at_us: u64) -> u64 {
+    pub fn full_after(&self, full_at_us: u64) -> u64 {
         full_at_us.clamp(self.now_us, self.latest_us).saturating_add(self.increment_us)
     }
 
     /// The quota that is full at this instant.
     #[must_use]
-    pub fn left_of(&self, full_at_us: u64) -> Quota {
+    pub fn quota_at(&self, full_at_us: u64) -> Quota {
         let early_us = full_at_us.saturating_sub(self.now_us);
         let room_us = (self.latest_us - self.now_us + self.increment_us).saturating_sub(early_us);
         let remaining = u32::try_from(room_us / self.increment_us).unwrap_or(u32::MAX);
@@ -136,7 +136,7 @@ impl RateLimiter {
         let Some(token) = self.limit.token(tenant, client_id, now) else { return Ok(None) };
         let known = self.lock().get(&token.client()).copied();
         match known {
-            Some(full_at_us) if token.is_beyond(full_at_us) => Err(token.left_of(full_at_us)),
+            Some(full_at_us) if token.is_exhausted_at(full_at_us) => Err(token.quota_at(full_at_us)),
             Some(_) | None => Ok(Some(token)),
         }
     }
@@ -149,10 +149,10 @@ impl RateLimiter {
         let Some(token) = self.limit.token(tenant, client_id, now) else { return Ok(()) };
         let mut clients = self.with_room(token.now_us);
         let full_at_us = clients.entry(token.client()).or_default();
-        if token.is_beyond(*full_at_us) {
-            return Err(token.left_of(*full_at_us));
+        if token.is_exhausted_at(*full_at_us) {
+            return Err(token.quota_at(*full_at_us));
         }
-        *full_at_us = token.applied_to(*full_at_us);
+        *full_at_us = token.full_after(*full_at_us);
         Ok(())
     }
 
@@ -161,9 +161,9 @@ impl RateLimiter {
         let mut clients = self.with_room(token.now_us);
         let known = clients.entry(token.client()).or_insert(full_at_us);
         // Answers may arrive out of order: the later instant is the newer, unless the clock was put back.
-        let is_newer = full_at_us > *known || *known > token.believed_us;
+        let is_newer = full_at_us > *known || *known > token.trusted_until_us;
         *known = if is_newer { full_at_us } else { *known };
-        token.left_of(full_at_us)
+        token.quota_at(full_at_us)
     }
 
     /// The clients, with room for one more.

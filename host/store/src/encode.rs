@@ -106,7 +106,7 @@ pub(crate) struct TokenRow {
     pub(crate) now_us: i64,
     pub(crate) increment_us: i64,
     pub(crate) latest_us: i64,
-    pub(crate) believed_us: i64,
+    pub(crate) trusted_until_us: i64,
 }
 
 /// The part that every decision record has: input and outcome of the evaluation.
@@ -158,7 +158,7 @@ pub(crate) fn token(token: &Token) -> TokenRow {
         now_us: integer(token.now_us),
         increment_us: integer(token.increment_us),
         latest_us: integer(token.latest_us),
-        believed_us: integer(token.believed_us),
+        trusted_until_us: integer(token.trusted_until_us),
     }
 }
 

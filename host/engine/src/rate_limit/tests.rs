@@ -22,11 +22,11 @@ impl Store {
 
     fn submit(&mut self, now_ms: u64) -> Result<Quota, Quota> {
         let token = self.rate.token(&tenant("t"), "c", EpochMs(now_ms)).unwrap();
-        if token.is_beyond(self.full_at_us) {
-            return Err(token.left_of(self.full_at_us));
+        if token.is_exhausted_at(self.full_at_us) {
+            return Err(token.quota_at(self.full_at_us));
         }
-        self.full_at_us = token.applied_to(self.full_at_us);
-        Ok(token.left_of(self.full_at_us))
+        self.full_at_us = token.full_after(self.full_at_us);
+        Ok(token.quota_at(self.full_at_us))
     }
 }
 
@@ -107,11 +107,11 @@ fn the_limits_of_each_number_neither_overflow_nor_permit_more() {
                 assert_eq!(per_second, 0);
                 continue;
             };
-            for full_at_us in [0, token.now_us, token.latest_us, token.believed_us, u64::MAX] {
-                let (after, left) = (token.applied_to(full_at_us), token.left_of(full_at_us));
-                assert!(token.now_us < after && after <= token.believed_us);
+            for full_at_us in [0, token.now_us, token.latest_us, token.trusted_until_us, u64::MAX] {
+                let (after, left) = (token.full_after(full_at_us), token.quota_at(full_at_us));
+                assert!(token.now_us < after && after <= token.trusted_until_us);
                 // A database has signed integers.
-                assert!(i64::try_from(token.believed_us.max(after) + token.increment_us).is_ok());
+                assert!(i64::try_from(token.trusted_until_us.max(after) + token.increment_us).is_ok());
                 assert!(left.remaining <= burst);
             }
         }

@@ -19,7 +19,7 @@ pub(crate) fn token(client: &str, now_us: u64) -> Token {
         now_us,
         increment_us: 100_000,
         latest_us: now_us + 200_000,
-        believed_us: now_us + 300_000 + 60_000_000,
+        trusted_until_us: now_us + 300_000 + 60_000_000,
         rate: RateLimit { per_second: 10, burst: 3 },
     }
 }
@@ -133,11 +133,14 @@ pub(crate) async fn quota_arithmetic_matches_the_engine(deployment: &impl Deploy
         .flat_map(|now_us| [(100_000, 3), (1, 1), (1_000_000, 4_294_967_295_u64)].map(|rate| (now_us, rate)))
     {
         let latest_us = now_us + increment_us * (burst - 1);
-        let believed_us = latest_us + increment_us + minute;
-        let token = Token { increment_us, latest_us, believed_us, ..token("a", now_us) };
+        let trusted_until_us = latest_us + increment_us + minute;
+        let token = Token { increment_us, latest_us, trusted_until_us, ..token("a", now_us) };
         n += 1;
-        let expected =
-            if token.is_beyond(full_at_us) { Err(full_at_us) } else { Ok(token.applied_to(full_at_us)) };
+        let expected = if token.is_exhausted_at(full_at_us) {
+            Err(full_at_us)
+        } else {
+            Ok(token.full_after(full_at_us))
+        };
         assert_eq!(take(&*store, n, token).await, expected, "at {now_us} after {full_at_us}");
         full_at_us = expected.unwrap_or(full_at_us);
     }

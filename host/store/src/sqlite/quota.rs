@@ -13,7 +13,7 @@ pub(super) fn has_token(text: &mut QueryBuilder<Sqlite>, token: &TokenRow) {
     text.push("NOT EXISTS (SELECT 1 FROM admission_budgets WHERE tenant = ");
     text.push_bind(token.tenant.clone()).push(" AND client_id = ").push_bind(token.client_id.clone());
     text.push(" AND full_at_us > ").push_bind(token.latest_us);
-    text.push(" AND full_at_us <= ").push_bind(token.believed_us).push(")");
+    text.push(" AND full_at_us <= ").push_bind(token.trusted_until_us).push(")");
 }
 
 /// Adds the statement that takes the token if `condition` holds, and returns when the quota is full again.
@@ -61,7 +61,7 @@ pub(super) async fn exhausted(
     let sql = "SELECT full_at_us FROM admission_budgets
         WHERE tenant = ?1 AND client_id = ?2 AND full_at_us > ?3 AND full_at_us <= ?4";
     let query = sqlx::query_scalar(sql).bind(token.tenant.as_str()).bind(token.client_id.as_str());
-    let row = query.bind(token.latest_us).bind(token.believed_us).fetch_optional(conn).await?;
+    let row = query.bind(token.latest_us).bind(token.trusted_until_us).fetch_optional(conn).await?;
     Ok(row.map(unsigned))
 }
 
