@@ -4,7 +4,7 @@ use crate::approvers::Verifiers;
 use crate::compose::{self, Gateway, StartError};
 use crate::file_limit;
 use crate::nodes::{self, Reported};
-use crate::settings::{Exception, Settings};
+use crate::settings::{Exception, Profile, Settings};
 use crate::signals::Signals;
 use crate::transport::{Server, Tls, stopped};
 use gateway_api::state::App;
@@ -77,6 +77,9 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         %log_key,
         "operation-gateway listens"
     );
+    if settings.profile == Profile::Development {
+        tracing::info!("try `scripts/quickstart`, or read http://{address}/v1/openapi.json");
+    }
     let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
     let admin = admin.map(|(listener, _)| {
         Server::new("admin", listener, gateway_api::admin_router(gateway.app.clone()), limits, None)
