@@ -154,10 +154,10 @@ fn every_role_must_reach_its_threshold() {
 
 #[test]
 fn unknown_and_revoked_keys_do_not_count_and_are_named() {
-    let stranger = verify(signed(&committed(), &[&key(9)], |_| ()), &author()).unwrap_err();
+    let unknown_signer = verify(signed(&committed(), &[&key(9)], |_| ()), &author()).unwrap_err();
     assert!(
-        matches!(&stranger, BundleError::RoleUnmet { have: 0, ignored, .. } if ignored.len() == 1),
-        "{stranger}"
+        matches!(&unknown_signer, BundleError::RoleUnmet { have: 0, ignored, .. } if ignored.len() == 1),
+        "{unknown_signer}"
     );
     let policy = trust(vec![role("author", 1, &[&key(1), &key(2)])], &[&key(1)]);
     assert!(verify(signed(&committed(), &[&key(1)], |_| ()), &policy).is_err());

@@ -119,7 +119,7 @@ async fn memory_is_not_given_on_the_callers_thread() {
     }
 }
 
-/// Whoever previews chooses freely what he asks, pays nothing, and comes as often as he likes.
+/// A client chooses its previews freely, and they cost it nothing.
 #[tokio::test]
 async fn no_preview_holds_up_a_decision() {
     let (host, engine) = (Arc::new(PolicyHost::new()), engine());

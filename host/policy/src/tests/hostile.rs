@@ -1,4 +1,4 @@
-//! Guests that want more than to decide. Each ends in a DENY of its own kind, and harms nobody else.
+//! Hostile guests. Each ends in a DENY of its own kind, and affects no other evaluation.
 
 use super::support::{bundle_of, component, engine, facts, guest, load, payment};
 use crate::data::Data;

@@ -163,7 +163,7 @@ fn wasi_output_accepts_all_writes_without_blocking() {
 const STDOUT: &str = "$cli/stdout.get-stdout";
 const WRITE: &str = "$io/streams.output-stream.blocking-write-and-flush";
 
-/// Writes 64 KiB `n` times, or for ever.
+/// Writes 64 KiB `n` times, or without end.
 fn flood(times: &str) -> String {
     format!(
         "(local.set $h (call {STDOUT}))

@@ -142,7 +142,7 @@ impl Deployment {
     }
 }
 
-/// Somebody wrote into the database.
+/// Alters the database behind the gateway.
 pub(in crate::tests) struct Lying {
     store: Arc<Store>,
     /// Given for whichever bundle is asked for.

@@ -81,7 +81,7 @@ async fn a_revoked_author_stops_a_rollback_to_what_it_signed() {
     assert_eq!(deployment::active(&lifecycle), hash_of(&newer));
     let refused = lifecycle.health().refused;
     assert!(refused[0].why.contains("role `author` has 0 of 1"), "{refused:?}");
-    // With the signature of somebody who is believed, in the folder, it may.
+    // With the signature of a trusted key in the folder, it is accepted.
     deployment.offer(&signed(&bundle(1), &[&key(2)], |_| ()));
     deployment.record(4, &bundle(1), &[&key(2)]);
     deployment::watch(&lifecycle).await;
@@ -104,7 +104,7 @@ async fn rollback_by_a_revoked_key_stops_until_a_trusted_key_names_the_bundle() 
     let deployment = Deployment::new();
     let both = vec![role("author", 1, &[&key(1), &key(2)])];
     deployment.trust(&trust(both.clone(), &[]));
-    // The old bundle's author is honest; whoever stole key 2 brings it back.
+    // The old bundle's author is honest; the thief of key 2 tries to activate it again.
     let lifecycle = deployment.start(&bundle(1)).await;
     deployment.offer(&bundle(2));
     deployment::watch(&lifecycle).await;

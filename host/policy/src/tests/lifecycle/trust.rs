@@ -272,7 +272,7 @@ async fn bundle_written_into_the_store_without_signatures_is_refused() {
     let deployment = Deployment::new();
     deployment.start(&bundle(2)).await;
     deployment.remove_bundle();
-    // Signed by who is trusted, and not what the high-water mark names; named, and signed by nobody.
+    // Signed by a trusted key but not named by the high-water mark; named but not signed.
     for lie in [bundle(1), signed(&bundle(2), &[], |_| ())] {
         let lifecycle = deployment.open_on_a_lying_store(&lie).await;
         assert_eq!(deployment::fault(&lifecycle).await, Some("no_active_bundle"));
