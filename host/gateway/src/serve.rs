@@ -65,21 +65,8 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
         stopping.clone(),
     ));
     let nodes = tokio::spawn(nodes::watch(engine, reported, stopping.clone()));
-    let log_key = gateway.app.engine().log_key();
-    let is_tls = tls.is_some();
     let limits = settings.server.limits;
-    let admin_address = admin.as_ref().map(|(_, address)| tracing::field::display(*address));
-    tracing::info!(
-        %address,
-        admin_address,
-        tls = is_tls,
-        profile = ?settings.profile,
-        %log_key,
-        "operation-gateway listens"
-    );
-    if settings.profile == Profile::Development {
-        tracing::info!("try `scripts/quickstart`, or read http://{address}/v1/openapi.json");
-    }
+    announce(settings, &gateway, address, admin.as_ref().map(|(_, address)| *address));
     let server = Server::new("api", listener, gateway_api::router(gateway.app.clone()), limits, tls);
     let admin = admin.map(|(listener, _)| {
         Server::new("admin", listener, gateway_api::admin_router(gateway.app.clone()), limits, None)
@@ -98,6 +85,21 @@ pub async fn serve(settings: &Settings) -> Result<(), StartError> {
     gateway.close(settings.shutdown_within).await;
     tracing::info!("operation-gateway stopped");
     Ok(())
+}
+
+/// Logs where the gateway listens; in development also what to try next.
+fn announce(settings: &Settings, gateway: &Gateway, address: SocketAddr, admin: Option<SocketAddr>) {
+    tracing::info!(
+        %address,
+        admin_address = admin.map(tracing::field::display),
+        tls = settings.server.tls.is_some(),
+        profile = ?settings.profile,
+        log_key = %gateway.app.engine().log_key(),
+        "operation-gateway listens"
+    );
+    if settings.profile == Profile::Development {
+        tracing::info!("try `scripts/quickstart`, or read http://{address}/v1/openapi.json");
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
