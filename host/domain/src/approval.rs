@@ -15,8 +15,6 @@ mod statement;
 mod tests;
 mod webauthn;
 
-#[cfg(any(test, feature = "testing"))]
-pub use crate::testing::approvers as testing;
 pub use approvers::Approvers;
 pub use fault::ApprovalFault;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};

@@ -381,7 +381,7 @@ impl FalseReceipts {
 }
 
 impl Node {
-    /// From now on the node gives the receipt that `replace` returns, or the true one if that is none.
+    /// From now on the node gives the receipt that `replace` returns, or the true one if `replace` returns none.
     pub fn replace_receipts(
         &self,
         replace: impl Fn(&ReceiptStatement) -> Option<NodeReceipt> + Send + 'static,

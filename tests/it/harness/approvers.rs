@@ -1,8 +1,8 @@
 //! Approvers who sign: a registry on disk, and approval bodies made from views.
 
-use gateway_domain::approval::testing::{Authenticator, approval, key, key_entry, registry, signed};
 use gateway_domain::approval::{Approval, ApprovalSubject};
 use gateway_domain::ids::Tenant;
+use gateway_domain::testing::approvers::{Authenticator, approval, key, key_entry, registry, signed};
 use gateway_engine::ports::TellTime;
 use operation_gateway::SystemClock;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use crate::harness::approvers::Signers;
 use crate::harness::custody;
 use crate::harness::process::{Process, command, request, tool};
 use crate::harness::samples::payment;
-use gateway_domain::approval::testing::registry;
+use gateway_domain::testing::approvers::registry;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use crate::harness::approvers::Signers;
 use crate::harness::process::tool;
 use crate::harness::samples::{path, payment};
 use crate::harness::world::World;
-use gateway_domain::approval::testing::{key, key_entry};
+use gateway_domain::testing::approvers::{key, key_entry};
 use gateway_evidence::roots::{RootsFile, SignedApprovals};
 use gateway_evidence::verify::Status;
 use gateway_evidence::{Finding, Reader, Report, Roots, Verdict};

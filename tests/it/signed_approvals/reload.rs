@@ -5,7 +5,7 @@ use crate::harness::bundles::replace;
 use crate::harness::custody;
 use crate::harness::process::{Process, text};
 use crate::harness::samples::payment;
-use gateway_domain::approval::testing::registry;
+use gateway_domain::testing::approvers::registry;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

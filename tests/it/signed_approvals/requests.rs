@@ -7,9 +7,9 @@ use crate::harness::samples::{approval, path, payment, submitted, with};
 use crate::harness::verify;
 use crate::harness::world::World;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
-use gateway_domain::approval::testing::{Authenticator, key as seed, signed};
 use gateway_domain::ids::{Hex32, KeyRef, Tenant};
 use gateway_domain::intent::key_id;
+use gateway_domain::testing::approvers::{Authenticator, key as seed, signed};
 use serde_json::{Value, json};
 
 #[tokio::test]

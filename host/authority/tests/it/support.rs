@@ -2,17 +2,17 @@
 
 use gateway_authority::EmbeddedAuthority;
 use gateway_domain::admission::Admission;
-use gateway_domain::approval::Approval;
-use gateway_domain::binding::ClientBinding;
-use gateway_domain::ids::{EpochName, Hex32, KeyId, KeyRef, OperationId, Tenant};
+use gateway_domain::ids::{EpochName, KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{
     self, AssetAction, Intent, KeyCreate, Lifecycle, Payment, PublicationMode, Recover, Refresh, Reshare,
     Rotate, SigningTerms,
 };
-use gateway_domain::key::{CustodyKey, Epoch, KeyState, PublicKey};
+use gateway_domain::key::{CustodyKey, PublicKey};
 use gateway_domain::operation::{KeySlot, Operation, Submission, open, replay};
-use gateway_domain::policy::{Decision, Outcome, Quorum};
+use gateway_domain::policy::{Outcome, Quorum};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
+use gateway_domain::testing::samples;
+pub(crate) use gateway_domain::testing::samples::hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{AdmissionRequest, SignAdmission};
@@ -20,10 +20,6 @@ use zeroize::Zeroizing;
 
 pub(crate) const NOT_BEFORE: EpochMs = EpochMs(1_000);
 pub(crate) const NOT_AFTER: EpochMs = EpochMs(2_000);
-
-pub(crate) fn hex32(byte: u8) -> Hex32 {
-    Hex32::new([byte; 32])
-}
 
 pub(crate) fn roster(indices: &[u16]) -> Roster {
     Roster::parse(indices).unwrap()
@@ -127,82 +123,25 @@ pub(crate) fn recover() -> Intent {
 }
 
 pub(crate) fn policy(subjects: &[&str], required: u32) -> Outcome {
-    let quorum =
-        Quorum { subjects: subjects.iter().map(ToString::to_string).collect(), required, satisfied: true };
-    Outcome {
-        decision: Decision::Allow,
-        bundle_id: "payment-guard".into(),
-        bundle_hash: hex32(3),
-        reasons: vec![],
-        obligations: vec![],
-        facts: vec![],
-        quorum,
-        input_hash: hex32(4),
-        output_hash: hex32(5),
-        fuel_used: 1,
-        fault: None,
-    }
+    let subjects: Vec<_> = subjects.iter().map(ToString::to_string).collect();
+    let quorum = Quorum { subjects, required, satisfied: true };
+    Outcome { quorum, ..samples::verdict(&[], 0) }
 }
 
 pub(crate) fn operation(intent: Intent, approvers: &[&str]) -> Operation {
     let submission = Submission {
-        operation_id: OperationId(hex32(1)),
-        tenant: Tenant("default".into()),
-        submitter: ClientBinding {
-            client_id: "desk".into(),
-            subject_id: "carol".into(),
-            roles: vec![],
-            scopes: vec![],
-            cert_sha256: None,
-            token_jti: None,
-            tenant: None,
-        },
-        intent_hash: intent.hash().unwrap(),
         key: KeySlot { key_ref: KeyRef("treasury".into()), key_id: key_id() },
-        successor: matches!(intent, Intent::Rotate(_))
-            .then(|| KeySlot { key_ref: KeyRef("treasury-2".into()), key_id: KeyId(hex32(14)) }),
-        body_digest: hex32(6),
-        unknown_fields: vec![],
         policy: policy(&[], 2),
-        intent,
+        ..samples::submission(intent, 2)
     };
     let mut operation = replay(&open(submission, EpochMs(1))).unwrap();
-    operation.approvals = approvers.iter().map(|subject| approval(subject)).collect();
+    operation.approvals = approvers.iter().map(|subject| samples::approval(subject, EpochMs(500))).collect();
     operation
 }
 
-fn approval(subject: &str) -> Approval {
-    Approval {
-        subject_id: subject.into(),
-        roles: vec!["approver".into()],
-        claimed_at_ms: 0,
-        approved_at_ms: EpochMs(500),
-        signature: None,
-    }
-}
-
 pub(crate) fn key() -> CustodyKey {
-    CustodyKey {
-        key_id: key_id(),
-        key_ref: KeyRef("treasury".into()),
-        tenant: Tenant("default".into()),
-        asset_id: "btc".into(),
-        purpose: "cold".into(),
-        signature_profile: "frost-ed25519-sha512".into(),
-        serves: None,
-        serves_since: None,
-        state: KeyState::Active,
-        threshold: Threshold(2),
-        participants: roster(&[0, 1, 2]),
-        epoch: Epoch { name: EpochName("1".into()), root: hex32(9) },
-        past_epochs: vec![],
-        replaces: None,
-        replaced_by: None,
-        public: Some(PublicKey { public_key_hex: hex32(10).to_string(), package_hex: "00".into() }),
-        created_by: gateway_domain::ids::OperationId(gateway_domain::ids::Hex32::ZERO),
-        busy_with: None,
-        revision: 3,
-    }
+    let public = PublicKey { public_key_hex: hex32(10).to_string(), package_hex: "00".into() };
+    CustodyKey { key_id: key_id(), public: Some(public), ..samples::key() }
 }
 
 pub(crate) async fn sign(

@@ -2,12 +2,12 @@
 //! approvers did not sign.
 
 use crate::support::{Group, KEY, NOW, code};
-use gateway_domain::approval::testing::{Authenticator, approval, entry, key, key_entry, registry, signed};
 use gateway_domain::approval::{Approval, ApprovalSubject, Approvers, Pinned, SigningRule, approvals_root};
 use gateway_domain::ids::{KeyId, KeyRef, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::operation::EffectStep;
 use gateway_domain::roster::ParticipantIndex;
+use gateway_domain::testing::approvers::{Authenticator, approval, entry, key, key_entry, registry, signed};
 use gateway_node::testing::{Case, SUITES, asset_action, hex32, roster, rotate};
 use gateway_node::{AdmitRequest, Code, Node, NodeError, Owner};
 use serde_json::{Value, json};

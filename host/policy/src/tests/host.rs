@@ -1,4 +1,4 @@
-//! The engine's port: inline, apart, and without a bundle.
+//! The engine's port: inline, on_pool, and without a bundle.
 
 use super::support::{bundle_of, engine, facts, guest, load, payment};
 use crate::limits::{
@@ -33,14 +33,18 @@ async fn evaluation_restarted_on_the_pool_gives_the_same_result_as_a_single_run(
     host.activate(load(&engine, &guest(1, r#"(data (i32.const 1024) "x.a")"#, count)).unwrap());
     let asked = payment("acct-2", &["bob"]);
     let request = asked.request(Moment::Admission);
-    let apart = host.evaluate_with_active(&request, &facts("2")).await;
+    let on_pool = host.evaluate_with_active(&request, &facts("2")).await;
     let evaluator = host.active().unwrap();
     assert_eq!(
         evaluator.evaluate(&request, &facts("2"), FUEL_INLINE).fault,
         Some(EvaluationFault::OutOfFuel)
     );
-    assert_eq!(apart, evaluator.evaluate(&request, &facts("2"), u64::MAX));
-    assert!(apart.fault.is_none() && apart.outcome.fuel_used > FUEL_INLINE && apart.outcome.facts.len() == 1);
+    assert_eq!(on_pool, evaluator.evaluate(&request, &facts("2"), u64::MAX));
+    assert!(
+        on_pool.fault.is_none()
+            && on_pool.outcome.fuel_used > FUEL_INLINE
+            && on_pool.outcome.facts.len() == 1
+    );
 }
 
 #[tokio::test]
