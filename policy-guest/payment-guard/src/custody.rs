@@ -1,4 +1,4 @@
-//! What custody may do: `data/custody.json`. What its lists do not have is denied; a list that is not there has nothing.
+//! Custody rules from `data/custody.json`. Anything that is not listed is denied; a missing list counts as empty.
 
 use crate::document::{Entry, Read, at, entry, members};
 use crate::rule::Rule;
@@ -7,10 +7,10 @@ use gateway_policy_sdk::{Answer, AssetAction, Data, KeyChange, step};
 const FILE: &str = "custody.json";
 const LISTS: [&str; 3] = ["chains", "assets", "key_operations"];
 
-/// Stands for every chain, asset or action that the list does not have by name.
+/// Matches every chain, asset or action that is not listed by name.
 const ANY: &str = "*";
 
-/// Judges a custody signature. The rule of the asset's action, or none beyond the deployment's.
+/// Evaluates a custody signature. Returns the quorum rule of the asset's action, or the default rule if it is denied.
 pub(crate) fn asset_action(action: &AssetAction, data: &dyn Data, answer: &mut Answer) -> Read<Rule> {
     let AssetAction { chain_id, asset_id, action: name, .. } = action;
     let is_chain_permitted = named_or_any(data, "chains", chain_id)?.is_some();
@@ -31,7 +31,7 @@ pub(crate) fn asset_action(action: &AssetAction, data: &dyn Data, answer: &mut A
     Ok(rule)
 }
 
-/// The entry of the name, or else the one for any. The gateway finds both without the rest being read.
+/// The entry of `name`, or else that of `*`. The gateway looks them up, so a match does not parse the rest of the file.
 fn named_or_any(data: &dyn Data, list: &str, name: &str) -> Read<Option<String>> {
     let found = |name: &str| data.get(FILE, &["/", list, "/", &step(name)].concat());
     match found(name) {
@@ -61,7 +61,7 @@ fn action_rule(action: &AssetAction, actions: &str) -> Read<Option<Rule>> {
     any.map(|rule| Rule::parse(&at(&place, ANY), rule)).transpose()
 }
 
-/// Judges a key operation. Its rule, or none beyond the deployment's.
+/// Evaluates a key operation. Returns its quorum rule, or the default rule if it is denied.
 pub(crate) fn key_change(change: &KeyChange, data: &dyn Data, answer: &mut Answer) -> Read<Rule> {
     let Some(rule) = listed(data, "key_operations", &change.operation)? else {
         deny(answer, "key_operation_not_permitted", "key operation", "key_operations", &change.operation);

@@ -1,11 +1,11 @@
-//! The bundle's data files, read so that what is not in their form denies.
+//! Reads the bundle's data files strictly: a file that is not in the documented form denies.
 
 use gateway_policy_sdk::{Answer, Data, json, step};
 
-/// As much of a value as a reason shows.
+/// Characters of a malformed value that a reason shows.
 const SHOWN_CHARACTERS_MAX: usize = 80;
 
-/// A value that is not what its place promises.
+/// A value that does not have the form required at its place.
 pub(crate) struct Unusable {
     place: String,
     expected: &'static str,
@@ -26,19 +26,19 @@ impl Unusable {
     }
 }
 
-/// What a document says of a name.
+/// The result of looking up a name in a list of a file.
 pub(crate) enum Entry {
-    /// There is no such document.
+    /// The file does not exist.
     NoFile,
-    /// It has no such list.
+    /// The file does not have the list.
     NoList,
     /// The list does not have the name.
     Unlisted,
-    /// As JSON, or as its text where it is one.
+    /// The entry: a string's text, or any other value as JSON.
     Listed(String),
 }
 
-/// The entry of `name` in an object of the document, found by the gateway without the rest being read.
+/// Looks up `name` in the object `list` of a file. A match does not parse the rest of the file.
 pub(crate) fn entry(
     data: &dyn Data,
     file: &str,
@@ -47,7 +47,7 @@ pub(crate) fn entry(
     name: &str,
 ) -> Read<Entry> {
     let found = data.get(file, &["/", list, "/", &step(name)].concat());
-    // A number would also find something in a list, which is not the form.
+    // A number would also match an element of an array, which is not the documented form.
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(found) = found.clone().filter(|_| !is_number) {
         return Ok(Entry::Listed(found));
@@ -68,7 +68,7 @@ pub(crate) fn entry(
     })
 }
 
-/// The members of an object, which it has to be.
+/// The members of an object; any other value is [`Unusable`].
 pub(crate) fn members<'a>(
     place: &str,
     value: &'a str,
@@ -80,7 +80,7 @@ pub(crate) fn check_object(place: &str, value: &str) -> Read<()> {
     members(place, value).map(drop)
 }
 
-/// A spelling mistake is not a member that is left out.
+/// Rejects an unknown member: a misspelt one must not count as left out.
 pub(crate) fn check_known(place: &str, member: &str, known: &[&str], value: &str) -> Read<()> {
     if known.contains(&member) { Ok(()) } else { Err(unknown(place, member, value)) }
 }
@@ -89,7 +89,7 @@ pub(crate) fn unknown(place: &str, member: &str, value: &str) -> Unusable {
     Unusable::new(at(place, member), "left out, for it is no member of this file's form", value)
 }
 
-/// A whole number from 0 on.
+/// A whole number, at least 0.
 pub(crate) fn number(place: &str, member: &str, value: &str) -> Read<u64> {
     value.parse().map_err(|_| Unusable::new(at(place, member), "a whole number from 0 on", value))
 }
@@ -99,7 +99,7 @@ pub(crate) fn flag(place: &str, member: &str, value: &str) -> Read<bool> {
     value.parse().map_err(|_| Unusable::new(at(place, member), "true or false", value))
 }
 
-/// The place of a member: `limits.json /currencies/EUR` and `x` are `limits.json /currencies/EUR/x`.
+/// The place of a member: `limits.json /currencies/EUR` and `x` give `limits.json /currencies/EUR/x`.
 pub(crate) fn at(place: &str, member: &str) -> String {
     let separator = if place.contains(' ') { "/" } else { " /" };
     [place, separator, member].concat()

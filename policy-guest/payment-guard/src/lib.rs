@@ -2,23 +2,23 @@
 //!
 //! | condition | for | denied with |
 //! |---|---|---|
-//! | the account paid is permitted by the deployment, and by the bundle's list if it has one | payments | `recipient_not_permitted` |
+//! | the recipient is permitted by the deployment, and by the bundle's list if it has one | payments | `recipient_not_permitted` |
 //! | the amount is positive | payments | `amount_not_positive` |
-//! | the currency has limits, or the data lets others through | payments | `currency_not_permitted` |
-//! | the amount is between the limits of its currency | payments | `amount_below_minimum`, `amount_above_maximum` |
-//! | with what was admitted in the last hour and day it stays below the limits | admission | `velocity_exceeded` |
-//! | the chain, the asset's action, the key operation is listed | custody | `chain_not_permitted`, `action_not_permitted`, `key_operation_not_permitted` |
-//! | enough distinct people approved, in the roles asked for | admission, and previews that bring approvals | `quorum_not_reached` |
+//! | the currency has limits, or `limits.json` permits other currencies | payments | `currency_not_permitted` |
+//! | the amount is within the limits of its currency | payments | `amount_below_minimum`, `amount_above_maximum` |
+//! | the sums admitted in the last hour and 24 hours stay within the limits | admission, and previews with approvals; at any time if this payment alone exceeds a limit | `velocity_exceeded` |
+//! | the chain and the asset's action, or the key operation, are listed | custody | `chain_not_permitted`, `action_not_permitted`, `key_operation_not_permitted` |
+//! | enough distinct people approved, in the required roles | admission, and previews with approvals | `quorum_not_reached` |
 //! | facts and data can be read | everything | `fact_unreadable`, `data_unreadable` |
 //!
-//! Every condition is judged, so one answer names all that has to change. What may still come right before admission does
-//! not deny: a missing quorum is the obligation `collect_approvals`, a limit that is used up for now `await_limit`. The
-//! codes are declared in the bundle's manifest.
+//! All conditions are evaluated, so that one verdict names everything that has to change. A condition that may still be met
+//! before admission does not deny: a missing quorum is the obligation `collect_approvals`, an exhausted limit over time is
+//! `await_limit`. The bundle's manifest declares all codes.
 //!
-//! A kind of operation without a rule is denied. Payments have the deployment's permitted recipients, which are none until
-//! somebody names them; custody has `data/custody.json`, without which all of it is denied. Three more files make the policy
-//! stricter, and none has to be there: `recipients.json`, `limits.json`, `quorum.json`. Their form is in
-//! `host/docs/policy-data.md`. A member that is not in that form denies: a limit with a spelling mistake must not be no limit.
+//! Operations that no rule permits are denied. Payments need the deployment's list of permitted recipients, which is empty
+//! by default; custody operations need `data/custody.json`. Three optional files make the policy stricter: `recipients.json`,
+//! `limits.json` and `quorum.json`. `host/docs/policy-data.md` describes their form. An unknown or malformed member denies:
+//! a misspelt limit must not mean that there is no limit.
 
 mod custody;
 mod document;
@@ -68,8 +68,8 @@ impl Policy for PaymentGuard {
     }
 }
 
-/// Whether nothing more can come that would change the answer. A preview that brings approvals asks what the admission
-/// would say; one without asks about the submission.
+/// Whether the verdict is final: no later approval can change it. A preview with approvals asks about the admission, a
+/// preview without approvals asks about the submission.
 fn is_final(request: &Request) -> bool {
     match request.moment {
         Moment::Submit | Moment::Approval => false,

@@ -8,7 +8,7 @@ const FILE: &str = "limits.json";
 const CURRENCIES: &str = "currencies";
 const OTHER_CURRENCIES: &str = "other_currencies";
 
-/// What one currency's object says; none where it says nothing.
+/// The limits of one currency. `None` is no limit.
 #[derive(Default)]
 pub(crate) struct Limits {
     per_payment_min: Option<u64>,
@@ -17,7 +17,7 @@ pub(crate) struct Limits {
     pub(crate) velocities: [Option<u64>; VELOCITIES.len()],
 }
 
-/// Judges a payment whose amount is positive. `is_final`: nothing will come free before the admission.
+/// Evaluates a payment whose amount is positive. `is_final`: an exhausted limit over time denies.
 pub(crate) fn judge(
     payment: &Payment,
     facts: &dyn Facts,
@@ -42,7 +42,7 @@ pub(crate) fn judge(
     }
 }
 
-/// Whether a currency that is not listed is without limits: only if the file says so.
+/// Whether currencies that are not listed pass without limits: only if the file says `"allow"`.
 fn others_pass(data: &dyn Data) -> Read<bool> {
     match data.get(FILE, "/other_currencies").as_deref() {
         Some("allow") => Ok(true),

@@ -1,4 +1,4 @@
-//! Who may be paid, and that it is something.
+//! The recipient and the amount of a payment.
 
 use crate::document::{Entry, entry};
 use gateway_policy_sdk::{Answer, Data, Facts, Payment};
@@ -7,7 +7,7 @@ const PERMITTED_RECIPIENTS: &str = "deployment.permitted_recipients";
 const RECIPIENTS_FILE: &str = "recipients.json";
 const ACCOUNTS: &str = "accounts";
 
-/// Permitted by the deployment and by the bundle: neither can permit whom the other does not.
+/// Requires that the deployment permits the recipient and, if the bundle has a list, that this list does too.
 pub(crate) fn recipient(account: &str, facts: &dyn Facts, data: &dyn Data, answer: &mut Answer) {
     let permitted = facts.get(PERMITTED_RECIPIENTS).unwrap_or_default();
     let by_deployment = permits(&permitted, account);
@@ -33,12 +33,12 @@ pub(crate) fn recipient(account: &str, facts: &dyn Facts, data: &dyn Data, answe
     }
 }
 
-/// Accounts separated by commas; `*` permits any; without the fact nobody is permitted.
+/// Whether the comma-separated list permits the account. `*` permits every account; an empty list permits none.
 fn permits(permitted: &str, account: &str) -> bool {
     permitted.split(',').map(str::trim).any(|entry| entry == "*" || (!entry.is_empty() && entry == account))
 }
 
-/// More than nothing.
+/// Whether the amount is positive. Denies if it is not.
 pub(crate) fn amount(payment: &Payment, answer: &mut Answer) -> bool {
     let is_positive = payment.amount_minor > 0;
     if is_positive {

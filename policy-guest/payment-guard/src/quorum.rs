@@ -1,14 +1,14 @@
-//! How many distinct people must approve, who of them counts, and in which roles.
+//! Counts the distinct people who approved, and checks their number and roles.
 
 use crate::quorum_data::QuorumData;
 use crate::roles::unfilled;
 use crate::rule::Rule;
 use gateway_policy_sdk::{Answer, Approval, Facts, Moment, Quorum, Request, Unreadable, count};
 
-/// Approvals asked for when the deployment names no number.
+/// Approvals required if the deployment does not set a number.
 const REQUIRED_DEFAULT: u64 = 1;
 
-/// Judges the quorum; when it is missing that is a denial if `is_final`, otherwise an obligation.
+/// Evaluates the quorum. A missing quorum is a denial if `is_final`, otherwise an obligation.
 pub(crate) fn judge(
     request: &Request,
     facts: &dyn Facts,
@@ -45,7 +45,7 @@ pub(crate) fn judge(
     quorum
 }
 
-/// Why an approval does not count, if it does not.
+/// Why the approval does not count; `None` if it counts.
 fn why_not(approval: &Approval, request: &Request, separated: bool, data: &QuorumData) -> Option<String> {
     let subject = &approval.subject_id;
     if separated && *subject == request.submitter.subject_id {
@@ -59,7 +59,7 @@ fn why_not(approval: &Approval, request: &Request, separated: bool, data: &Quoru
     Some(["approval of `", subject, "` does not count: it takes one of the roles `", &one_of, "`"].concat())
 }
 
-/// Each as often as somebody in it is missing.
+/// The roles that still need people, each as many times as people are missing.
 fn missing_roles<'a>(request: &Request, quorum: &Quorum, data: &QuorumData, rule: &'a Rule) -> Vec<&'a str> {
     if rule.roles.is_empty() {
         return Vec::new();
@@ -69,18 +69,18 @@ fn missing_roles<'a>(request: &Request, quorum: &Quorum, data: &QuorumData, rule
     unfilled(&rule.roles, &people, data.roles_shared)
 }
 
-/// Zero only when the deployment says zero.
+/// The number of approvals that the deployment requires. Zero only if the deployment sets zero.
 fn required(facts: &dyn Facts) -> Result<u32, Unreadable> {
     let required = facts.integer("deployment.required_approvals")?.unwrap_or(REQUIRED_DEFAULT);
     Ok(u32::try_from(required).unwrap_or(u32::MAX))
 }
 
-/// Whether the submitter's own approval does not count; it does not unless the deployment says otherwise.
+/// Whether the submitter's own approval does not count. True unless the deployment sets `false`.
 fn separated(facts: &dyn Facts) -> Result<bool, Unreadable> {
     Ok(facts.flag("deployment.separation_of_duties")?.unwrap_or(true))
 }
 
-/// Denies, and goes on with the strictest reading.
+/// Denies, and continues with the strictest value.
 fn unreadable<T>(fact: &Unreadable, strictest: T, answer: &mut Answer) -> T {
     answer.deny(
         "fact_unreadable",
@@ -94,7 +94,7 @@ fn progress(quorum: &Quorum) -> String {
     [&quorum.subjects.len().to_string(), " of ", &quorum.required.to_string(), " approvals"].concat()
 }
 
-/// What is there, what is missing, and whose approval was left out.
+/// How many approvals count, how many people and which roles are missing, and whether the submitter's own does not count.
 fn shortfall(quorum: &Quorum, missing_roles: &[&str], own: Option<&String>) -> String {
     let missing = u64::from(quorum.required).saturating_sub(quorum.subjects.len() as u64);
     let mut text = [&progress(quorum), "; ", &missing.to_string(), " more from other people"].concat();

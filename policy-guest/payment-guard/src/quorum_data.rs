@@ -1,4 +1,4 @@
-//! Who may approve, and quorums that rise with the amount: `data/quorum.json`.
+//! Approver roles, and quorums that rise with the amount, from `data/quorum.json`.
 
 use crate::document::{Read, Unusable, at, check_object, flag, members, number, unknown};
 use crate::rule::Rule;
@@ -7,24 +7,24 @@ use gateway_policy_sdk::{Data, Payment, json};
 const FILE: &str = "quorum.json";
 const PAYMENTS: &str = "quorum.json /payments";
 
-/// The tiers of every currency that has none of its own.
+/// The name of the tiers for every currency that has none of its own.
 const ANY_CURRENCY: &str = "*";
 
-/// What the file says; without it, nothing beyond the deployment's own rules.
+/// The content of the file. The default, for a missing file, adds nothing to the deployment's rules.
 #[derive(Default)]
 pub(crate) struct QuorumData {
-    /// An approval counts only in one of these roles; none: in any.
+    /// The roles in which an approval counts; `None`: any role.
     pub(crate) approver_roles: Option<Vec<String>>,
-    /// Whether the submitter's own approval counts, if the deployment lets it.
+    /// Whether the submitter's own approval does not count, even if the deployment permits it.
     pub(crate) submitter_excluded: bool,
-    /// Whether one person may stand for several of the roles that a rule asks for.
+    /// Whether one person may fill several of the roles that a rule requires.
     pub(crate) roles_shared: bool,
-    /// As JSON: currency to tiers.
+    /// The tiers by currency, as JSON.
     payments: Option<String>,
 }
 
 impl QuorumData {
-    /// For a file that cannot be read: nobody counts.
+    /// For a file that cannot be read: no approval counts.
     pub(crate) fn strictest() -> Self {
         Self { approver_roles: Some(Vec::new()), submitter_excluded: true, ..Self::default() }
     }
@@ -73,7 +73,7 @@ fn roles(list: &str) -> Read<Vec<String>> {
     texts.ok_or_else(|| Unusable::new(at(FILE, "approver_roles"), "a list of texts", list))
 }
 
-/// All tiers are read, so that a mistake in one shows before the first amount reaches it.
+/// The rule of the highest tier reached. Reads all tiers, so that a mistake in any of them denies at once.
 fn highest(place: &str, tiers: &str, amount_minor: u64) -> Read<Rule> {
     let list = json::items(tiers).ok_or_else(|| Unusable::new(place, "a list of tiers", tiers))?;
     let (mut reached, mut from_before) = (Rule::default(), None);
@@ -90,7 +90,7 @@ fn highest(place: &str, tiers: &str, amount_minor: u64) -> Read<Rule> {
     Ok(reached)
 }
 
-/// `{"from": 100000, "approvals": 3, "roles": {"treasurer": 1}}`: `from` is minor units, 0 when left out.
+/// Parses `{"from": 100000, "approvals": 3, "roles": {"treasurer": 1}}`: `from` is in minor units, 0 if left out.
 fn parse(place: &str, tier: &str) -> Read<(u64, Rule)> {
     let (mut from, mut rule) = (0, Rule::default());
     for (member, value) in members(place, tier)? {

@@ -1,9 +1,9 @@
-//! Whether the people who approved fill the roles that a rule asks for.
+//! Whether the people who approved fill the roles that a rule requires.
 
 use gateway_policy_sdk::Approval;
 
-/// The roles still to be filled, each as often as it lacks people. Unless roles are shared, every person fills one, and
-/// whoever has several fills the one that helps most.
+/// The roles that still need people, each as many times as people are missing. Unless `shared`, every person fills one role,
+/// and a person with several roles is assigned the one that leaves the fewest roles unfilled.
 pub(crate) fn unfilled<'a>(asked: &'a [(String, u32)], people: &[&Approval], shared: bool) -> Vec<&'a str> {
     let seats = asked.iter().flat_map(|(role, n_people)| (0..*n_people).map(move |nth| (role.as_str(), nth)));
     if shared {
@@ -19,7 +19,7 @@ pub(crate) fn unfilled<'a>(asked: &'a [(String, u32)], people: &[&Approval], sha
         .collect()
 }
 
-/// Finds somebody for a seat, moving people to other seats they can fill: an augmenting path of a bipartite matching.
+/// Assigns a person to the role, moving others to other roles if needed: an augmenting path of a bipartite matching.
 fn seat<'a>(
     role: &'a str,
     people: &[&Approval],

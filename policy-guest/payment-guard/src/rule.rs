@@ -1,25 +1,25 @@
-//! How many must approve, and in which roles.
+//! A quorum rule: how many people must approve, and in which roles.
 
 use crate::document::{Read, Unusable, at, members, number, unknown};
 
-/// People that one rule may ask for: whoever means more has mistyped.
+/// Most people that one rule may require: a larger number is a typing error.
 const PEOPLE_MAX: u64 = 64;
 
-/// One quorum. The deployment's own number holds besides.
+/// One quorum rule, in addition to the number of approvals that the deployment requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) approvals: u32,
-    /// How many of them in which role, by name.
+    /// The number of people required in each role, by the role's name.
     pub(crate) roles: Vec<(String, u32)>,
 }
 
 impl Rule {
-    /// What nobody reaches, for a rule that cannot be read.
+    /// A quorum that cannot be reached, for a rule that cannot be read.
     pub(crate) const fn strictest() -> Self {
         Self { approvals: u32::MAX, roles: Vec::new() }
     }
 
-    /// `{"approvals": 2, "roles": {"treasurer": 1}}`, both optional.
+    /// Parses `{"approvals": 2, "roles": {"treasurer": 1}}`; both members are optional.
     pub(crate) fn parse(place: &str, object: &str) -> Read<Self> {
         let mut rule = Self::default();
         for (member, value) in members(place, object)? {
@@ -30,7 +30,7 @@ impl Rule {
         Ok(rule)
     }
 
-    /// Whether the member is one of a rule; then it is taken over.
+    /// Reads the member if rules have one of this name; returns false otherwise.
     pub(crate) fn take(&mut self, place: &str, member: &str, value: &str) -> Read<bool> {
         match member {
             "approvals" => self.approvals = people(place, member, value)?,

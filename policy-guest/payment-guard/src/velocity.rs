@@ -1,4 +1,4 @@
-//! Limits of what is paid over time. The gateway tells what was admitted; two payments never see the same room.
+//! Limits over time. The gateway supplies the sums of admitted payments; concurrent payments cannot exceed a limit together.
 
 use crate::limits::Limits;
 use gateway_policy_sdk::{Answer, Facts, Payment};
@@ -7,9 +7,9 @@ use gateway_policy_sdk::{Answer, Facts, Payment};
 pub(crate) struct Velocity {
     pub(crate) member: &'static str,
     fact: &'static str,
-    /// What the fact sums, for people.
+    /// What the fact sums, as reasons word it.
     sums: &'static str,
-    /// How much a payment adds: its amount, or one.
+    /// Whether a payment adds 1 to the sum, not its amount.
     counts: bool,
 }
 
@@ -28,8 +28,8 @@ pub(crate) const VELOCITIES: [Velocity; 5] = [
     },
 ];
 
-/// Whether it stays below every limit. Room may come free until the admission: only then is a limit that is used up for
-/// now a denial, as an amount that never fits always is.
+/// Whether the payment stays within every limit over time. Before admission an exhausted limit is an obligation, since it may
+/// recover. It denies if `is_final`, or if the payment alone exceeds it.
 pub(crate) fn judge(
     limits: &Limits,
     place: &str,
@@ -60,7 +60,7 @@ pub(crate) fn judge(
     fits_all
 }
 
-/// A limit without its fact would be none, so a fact that is missing denies.
+/// The value of the fact. A missing fact denies, since the limit could not be enforced without it.
 fn spent(velocity: &Velocity, place: &str, facts: &dyn Facts, answer: &mut Answer) -> Option<u64> {
     let fault = match facts.integer(velocity.fact) {
         Ok(Some(spent)) => return Some(spent),
