@@ -1,18 +1,18 @@
-//! Judges by the [Cedar](https://www.cedarpolicy.com) policies that its bundle carries as signed data.
+//! Evaluates the [Cedar](https://www.cedarpolicy.com) policies in the signed data of its bundle.
 //!
-//! The component is the same for everybody; what differs is `data/policies.cedar` and `data/settings.json`, which the
-//! bundle's hash pins like everything else. How a request looks to a policy is in [`request`]'s documentation; what
-//! comes of Cedar's answer is in this table:
+//! All bundles share this component. They differ in `data/policies.cedar` and `data/settings.json`, which the bundle's
+//! hash pins like every other file. The documentation of [`request`] shows what policies see of a request; this table
+//! shows the verdict for each answer of Cedar:
 //!
-//! | Cedar says | verdict | reason, one for each policy |
+//! | Cedar's answer | verdict | reason, one for each policy |
 //! |---|---|---|
-//! | some policy, or the text of all, cannot be evaluated | DENY | `cedar_error` |
+//! | the policies, the settings, the request or one policy cannot be read or evaluated | DENY | `cedar_error` |
 //! | a `forbid` applies | DENY | `cedar_forbid` |
 //! | no `permit` applies | DENY | `cedar_no_permit` |
 //! | a `permit` applies, and none of the above | ALLOW | `cedar_permit` |
 //!
-//! Cedar itself skips a policy that fails, even a `forbid`. Here a failing policy denies: nobody can tell what it would
-//! have forbidden. The quorum is counted as everywhere, and at admission a missing one denies besides.
+//! Cedar itself skips a policy that fails, even a `forbid`. Here a failing policy denies, since it might have forbidden the
+//! request. The quorum is counted as in the default policy; at admission a missing quorum also denies.
 
 mod policies;
 mod quorum;
@@ -46,7 +46,7 @@ impl Policy for CedarGuest {
     }
 }
 
-/// What Cedar makes of the request, or why it could not be asked.
+/// Cedar's answer, or why the policies or the request could not be built.
 fn judged(
     request: &Request,
     facts: &dyn Facts,

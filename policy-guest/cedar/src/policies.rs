@@ -1,17 +1,17 @@
-//! The bundle's policies, and what Cedar's answer means.
+//! Parses the bundle's policies, and turns Cedar's answer into a verdict.
 
 use cedar_policy::{AuthorizationError, Authorizer, Decision, Entities, PolicyId, PolicySet, Request};
 use gateway_policy_sdk::{Answer, Data};
 
 const FILE: &str = "policies.cedar";
 
-/// Policies named in one verdict at most: a verdict has room for 128 reasons, and nobody reads so many.
+/// Most policies that one verdict names. A verdict has room for 128 reasons, more than anyone reads.
 const NAMED_MAX: usize = 16;
 
 /// The policies of one bundle.
 pub(crate) struct Policies(PolicySet);
 
-/// The outcome, with the policies that brought it about in ascending order.
+/// Cedar's answer, with the policies that determined it in ascending order.
 pub(crate) enum Judgement {
     Failed(Vec<String>),
     Forbidden(Vec<String>),
@@ -20,14 +20,14 @@ pub(crate) enum Judgement {
 }
 
 impl Policies {
-    /// Parsed anew for every evaluation: an instance lives for one.
+    /// Parses the text again in every evaluation, since an instance lives for one evaluation.
     ///
     /// # Errors
-    /// Why the text is no set of policies.
+    /// Why the file is not a usable set of policies.
     pub(crate) fn read(data: &dyn Data) -> Result<Self, String> {
         let text = data.get(FILE, "").ok_or_else(|| format!("data/{FILE} is missing"))?;
         let set: PolicySet = text.parse().map_err(|fault| format!("data/{FILE} cannot be read: {fault}"))?;
-        // Nothing here links a template, so its author would wait in vain for it to apply.
+        // Nothing here links templates, so a template would never apply, without a message to its author.
         let template = set.templates().next().map(|template| template.id().to_string());
         match template {
             Some(id) => Err(format!("data/{FILE}: {id} is a template, which nothing links")),
@@ -53,13 +53,13 @@ impl Policies {
         }
     }
 
-    /// Its `@id`, or its place in the file: `policy0` is the first.
+    /// The policy's `@id`, or its position in the file: `policy0` is the first.
     fn name(&self, id: &PolicyId) -> String {
         let given = self.0.annotation(id, "id").filter(|given| !given.is_empty());
         format!("policy `{}`", given.map_or_else(|| id.to_string(), str::to_owned))
     }
 
-    /// With its `@advice`: what would change the answer.
+    /// The policy's name, and its `@advice` if it has one: what would change the verdict.
     fn described(&self, id: &PolicyId) -> String {
         match self.0.annotation(id, "advice") {
             Some(advice) => format!("{}: {advice}", self.name(id)),
@@ -68,7 +68,7 @@ impl Policies {
     }
 }
 
-/// In ascending order, whatever order Cedar's sets have.
+/// The first [`NAMED_MAX`] in ascending order, since Cedar's sets have no fixed order.
 fn named(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut all: Vec<_> = all.collect();
     all.sort_unstable();

@@ -1,12 +1,12 @@
-//! How many distinct people must approve, and who of them counts.
+//! Counts the distinct people who approved.
 
 use crate::settings::Settings;
 use gateway_policy_sdk::{Answer, Facts, Moment, Quorum, Request, Unreadable};
 
-/// Approvals asked for when neither the deployment nor the bundle names a number.
+/// Approvals required if neither the deployment nor the bundle sets a number.
 const REQUIRED_DEFAULT: u64 = 1;
 
-/// Counts by the deployment's rules; the bundle may ask for more people, never for fewer.
+/// Counts by the deployment's rules; the bundle may require more people, but not fewer.
 pub(crate) fn count(
     request: &Request,
     facts: &dyn Facts,
@@ -24,13 +24,13 @@ pub(crate) fn count(
     })
 }
 
-/// Denies, and goes on with the strictest reading.
+/// Denies, and continues with the strictest value.
 fn unreadable<T>(fact: &Unreadable, strictest: T, answer: &mut Answer) -> T {
     answer.deny("cedar_error", format!("fact {} has the unusable value `{}`", fact.name, fact.value));
     strictest
 }
 
-/// A missing quorum denies the admission, and what a preview that brings approvals asks about; before that it is owed.
+/// A missing quorum denies at admission and in previews with approvals; before that it is an obligation.
 pub(crate) fn judge(request: &Request, quorum: &Quorum, answer: &mut Answer) {
     let must_be_reached = match request.moment {
         Moment::Submit | Moment::Approval => false,

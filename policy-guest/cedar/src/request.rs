@@ -1,21 +1,21 @@
-//! How a request looks to a Cedar policy.
+//! The Cedar form of a request, as policies see it:
 //!
 //! | | |
 //! |---|---|
 //! | `principal` | `Subject::"<subject_id>"` with `client_id`, `tenant`; `in Role::"<role>"` for each of its roles |
-//! | `action` | `Action::"payment"`, `Action::"asset_action"`, or `Action::"<operation>"` of a key, which is `in Action::"key_change"` |
+//! | `action` | `Action::"payment"`, `Action::"asset_action"`, or `Action::"<operation>"` for a key operation, `in Action::"key_change"` |
 //! | `resource` | `Account::"<from_account>"` for a payment, else `Key::"<key_ref>"`; both have `tenant`, `key_ref` |
 //! | `context.moment` | `"submit"`, `"approval"`, `"admission"` or `"preview"` |
-//! | `context.payment` | `from_account`, `to_account`, `amount_minor`, `currency`, `reference` if there is one |
+//! | `context.payment` | `from_account`, `to_account`, `amount_minor`, `currency`, and `reference` if it is given |
 //! | `context.asset_action` | `asset_id`, `action`, `chain_id`, `request_digest`, `typed_data_root`, `fields` |
-//! | `context.key_change` | `operation`, `reason`, and those of `target_epoch`, `new_key_ref`, `signature_profile`, `asset_id`, `recovering_participant` that there are |
-//! | `context.approvals` | `subjects` and `roles` as sets of those who count, `count`, `required`, `reached`, and `last_at_ms` if there is one |
-//! | `context.facts` | the facts of `data/settings.json`, without those the deployment does not have |
-//! | `context` | besides: `tenant`, `key_ref`, `intent_hash`, `participants`, `threshold` and `bip32_path` if there is one |
+//! | `context.key_change` | `operation`, `reason`, and those of `target_epoch`, `new_key_ref`, `signature_profile`, `asset_id`, `recovering_participant` that are given |
+//! | `context.approvals` | `subjects` and `roles` (sets) of the approvals that count, `count`, `required`, `reached`, and `last_at_ms` if any approval counts |
+//! | `context.facts` | the facts listed in `data/settings.json`, without those that the deployment does not have |
+//! | `context` | also `tenant`, `key_ref`, `intent_hash`, `participants`, and `threshold` and `bip32_path` if they are given |
 //!
-//! Only the member of the intent's own kind is there. Asking for what is not there is an error, and so a denial: write
-//! `context has payment`, `context.facts has "time.now_ms"`. Values are built, never parsed, so no text of a submitter
-//! can turn into anything but text.
+//! `context` has a member for the intent's own kind only. Reading a missing member is an error, and so a denial: write
+//! `context has payment` or `context.facts has "time.now_ms"` first. Values are constructed, never parsed, so a
+//! submitter's text stays text.
 
 use crate::settings::{Kind, Settings};
 use cedar_policy::{
@@ -28,10 +28,10 @@ use std::fmt::Display;
 
 type Members = Vec<(String, Value)>;
 
-/// The request, and the entities that it names.
+/// Cedar's request, and the entities that it names.
 ///
 /// # Errors
-/// Why Cedar would not take it: a fact that is not of its kind, a number beyond 64 bits, a name given twice.
+/// Why the request has no Cedar form: a fact of another type, a number beyond 64 bits, or a duplicate name.
 pub(crate) fn build(
     request: &Request,
     facts: &dyn Facts,
@@ -58,7 +58,7 @@ pub(crate) fn build(
     Ok((request, entities))
 }
 
-/// The action's name, and the group it is in.
+/// The action's name, and its group.
 fn action(intent: &Intent) -> (&str, Option<&'static str>) {
     match intent {
         Intent::Payment(_) => ("payment", None),
@@ -137,7 +137,7 @@ fn key_change(change: &KeyChange) -> Result<Value, String> {
     record(members)
 }
 
-/// Only of people who count: whoever submitted does not approve with a role of their own.
+/// The approvals that count. The roles of other approvals, such as the submitter's own, are left out.
 fn approvals(request: &Request, quorum: &Quorum) -> Result<Value, String> {
     let counted =
         || request.approvals.iter().filter(|approval| quorum.subjects.contains(&approval.subject_id));

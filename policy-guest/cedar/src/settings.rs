@@ -1,4 +1,4 @@
-//! What the bundle's author sets besides the policies.
+//! The bundle's settings beside its policies.
 
 use gateway_policy_sdk::Data;
 use serde::Deserialize;
@@ -10,34 +10,34 @@ const FILE: &str = "settings.json";
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// The facts that `context.facts` has, each with what its text is to be read as. The manifest declares them too.
+    /// The facts in `context.facts`, each with the type that its text is read as. The manifest must declare them too.
     #[serde(default)]
     pub(crate) facts: BTreeMap<String, Kind>,
-    /// People who have to approve, when the deployment asks for fewer.
+    /// Approvals required, if that is more than the deployment requires.
     #[serde(default)]
     pub(crate) required_approvals: u32,
 }
 
-/// What a fact is to a policy.
+/// The type of a fact in Cedar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// A decimal number of 64 bits with a sign.
+    /// A signed 64-bit decimal number.
     Long,
     /// `true` or `false`.
     Bool,
-    /// The text as it is.
+    /// The text unchanged.
     String,
-    /// Texts separated by commas, white space around them removed; empty ones do not count.
+    /// Comma-separated texts without surrounding white space; empty ones are dropped.
     Set,
 }
 
 impl Settings {
     /// # Errors
-    /// What is wrong with the file. None at all is as good as `{}`.
+    /// What is wrong with the file. A missing file counts as `{}`.
     pub(crate) fn read(data: &dyn Data) -> Result<Self, String> {
         let Some(text) = data.get(FILE, "") else { return Ok(Self::default()) };
-        // serde would take a list for a struct.
+        // serde would also accept a list in place of an object.
         if !text.starts_with('{') {
             return Err(format!("data/{FILE} is not an object"));
         }

@@ -1,7 +1,7 @@
-//! Memory for one evaluation: handed out upwards, never taken back.
+//! A bump allocator for one evaluation: memory is never freed.
 //!
-//! The gateway makes an instance for every evaluation and discards it with its memory, so freeing would only be work.
-//! Growing the newest block in place keeps a string that is pushed to in one piece.
+//! The gateway creates an instance for every evaluation and discards it with its memory, so freeing would be wasted work.
+//! The newest block grows in place, so that a string that is appended to is not copied.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
@@ -35,7 +35,7 @@ impl Bump {
         self.end.set(core::arch::wasm32::memory_size(0) * PAGE_BYTES);
     }
 
-    /// Whether memory now reaches to `end`, growing it when it does not.
+    /// Grows the memory until it reaches `end`; false if it cannot grow that far.
     #[cold]
     fn grow_to(&self, end: usize) -> bool {
         let pages = (end - self.end.get()).div_ceil(PAGE_BYTES);
@@ -56,7 +56,7 @@ impl Bump {
     }
 }
 
-// SAFETY: blocks never overlap, since `next` only rises past what was handed out, and each start is aligned as asked.
+// SAFETY: blocks never overlap, since `next` only moves past allocated blocks; each start has the requested alignment.
 unsafe impl GlobalAlloc for Bump {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if self.next.get() == 0 {
@@ -75,7 +75,7 @@ unsafe impl GlobalAlloc for Bump {
         if block as usize + layout.size() == self.next.get() {
             return self.take(block as usize, bytes);
         }
-        // SAFETY: the caller keeps `realloc`'s contract, and the new block is a fresh one of at least `layout.size()`.
+        // SAFETY: the caller upholds `realloc`'s contract, and the new block is separate and has at least `layout.size()` bytes.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
             if !moved.is_null() {

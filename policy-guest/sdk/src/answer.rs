@@ -1,8 +1,8 @@
-//! Building a verdict: it allows until something denies.
+//! A builder for verdicts: it allows until a reason denies.
 
 use crate::{Decision, Quorum, Statement, Verdict};
 
-/// A verdict in the making. It starts as ALLOW; one [`Answer::deny`] makes it DENY for good.
+/// A verdict under construction. It starts as ALLOW; one call of [`Answer::deny`] makes it DENY, and nothing reverts that.
 #[derive(Clone, Debug)]
 pub struct Answer {
     decision: Decision,
@@ -17,29 +17,29 @@ impl Default for Answer {
 }
 
 impl Answer {
-    /// ALLOW, without reasons or obligations yet.
+    /// ALLOW, without reasons or obligations.
     #[must_use]
     pub fn new() -> Self {
         Self { decision: Decision::Allow, reasons: Vec::new(), obligations: Vec::new() }
     }
 
-    /// Notes why, without changing the decision. `code` must be declared in the bundle's manifest.
+    /// Adds a reason and keeps the decision. `code` must be declared in the bundle's manifest.
     pub fn because(&mut self, code: &str, detail: impl Into<String>) {
         self.reasons.push(Statement { code: code.into(), detail: detail.into() });
     }
 
-    /// Denies. `detail` should name the operands and what would change the answer.
+    /// Denies with a reason. `detail` should name the values compared, and what would change the verdict.
     pub fn deny(&mut self, code: &str, detail: impl Into<String>) {
         self.decision = Decision::Deny;
         self.because(code, detail);
     }
 
-    /// What has to happen next. `code` must be declared in the bundle's manifest.
+    /// Adds an obligation: something that must happen next. `code` must be declared in the bundle's manifest.
     pub fn oblige(&mut self, code: &str, detail: impl Into<String>) {
         self.obligations.push(Statement { code: code.into(), detail: detail.into() });
     }
 
-    /// The verdict.
+    /// The finished verdict.
     #[must_use]
     pub fn verdict(self, quorum: Quorum) -> Verdict {
         Verdict { decision: self.decision, reasons: self.reasons, obligations: self.obligations, quorum }

@@ -1,27 +1,27 @@
-//! What the bundle brings besides its code.
+//! The data files of a bundle.
 
 use crate::json;
 use std::borrow::Cow;
 
-/// The signed files under the bundle's `data/`. The gateway parses them once and looks values up itself, so that a policy
-/// needs no JSON parser. Lookups are not recorded with a decision: the bundle's hash pins every file.
+/// The signed files under the bundle's `data/`. The gateway parses them once and looks up values itself, so that a policy
+/// needs no JSON parser. Decision records do not list the lookups: the bundle's hash pins every file.
 pub trait Data {
     /// The value at a JSON pointer (RFC 6901) in `data/<file>`: a string as its text, anything else as JSON without white
-    /// space, members sorted by name. None when there is no such file or no such value. `""` is the whole document.
+    /// space, members sorted by name. `None` if the file or the value does not exist. `""` selects the whole document.
     fn get(&self, file: &str, pointer: &str) -> Option<String>;
 
-    /// A whole number, or none when there is no such value.
+    /// A whole number; `None` if the value does not exist.
     ///
     /// # Errors
-    /// [`UnreadableData`] when there is a value and it is not a whole number of 64 bits. Deny then: guessing is not safe.
+    /// [`UnreadableData`] if the value is not a signed 64-bit whole number. Deny in that case: guessing is not safe.
     fn integer(&self, file: &str, pointer: &str) -> Result<Option<i64>, UnreadableData> {
         read(file, pointer, self.get(file, pointer), |value| value.parse().ok())
     }
 
-    /// `true` or `false`, or none when there is no such value.
+    /// `true` or `false`; `None` if the value does not exist.
     ///
     /// # Errors
-    /// [`UnreadableData`] when there is a value and it is neither. Deny then: guessing is not safe.
+    /// [`UnreadableData`] if the value is neither. Deny in that case: guessing is not safe.
     fn flag(&self, file: &str, pointer: &str) -> Result<Option<bool>, UnreadableData> {
         read(file, pointer, self.get(file, pointer), |value| match value {
             "true" => Some(true),
@@ -30,10 +30,10 @@ pub trait Data {
         })
     }
 
-    /// The texts in a list, or none when there is no such value.
+    /// A list of strings; `None` if the value does not exist.
     ///
     /// # Errors
-    /// [`UnreadableData`] when there is a value and it is not a list of texts.
+    /// [`UnreadableData`] if the value is not a list of strings.
     fn texts(&self, file: &str, pointer: &str) -> Result<Option<Vec<String>>, UnreadableData> {
         read(file, pointer, self.get(file, pointer), |list| {
             json::items(list)?.map(|item| Some(json::text(item)?.into_owned())).collect()
@@ -41,7 +41,7 @@ pub trait Data {
     }
 }
 
-/// A name as one step of a JSON pointer: `/` and `~` are written `~1` and `~0`.
+/// Escapes a name for use as one step of a JSON pointer: `~` becomes `~0`, and `/` becomes `~1`.
 #[must_use]
 pub fn step(name: &str) -> Cow<'_, str> {
     if name.contains(['~', '/']) {
@@ -66,14 +66,14 @@ fn read<T>(
     }
 }
 
-/// A value that is not what its place promises.
+/// A value that does not have the requested type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableData {
     /// The file, below `data/`.
     pub file: String,
-    /// Where in it.
+    /// The JSON pointer into the file.
     pub pointer: String,
-    /// What is there.
+    /// The value found there.
     pub value: String,
 }
 

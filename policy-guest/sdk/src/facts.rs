@@ -1,24 +1,24 @@
-//! What the deployment knows.
+//! Facts about the deployment.
 
 use std::collections::BTreeMap;
 
-/// The facts a policy may ask for, by the names listed in the contract (`wit/policy.wit`).
+/// The facts that a policy may read. The contract (`wit/policy.wit`) lists their names.
 pub trait Facts {
-    /// The value of the fact, or none when the deployment has no such fact.
+    /// The value of the fact; `None` if the deployment does not have it.
     fn get(&self, name: &str) -> Option<String>;
 
-    /// A decimal number, or none when the deployment has no such fact.
+    /// A decimal number; `None` if the deployment does not have the fact.
     ///
     /// # Errors
-    /// [`Unreadable`] when there is a value and it is not a decimal number. Deny then: guessing is not safe.
+    /// [`Unreadable`] if the value is not an unsigned 64-bit decimal number. Deny in that case: guessing is not safe.
     fn integer(&self, name: &'static str) -> Result<Option<u64>, Unreadable> {
         read(name, self.get(name), |value| value.parse().ok())
     }
 
-    /// `true` or `false`, or none when the deployment has no such fact.
+    /// `true` or `false`; `None` if the deployment does not have the fact.
     ///
     /// # Errors
-    /// [`Unreadable`] when there is a value and it is neither. Deny then: guessing is not safe.
+    /// [`Unreadable`] if the value is neither. Deny in that case: guessing is not safe.
     fn flag(&self, name: &'static str) -> Result<Option<bool>, Unreadable> {
         read(name, self.get(name), |value| match value {
             "true" => Some(true),
@@ -39,12 +39,12 @@ fn read<T>(
     }
 }
 
-/// A fact whose value is not what its name promises.
+/// A fact whose value does not have the requested type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// The fact's name.
     pub name: &'static str,
-    /// What the deployment gave.
+    /// The value that the deployment supplied.
     pub value: String,
 }
 

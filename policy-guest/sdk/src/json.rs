@@ -1,10 +1,10 @@
-//! Reading JSON as the gateway writes it: no white space, members sorted by name, whole numbers only.
+//! Reads JSON in the form that the gateway writes: no white space, members sorted by name, whole numbers only.
 //!
-//! For the parts of a document that [`crate::Data::get`] gave: small, and read once. It is no validating parser.
+//! For the small parts of a document that [`crate::Data::get`] returns. It does not validate them.
 
 use std::borrow::Cow;
 
-/// The members of an object, by name, each value as JSON; none when it is not an object.
+/// The members of an object by name, each value as JSON; `None` if `json` is not an object.
 #[must_use]
 pub fn members(json: &str) -> Option<impl Iterator<Item = (Cow<'_, str>, &str)>> {
     let parts = Parts(json.strip_prefix('{')?.strip_suffix('}')?);
@@ -14,20 +14,20 @@ pub fn members(json: &str) -> Option<impl Iterator<Item = (Cow<'_, str>, &str)>>
     }))
 }
 
-/// The items of a list, each as JSON; none when it is not a list.
+/// The items of a list, each as JSON; `None` if `json` is not a list.
 #[must_use]
 pub fn items(json: &str) -> Option<impl Iterator<Item = &str>> {
     Some(Parts(json.strip_prefix('[')?.strip_suffix(']')?))
 }
 
-/// The text of a string; none when it is not a string.
+/// The text of a string; `None` if `json` is not a string.
 #[must_use]
 pub fn text(json: &str) -> Option<Cow<'_, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
     if inside.contains('\\') { unescaped(inside).map(Cow::Owned) } else { Some(Cow::Borrowed(inside)) }
 }
 
-/// What stands between the commas that are not inside of anything.
+/// Splits at commas, except at those in strings and in nested lists and objects.
 struct Parts<'a>(&'a str);
 
 impl<'a> Iterator for Parts<'a> {
@@ -59,12 +59,12 @@ fn end_of_part(json: &str) -> usize {
     json.len()
 }
 
-/// The length of the string that `json` begins with, quotes included.
+/// The length of the string that `json` starts with, including its quotes.
 fn end_of_string(json: &str) -> usize {
     let mut escaped = true;
     for (at, byte) in json.bytes().enumerate() {
         match byte {
-            // The opening quote counts as escaped, so that it does not close.
+            // The opening quote counts as escaped, so that it does not end the string.
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'"' => return at + 1,
@@ -74,7 +74,7 @@ fn end_of_string(json: &str) -> usize {
     json.len()
 }
 
-/// RFC 8259 section 7. Characters beyond the basic plane are never written as escapes by the gateway.
+/// RFC 8259, section 7. The gateway never escapes characters beyond the basic multilingual plane: no surrogate pairs.
 fn unescaped(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();

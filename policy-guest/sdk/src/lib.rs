@@ -1,8 +1,8 @@
-//! Everything a policy author needs.
+//! The SDK for policy authors.
 //!
-//! A policy answers one question: given this [`Request`] and the [`Facts`] it asks for, [`Verdict`] allow or deny,
-//! with reasons, obligations, and who counts towards the quorum. It is a pure function: there is no clock, no
-//! randomness, no file and no network, so every past decision can be run again and gives the same bytes.
+//! A policy takes a [`Request`] and the [`Facts`] that it reads, and returns a [`Verdict`]: allow or deny, with reasons,
+//! obligations, and the people who count towards the quorum. It is a pure function without clock, randomness, files or
+//! network, so every past decision can be replayed and gives the same bytes.
 //!
 //! ```
 //! use gateway_policy_sdk::{Answer, Data, Facts, Policy, Quorum, Request, Verdict};
@@ -34,7 +34,7 @@
 //! assert_eq!(verdict.reasons[0].code, "weekday");
 //! ```
 //!
-//! Policies are tested natively, as here; the component is the same code behind [`export!`].
+//! Test policies natively, as here. [`export!`] makes the component from the same code.
 
 #[cfg(target_arch = "wasm32")]
 mod allocator;
@@ -69,16 +69,16 @@ pub use data::{Data, UnreadableData, step};
 pub use facts::{Facts, Unreadable};
 pub use quorum::count;
 
-/// One policy. The type itself carries no state: an instance lives for a single evaluation.
+/// A policy. The type has no state: every evaluation runs in an instance of its own.
 pub trait Policy {
     /// Name and version, for logs.
     const DESCRIPTION: &'static str;
 
-    /// The verdict on `request`. Called with the same arguments it must always answer the same.
+    /// Evaluates `request`. The same arguments must always give the same verdict.
     fn evaluate(request: &Request, facts: &dyn Facts, data: &dyn Data) -> Verdict;
 }
 
-/// The facts of the gateway that runs this component. The gateway records each name asked for and what it answered.
+/// The facts of the gateway that runs this component. The gateway records each name read, with its value.
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 pub struct HostFacts;
@@ -90,7 +90,7 @@ impl Facts for HostFacts {
     }
 }
 
-/// The data of the bundle that this component is in.
+/// The data files of the bundle that contains this component.
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 pub struct HostData;
@@ -102,7 +102,7 @@ impl Data for HostData {
     }
 }
 
-/// Exports a [`Policy`] as the component of this crate. To be used once, in a `cdylib`.
+/// Exports a [`Policy`] as the component of this crate. Use it once, in a `cdylib` crate.
 #[macro_export]
 macro_rules! export {
     ($policy:ty) => {
@@ -121,7 +121,7 @@ macro_rules! export {
                         &$crate::HostFacts,
                         &$crate::HostData,
                     );
-                    // The instance ends with this call, and its memory with it.
+                    // The gateway discards the instance, with its memory, after this call.
                     ::core::mem::forget(request);
                     verdict
                 }

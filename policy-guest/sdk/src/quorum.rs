@@ -1,10 +1,10 @@
-//! Who counts.
+//! Counts approvals.
 
 use crate::{Approval, Quorum, Request};
 
-/// Counts every subject once, in the order of the approvals, leaving out those for whom `counts` is false.
+/// Counts every subject once, in the order of the approvals, without the approvals for which `counts` is false.
 ///
-/// The gateway holds the verdict to its own minimum besides: it never admits with fewer than the deployment requires.
+/// The gateway also enforces its own minimum: it never admits with fewer approvals than the deployment requires.
 #[must_use]
 pub fn count(request: &Request, required: u32, counts: impl Fn(&Approval) -> bool) -> Quorum {
     let mut subjects: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests, facts and data to test a policy with.
+//! Requests, facts and data for tests of a policy.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub fn asset_action() -> Request {
     }))
 }
 
-/// A change of a key's life just submitted by `alice`, without approvals.
+/// A key operation just submitted by `alice`, without approvals.
 #[must_use]
 pub fn key_change(operation: &str) -> Request {
     request(Intent::KeyChange(KeyChange {
@@ -67,11 +67,11 @@ pub fn facts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// The bundle's data, by file name and JSON text: `data(&[("limits.json", "{}")])`.
 ///
-/// It answers as the gateway does. The gateway also refuses a bundle whose files name a member twice or have a
-/// floating-point number.
+/// Lookups give what the gateway gives. The gateway also rejects a bundle whose files have duplicate members or
+/// floating-point numbers.
 ///
 /// # Panics
-/// When a text is not JSON.
+/// If a text is not JSON.
 #[must_use]
 #[expect(clippy::panic, reason = "a test's own mistake")]
 pub fn data(files: &[(&str, &str)]) -> TestData {
@@ -88,7 +88,7 @@ pub struct TestData(BTreeMap<String, Value>);
 
 impl Data for TestData {
     fn get(&self, file: &str, pointer: &str) -> Option<String> {
-        // `serde_json` reads a stray `~` as itself; by RFC 6901 it names nothing.
+        // `serde_json` accepts a `~` that is not escaped; by RFC 6901 such a pointer is invalid.
         let is_escaped = |rest: &str| rest.starts_with(['0', '1']);
         if !pointer.split('~').skip(1).all(is_escaped) {
             return None;
