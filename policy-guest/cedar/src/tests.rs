@@ -1,4 +1,4 @@
-//! What the committed bundle's vectors (`bundles/cedar-example/tests`) cannot show: data that is not as it should be.
+//! Malformed data, which the vectors of the committed bundle (`bundles/cedar-example/tests`) cannot show.
 
 use crate::CedarGuest;
 use gateway_policy_sdk::testing::{asset_action, data, facts, key_change, payment};
@@ -22,7 +22,7 @@ fn check(policies: &str, decision: Decision, code: &str, detail: &str) {
 }
 
 #[test]
-fn data_that_is_no_set_of_policies_denies() {
+fn unusable_policies_deny() {
     check("permit (principal, action", Decision::Deny, "cedar_error", "cannot be read");
     check("", Decision::Deny, "cedar_no_permit", "");
     check(
@@ -36,7 +36,7 @@ fn data_that_is_no_set_of_policies_denies() {
 }
 
 #[test]
-fn a_policy_that_fails_denies_whatever_the_others_say() {
+fn a_failing_policy_denies_even_if_another_permits() {
     for failing in ["forbid", "permit"] {
         let policies = format!(
             "{PERMIT_ALL} @id(\"broken\") {failing} (principal, action, resource) when {{ context.nothing }};"
@@ -50,7 +50,7 @@ fn a_policy_that_fails_denies_whatever_the_others_say() {
 }
 
 #[test]
-fn settings_that_cannot_be_read_deny_and_are_named() {
+fn unreadable_settings_deny_and_the_detail_names_the_file() {
     for settings in
         [r#"{"fact": {}}"#, r#"{"facts": {"x": "number"}}"#, r#"{"required_approvals": -1}"#, "[]", "1"]
     {
@@ -61,7 +61,7 @@ fn settings_that_cannot_be_read_deny_and_are_named() {
 }
 
 #[test]
-fn a_fact_is_of_its_kind_or_denies() {
+fn a_fact_of_another_type_denies() {
     let policy = |condition: &str| format!("permit (principal, action, resource) when {{ {condition} }};");
     let decide = |kind: &str, value: &str, condition: &str| {
         let settings = format!("{{\"facts\": {{\"x.y\": \"{kind}\"}}}}");
@@ -83,7 +83,7 @@ fn a_fact_is_of_its_kind_or_denies() {
 }
 
 #[test]
-fn names_of_fields_are_only_names() {
+fn cedar_escape_names_are_plain_field_names() {
     let mut request = asset_action();
     let gateway_policy_sdk::Intent::AssetAction(action) = &mut request.intent else { unreachable!() };
     action.public_fields = vec![("__entity".into(), "x".into()), ("__extn".into(), "y".into())];
@@ -94,7 +94,7 @@ fn names_of_fields_are_only_names() {
 }
 
 #[test]
-fn groups_roles_and_tenants_are_there_to_ask_for() {
+fn policies_can_test_groups_roles_and_tenants() {
     let policy = "permit (principal in Role::\"submitter\", action in Action::\"key_change\", resource == Key::\"treasury\")
         when { principal.tenant == resource.tenant && context.key_change.target_epoch == \"2\" && context.threshold == 2
             && context.participants == [0, 1, 2] && !(context has payment) };";

@@ -61,7 +61,7 @@ fn check(
 }
 
 #[test]
-fn a_permitted_payment_may_be_submitted_and_owes_its_approvals() {
+fn a_permitted_payment_is_allowed_and_obliges_to_collect_approvals() {
     let request = payment("acct-1", "acct-2", 100);
     check(
         &request,
@@ -76,7 +76,7 @@ fn a_permitted_payment_may_be_submitted_and_owes_its_approvals() {
 }
 
 #[test]
-fn recipients_are_whole_names_from_the_list() {
+fn recipients_match_whole_names_only() {
     let permitted = |recipients: &str, account: &str| {
         let facts = [("deployment.permitted_recipients", recipients), TWO, ALONE];
         judge(&payment("acct-1", account, 1), &facts).decision == Decision::Allow
@@ -96,7 +96,7 @@ fn recipients_are_whole_names_from_the_list() {
 }
 
 #[test]
-fn a_refused_recipient_is_named_with_what_would_permit_it() {
+fn a_refused_recipient_is_named_with_the_fact_to_change() {
     let verdict = judge(&payment("acct-1", "acct-9", 1), &[RECIPIENTS, TWO, ALONE]);
     assert_eq!(
         verdict.reasons[0].detail,
@@ -112,7 +112,7 @@ fn a_refused_recipient_is_named_with_what_would_permit_it() {
 }
 
 #[test]
-fn amounts_below_one_are_denied_and_every_failed_condition_is_named() {
+fn amounts_below_one_are_denied_with_every_other_failed_condition() {
     for amount_minor in [0, -1, i64::MIN] {
         check(
             &payment("acct-1", "acct-9", amount_minor),
@@ -127,7 +127,7 @@ fn amounts_below_one_are_denied_and_every_failed_condition_is_named() {
 }
 
 #[test]
-fn the_quorum_denies_at_admission_only() {
+fn a_missing_quorum_denies_only_at_admission_and_in_previews_with_approvals() {
     let half = |moment| approved(payment("acct-1", "acct-2", 1), moment, &["bob"]);
     let base = &["recipient_permitted", "amount_positive"][..];
     let denied = &["recipient_permitted", "amount_positive", "quorum_not_reached"][..];
@@ -165,7 +165,7 @@ fn the_submitters_own_approval_counts_only_without_separation_of_duties() {
 }
 
 #[test]
-fn one_approval_is_needed_unless_the_deployment_says_none_is() {
+fn one_approval_is_required_unless_the_deployment_sets_another_number() {
     let required = |pairs: &[(&str, &str)]| judge(&payment("acct-1", "acct-2", 1), pairs).quorum.required;
     assert_eq!(required(&[RECIPIENTS]), 1);
     assert_eq!(required(&[("deployment.required_approvals", "0")]), 0);
@@ -176,7 +176,7 @@ fn one_approval_is_needed_unless_the_deployment_says_none_is() {
 }
 
 #[test]
-fn facts_that_cannot_be_read_deny() {
+fn unreadable_facts_deny() {
     let request = approved(payment("acct-1", "acct-2", 1), Moment::Approval, &["bob", "carol"]);
     for fact in [("deployment.required_approvals", "two"), ("deployment.separation_of_duties", "yes")] {
         let verdict = judge(&request, &[RECIPIENTS, fact]);
@@ -188,7 +188,7 @@ fn facts_that_cannot_be_read_deny() {
 }
 
 #[test]
-fn custody_intents_that_are_listed_need_only_the_quorum() {
+fn listed_custody_operations_need_only_the_quorum() {
     let listed = r#"{"chains":{"*":""},"assets":{"*":{"*":{}}},"key_operations":{"refresh":{}}}"#;
     let judge = |request: &Request| judge_with(request, &[TWO], &[("custody.json", listed)]);
     for request in [asset_action(), key_change("refresh")] {

@@ -83,7 +83,7 @@ mod tests {
     use crate::testing::data;
 
     #[test]
-    fn values_are_read_as_what_they_are_or_named() {
+    fn a_value_of_another_type_is_an_error_that_names_its_place() {
         let data = data(&[(
             "a.json",
             r#"{"n":-5,"yes":true,"roles":["a","b \"c\""],"mixed":["a",1],"x/y~z":"text"}"#,

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_taken_apart_at_their_own_commas() {
+    fn commas_in_nested_values_do_not_split() {
         let json = r#"{"a":[1,{"b":"]},{"}],"c":"x,\"y\\","d":{},"":null,"é,":-7}"#;
         let expected =
             [("a", r#"[1,{"b":"]},{"}]"#), ("c", r#""x,\"y\\""#), ("d", "{}"), ("", "null"), ("é,", "-7")];
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else_is_none() {
+    fn other_types_of_json_give_none() {
         for json in ["[]", "5", "null", "\"{}\"", "", "{", "true"] {
             assert!(members(json).is_none(), "{json}");
         }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_what_serde_json_wrote() {
+    fn strings_written_by_serde_json_are_read_back() {
         for original in ["", "plain", "\"\\/\u{8}\u{c}\n\r\t\u{1}\u{1f}\u{7f}", "naïve 🔑", "\\u0041"] {
             let json = serde_json::to_string(original).unwrap();
             assert_eq!(text(&json).unwrap(), original);

@@ -26,7 +26,7 @@ impl Guest for AmountLimit {
             true => (Decision::Allow, "amount_permitted"),
             false => (Decision::Deny, "amount_not_permitted"),
         };
-        // Without a readable number no quorum is enough.
+        // If the number cannot be read, no number of approvals is enough.
         let required = facts::get("deployment.required_approvals");
         let required = required.and_then(|required| required.parse().ok()).unwrap_or(u32::MAX);
         let submitter = &request.submitter.subject_id;

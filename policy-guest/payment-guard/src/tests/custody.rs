@@ -1,4 +1,4 @@
-//! What custody may do by the bundle's data, and with whose approval.
+//! Custody rules and their quorums from the bundle's data.
 
 use super::{ALONE, RECIPIENTS, TWO, check_unreadable, codes, details, judge_with};
 use gateway_policy_sdk::testing::{approved, asset_action, key_change, payment};
@@ -14,7 +14,7 @@ fn reasons(data: &str, request: &Request) -> String {
     codes(&judge(data, request).reasons).join(" ")
 }
 
-/// What the deployment of the development profile allows by name.
+/// Permits every custody operation, as the bundle of the development profile does.
 const ANY: &str = r#"{"chains":{"*":""},"assets":{"*":{"*":{}}},
     "key_operations":{"key_create":{},"refresh":{},"reshare":{},"rotate":{},"recover":{}}}"#;
 const KEY_OPERATIONS: [&str; 5] = ["key_create", "refresh", "reshare", "rotate", "recover"];
@@ -40,17 +40,17 @@ fn a_kind_without_a_rule_is_denied() {
     }
     refused(&[(FILE, r#"{"assets":{"asset-1":{"transfer":{}}}}"#)], &asset_action(), &[chain]);
     refused(&[(FILE, r#"{"chains":{"eip155:1":""}}"#)], &asset_action(), &[action]);
-    // Approvals do not stand in for a rule.
+    // Approvals do not replace a rule.
     let approved = approved(asset_action(), Moment::Admission, &["bob", "carol"]);
     refused(&[], &approved, &[chain, action, "quorum_reached"]);
-    // Payments have the deployment's recipients, and none of custody's.
+    // Payments depend on the deployment's recipients, not on custody rules.
     let pays = |facts: &[(&str, &str)]| judge_with(&payment("acct-1", "acct-2", 1), facts, &[(FILE, ANY)]);
     assert_eq!(pays(&[RECIPIENTS, TWO, ALONE]).decision, Decision::Allow);
     assert_eq!(pays(&[TWO, ALONE]).decision, Decision::Deny);
 }
 
 #[test]
-fn each_list_denies_what_it_does_not_have() {
+fn unlisted_chains_and_actions_are_denied() {
     let action = asset_action();
     for data in [
         r#"{"chains":{"eip155:1":""},"assets":{"asset-1":{"transfer":{}}}}"#,
@@ -85,7 +85,7 @@ fn each_list_denies_what_it_does_not_have() {
 }
 
 #[test]
-fn a_star_is_for_what_is_not_listed_by_name() {
+fn a_star_matches_only_names_that_are_not_listed() {
     let allows = |data: &str, request: &Request| judge(data, request).decision == Decision::Allow;
     assert!(allows(ANY, &asset_action()));
     assert!(KEY_OPERATIONS.iter().all(|operation| allows(ANY, &key_change(operation))));
@@ -93,7 +93,7 @@ fn a_star_is_for_what_is_not_listed_by_name() {
         (r#"{"chains":{"*":""},"assets":{"asset-1":{"*":{}}}}"#, true),
         (r#"{"chains":{"*":""},"assets":{"*":{"transfer":{}}}}"#, true),
         (r#"{"chains":{"*":""},"assets":{"*":{"burn":{}}}}"#, false),
-        // The asset's own entry is all there is for it.
+        // A listed asset has only its own actions, not those under `*`.
         (r#"{"chains":{"*":""},"assets":{"asset-1":{"burn":{}},"*":{"*":{}}}}"#, false),
         (r#"{"chains":{"eip155:2":""},"assets":{"*":{"*":{}}}}"#, false),
         (r#"{"chains":"*","assets":{"*":{"*":{}}}}"#, false),
@@ -102,12 +102,12 @@ fn a_star_is_for_what_is_not_listed_by_name() {
         assert_eq!(allows(data, &asset_action()), is_allowed, "{data}");
     }
     let data = r#"{"chains":{"*":""},"assets":{"asset-1":{"*":{"approvals":3},"transfer":{"approvals":5}}}}"#;
-    assert_eq!(judge(data, &asset_action()).quorum.required, 5, "the name goes first");
-    assert!(!allows(r#"{"key_operations":{"*":{}}}"#, &key_change("recover")), "key operations go by name");
+    assert_eq!(judge(data, &asset_action()).quorum.required, 5, "a name takes precedence over `*`");
+    assert!(!allows(r#"{"key_operations":{"*":{}}}"#, &key_change("recover")), "no `*` for key operations");
 }
 
 #[test]
-fn key_operations_are_listed_by_name() {
+fn unlisted_key_operations_are_denied() {
     let data = r#"{"key_operations":{"refresh":{},"rotate":{"approvals":3}}}"#;
     for permitted in ["refresh", "rotate"] {
         assert_eq!(reasons(data, &key_change(permitted)), "custody_intent_permitted");
@@ -125,7 +125,7 @@ fn key_operations_are_listed_by_name() {
 }
 
 #[test]
-fn an_action_and_a_key_operation_have_quorums_of_their_own() {
+fn actions_and_key_operations_have_their_own_quorums() {
     let data = r#"{"chains":{"*":""},"assets":{"asset-1":{"transfer":{"approvals":3,"roles":{"approver":2}}}},
         "key_operations":{"recover":{"approvals":4},"refresh":{"approvals":1}}}"#;
     let required = |request: Request| judge(data, &request).quorum.required;
@@ -137,7 +137,7 @@ fn an_action_and_a_key_operation_have_quorums_of_their_own() {
 }
 
 #[test]
-fn a_mistake_in_the_file_permits_nothing() {
+fn a_malformed_custody_file_denies() {
     let action = asset_action();
     for (data, place) in [
         ("5", ""),

@@ -1,4 +1,4 @@
-//! Limits of one payment and of what is paid over time.
+//! Limits per payment and over time.
 
 use super::{ALONE, TWO, check_unreadable, codes, details, judge_with};
 use gateway_policy_sdk::testing::{approved, payment};
@@ -6,7 +6,7 @@ use gateway_policy_sdk::{Decision, Moment, Request, Verdict};
 
 const FILE: &str = "limits.json";
 
-/// A payment of EUR under the limits, at this moment and with this already spent.
+/// The verdict on a payment in EUR under these limits, with these sums already admitted.
 fn judge(limits: &str, amount_minor: i64, moment: Moment, spent: &[(&str, &str)]) -> Verdict {
     let facts = [&[("deployment.permitted_recipients", "*"), TWO, ALONE], spent].concat();
     let request = match moment {
@@ -21,7 +21,7 @@ fn euro(limits: &str) -> String {
 }
 
 #[test]
-fn amounts_are_held_between_their_limits() {
+fn amounts_outside_the_limits_per_payment_are_denied() {
     let limits = euro(r#"{"per_payment_min":10,"per_payment_max":100000}"#);
     let reasons = |amount| codes(&judge(&limits, amount, Moment::Submit, &[]).reasons).join(" ");
     for within in [10, 100_000] {
@@ -50,7 +50,7 @@ fn amounts_are_held_between_their_limits() {
 }
 
 #[test]
-fn a_currency_without_limits_passes_only_if_the_file_says_so() {
+fn an_unlisted_currency_passes_only_if_the_file_allows_it() {
     let decision = |limits: &str| judge(limits, 1, Moment::Submit, &[]).decision;
     let denied = judge(r#"{"currencies":{"USD":{}}}"#, 1, Moment::Submit, &[]);
     assert_eq!(codes(&denied.reasons), ["recipient_permitted", "amount_positive", "currency_not_permitted"]);
@@ -75,7 +75,7 @@ const LIMITS: [(&str, &str, u64); 5] = [
 ];
 
 #[test]
-fn what_was_spent_and_the_payment_may_reach_a_limit_and_not_pass_it() {
+fn a_payment_may_reach_a_limit_over_time_but_not_exceed_it() {
     for (member, fact, adds) in LIMITS {
         let limits = euro(&format!(r#"{{"{member}":100}}"#));
         let at_admission = |spent: u64| judge(&limits, 10, Moment::Admission, &[(fact, &spent.to_string())]);
@@ -109,7 +109,7 @@ fn what_was_spent_and_the_payment_may_reach_a_limit_and_not_pass_it() {
 }
 
 #[test]
-fn before_the_admission_a_limit_that_is_used_up_only_waits() {
+fn before_admission_an_exhausted_limit_is_an_obligation() {
     let limits = euro(r#"{"account_hour_max":100}"#);
     let spent = &[("velocity.account.hour_minor", "95")];
     for moment in [Moment::Submit, Moment::Approval] {
@@ -119,7 +119,7 @@ fn before_the_admission_a_limit_that_is_used_up_only_waits() {
             (Decision::Allow, 1),
             "{moment:?}"
         );
-        // What alone is above the limit will never fit.
+        // A payment that alone exceeds the limit can never be admitted.
         let never = judge(&limits, 101, moment, spent);
         assert_eq!((never.decision, details(&never, "velocity_exceeded").len()), (Decision::Deny, 1));
     }
@@ -144,7 +144,7 @@ fn a_limit_without_its_fact_denies() {
 }
 
 #[test]
-fn a_mistake_in_the_file_is_no_missing_limit() {
+fn a_malformed_limits_file_denies() {
     let request: &Request = &payment("acct-1", "acct-2", 1);
     let of_euro = " /currencies/EUR";
     for (limits, place) in [

@@ -1,4 +1,4 @@
-//! Roles, tiers, and who counts by the bundle's data.
+//! Approver roles, required roles and tiers from the bundle's data.
 
 use super::{ALONE, SEPARATED, TWO, check_unreadable, codes, details, judge_with};
 use gateway_policy_sdk::testing::{approved, payment};
@@ -6,7 +6,7 @@ use gateway_policy_sdk::{Decision, Moment, Request, Verdict};
 
 const FILE: &str = "quorum.json";
 
-/// A payment at admission, approved by these people: `name:role,role`.
+/// A payment approved by these people, each given as `name:role,role`.
 fn by(moment: Moment, amount_minor: i64, people: &[&str]) -> Request {
     let names: Vec<&str> = people.iter().map(|person| person.split(':').next().unwrap()).collect();
     let mut request = approved(payment("acct-1", "acct-2", amount_minor), moment, &names);
@@ -37,7 +37,7 @@ const TIERS: &str = r#"{"payments":{"EUR":[
     {"from":1000,"approvals":4,"roles":{"treasurer":2}}]}}"#;
 
 #[test]
-fn the_quorum_rises_with_the_amount_and_never_below_the_deployments() {
+fn the_quorum_rises_with_the_amount_and_is_at_least_the_deployments() {
     for (amount, required) in [(1, 2), (99, 2), (100, 3), (999, 3), (1_000, 4), (i64::MAX, 4)] {
         check(TIERS, amount, &["a", "b", "c:treasurer", "d:treasurer"], required, true);
         let n_people = usize::try_from(required).unwrap() - 1;
@@ -48,7 +48,7 @@ fn the_quorum_rises_with_the_amount_and_never_below_the_deployments() {
 }
 
 #[test]
-fn a_currency_without_tiers_has_those_of_any_currency() {
+fn a_currency_without_tiers_uses_the_star_tiers() {
     let any = r#"{"payments":{"USD":[{"approvals":9}],"*":[{"approvals":3}]}}"#;
     check(any, 1, &["a", "b"], 3, false);
     check(r#"{"payments":{"EUR":[{"approvals":2}],"*":[{"approvals":9}]}}"#, 1, &["a", "b"], 2, true);
@@ -57,7 +57,7 @@ fn a_currency_without_tiers_has_those_of_any_currency() {
 }
 
 #[test]
-fn one_person_fills_one_role_unless_the_data_says_otherwise() {
+fn one_person_fills_one_role_unless_roles_are_shared() {
     let rule = r#""payments":{"*":[{"approvals":2,"roles":{"security":1,"treasurer":1}}]}"#;
     let alone = ["{", rule, "}"].concat();
     let shared = ["{", rule, r#","one_person_many_roles":true}"#].concat();
@@ -72,7 +72,7 @@ fn one_person_fills_one_role_unless_the_data_says_otherwise() {
         check(&alone, 1, people, 2, by_one);
         check(&shared, 1, people, 2, by_many);
     }
-    // Whoever came first must move to let the last one in.
+    // People assigned first must move to other roles to make room for the last one.
     let three = r#"{"payments":{"*":[{"roles":{"a":1,"b":1,"c":1}}]}}"#;
     check(three, 1, &["x:a,b,c", "y:a,b", "z:a"], 2, true);
     check(three, 1, &["x:a,b", "y:a,b", "z:a,b"], 2, false);
@@ -82,7 +82,7 @@ fn one_person_fills_one_role_unless_the_data_says_otherwise() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_approvals_and_roles_are_named() {
     let verdict = judge(TIERS, &by(Moment::Admission, 1_000, &["a", "b", "c", "d:treasurer"]));
     assert_eq!(verdict.decision, Decision::Deny);
     assert_eq!(
@@ -99,7 +99,7 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn an_approval_without_a_counting_role_does_not_count_and_is_told_so() {
+fn an_approval_in_another_role_does_not_count_and_gets_a_reason() {
     let data = r#"{"approver_roles":["approver","tre\"asurer"]}"#;
     let last = by(Moment::Approval, 1, &["a:approver", "b:clerk"]);
     let verdict = judge(data, &last);
@@ -116,7 +116,7 @@ fn an_approval_without_a_counting_role_does_not_count_and_is_told_so() {
 }
 
 #[test]
-fn the_data_may_exclude_the_submitter_and_never_lets_it_in() {
+fn the_data_may_exclude_the_submitter_but_not_include_it() {
     let by_alice = by(Moment::Admission, 1, &["alice", "bob"]);
     let judged = |data: &str, separation| {
         let facts = [("deployment.permitted_recipients", "*"), TWO, separation];
@@ -125,15 +125,15 @@ fn the_data_may_exclude_the_submitter_and_never_lets_it_in() {
     assert!(judged("{}", ALONE) && judged(r#"{"submitter_may_approve":true}"#, ALONE));
     assert!(!judged(r#"{"submitter_may_approve":false}"#, ALONE));
     assert!(!judged(r#"{"submitter_may_approve":true}"#, SEPARATED));
-    let told = judge(r#"{"submitter_may_approve":false}"#, &by(Moment::Approval, 1, &["alice"]));
+    let verdict = judge(r#"{"submitter_may_approve":false}"#, &by(Moment::Approval, 1, &["alice"]));
     assert_eq!(
-        details(&told, "approval_not_counted"),
+        details(&verdict, "approval_not_counted"),
         ["approval of `alice` does not count: the submitter cannot approve"]
     );
 }
 
 #[test]
-fn a_mistake_in_the_file_lets_nobody_approve() {
+fn no_approval_counts_if_the_quorum_file_is_malformed() {
     let request = by(Moment::Admission, 50, &["a", "b", "c", "d", "e"]);
     for (data, place) in [
         ("[]", ""),

@@ -30,7 +30,7 @@ fn both_the_deployment_and_the_list_must_permit() {
 }
 
 #[test]
-fn each_refusal_is_named_with_its_remedy() {
+fn each_refusal_names_its_remedy() {
     let facts = [("deployment.permitted_recipients", "acct-3"), TWO, ALONE];
     let verdict = judge_with(&payment("acct-1", "acct-9", 1), &facts, &[(FILE, LIST)]);
     assert_eq!(
@@ -46,7 +46,7 @@ fn each_refusal_is_named_with_its_remedy() {
 }
 
 #[test]
-fn an_empty_list_permits_nobody_and_a_mistake_is_no_list() {
+fn an_empty_or_malformed_list_denies() {
     let facts = [("deployment.permitted_recipients", "*"), TWO, ALONE];
     let verdict = judge_with(&payment("acct-1", "acct-2", 1), &facts, &[(FILE, r#"{"accounts":{}}"#)]);
     assert_eq!(verdict.decision, Decision::Deny);
