@@ -1,6 +1,6 @@
 // A small policy in JavaScript: permitted recipients, a limit from the bundle's data, and a quorum of distinct people.
 //
-// Numbers of 64 bits arrive as JavaScript numbers, so those beyond 2^53 are not exact: they are refused, not compared.
+// 64-bit integers arrive as JavaScript numbers, which are not exact beyond 2^53: the policy denies such amounts.
 
 import { get as fact } from 'svc:policy/facts@1.1.0';
 import { get as data } from 'svc:policy/data@1.1.0';
@@ -48,7 +48,7 @@ export function evaluate(request) {
   return { decision, reasons, obligations, quorum };
 }
 
-// Whoever submitted does not count, and nobody counts twice. A fact that cannot be read asks for more than there can be.
+// The submitter does not count, and no one counts twice. If the fact cannot be read, no number of approvals is enough.
 function count(request) {
   const asked = fact('deployment.required_approvals') ?? '1';
   const required = /^\d{1,6}$/.test(asked) ? Number(asked) : 2147483647;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the example, completes and signs it with the development key, and runs its vectors as the gateway does.
-# OPERATION_GATEWAY: a binary that is there already, to build none.
+# Builds the example, completes the bundle, signs it with the development key, and runs its vectors as the gateway does.
+# Set OPERATION_GATEWAY to use an existing binary.
 set -eu
 cd "$(dirname "$0")"
 ./build.sh

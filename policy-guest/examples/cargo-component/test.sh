@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the example with cargo-component, which it installs into target/tools where there is none, makes a bundle of it, signs it
-# with the development key, and runs its vectors as the gateway does. OPERATION_GATEWAY: a binary to use instead of building one.
+# Builds the example with cargo-component, makes a bundle of it, signs it with the development key, and runs its vectors as the
+# gateway does. Installs cargo-component into target/tools if it is missing. Set OPERATION_GATEWAY to use an existing binary.
 set -eu
 cd "$(dirname "$0")"
 root=$(cd ../../.. && pwd)
