@@ -1,12 +1,12 @@
-//! What bundles cost, side by side: activation, one evaluation, and the memory of many at once.
+//! Compares the cost of bundles: activation, one evaluation, and the memory of many instances at once.
 //!
 //! ```sh
 //! cargo run --release -p gateway-policy --example bundles_bench -- bundles/payment-guard bundles/cedar-example
 //! ```
 //!
-//! Bundles are trusted by `bundles/trust-development.json`. Each is asked its own first vector of an admission that it
-//! allows. Evaluations are measured in turn within each round, so that a busy machine slows them alike; read the ratios.
-//! Memory is what the process's resident set grows by while so many instances exist at once, each after its evaluation.
+//! `bundles/trust-development.json` must trust the bundles. Each evaluates the first of its own vectors in which it allows an
+//! admission. The bundles take turns within each round, so that a busy machine slows them alike: rely on the ratios.
+//! Memory is the growth of the process's resident set while many instances exist at once, each after its evaluation.
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
@@ -19,12 +19,12 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// All rounds end after so long, whatever they reached.
+/// The rounds end after this time, even if there were fewer than [`ROUNDS_MAX`].
 const TIME_MAX: Duration = Duration::from_secs(30);
 const ROUNDS_MAX: usize = 20_000;
 const KEPT: usize = 1_000;
 
-/// One bundle and the question it is asked.
+/// A bundle, and the vector that it evaluates.
 struct Measured {
     name: String,
     evaluator: Evaluator,

@@ -1,17 +1,17 @@
-//! What isolation costs: the default policy as a native function and as a component in a fresh instance, side by side.
+//! Measures the cost of isolation: the default policy as a native function, and as a component in a fresh instance.
 //!
 //! ```sh
 //! cargo run --release -p gateway-policy --example evaluation_bench
 //! ```
 //!
-//! An argument is another folder of bundles to measure.
+//! An optional argument names another folder of bundles.
 //!
-//! All columns are measured in turn within each round, so that a busy machine slows them alike; read the ratios.
+//! The variants take turns within each round, so that a busy machine slows them alike: rely on the ratios.
 //!
-//! - `native`: `PaymentGuard::evaluate`, optimised by the compiler that builds this file, on a request that is there
-//! - `native, same ends`: the same from the domain's request to the list of facts read, as the component has it
+//! - `native`: `PaymentGuard::evaluate`, optimised by the compiler that builds this file, with the request already built
+//! - `native, end to end`: the same from the domain's request to the list of facts read, which the component includes too
 //! - `component`: [`Evaluator::evaluate_raw`], with fuel, backstop clock and memory limits on
-//! - `with record`: [`Evaluator::evaluate`]: the same and both digests of the decision record
+//! - `with record`: [`Evaluator::evaluate`]: the component, with both digests of the decision record
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
@@ -95,14 +95,14 @@ fn measure(name: &str, evaluator: &Evaluator, request: &Request<'_>, facts: &Fac
         columns.iter_mut().zip(times).for_each(|(column, time)| column.push(time));
     }
     let fuel = evaluator.evaluate(request, facts, u64::MAX).outcome.fuel_used;
-    let [native, same_ends, component, with_record] = columns.map(|mut column| median_us(&mut column));
+    let [native, end_to_end, component, with_record] = columns.map(|mut column| median_us(&mut column));
     println!("{name} (fuel {fuel})");
     println!("  native             {native:6.2} us");
-    println!("  native, same ends  {same_ends:6.2} us");
+    println!("  native, end to end {end_to_end:6.2} us");
     println!(
-        "  component          {component:6.2} us   {:.1} x native, {:.1} x native with the same ends",
+        "  component          {component:6.2} us   {:.1} x native, {:.1} x native end to end",
         component / native,
-        component / same_ends
+        component / end_to_end
     );
     println!("  with record        {with_record:6.2} us");
 }
@@ -121,7 +121,7 @@ fn median_us(column: &mut [u64]) -> f64 {
     column.get(column.len() / 2).copied().unwrap_or_default() as f64 / 1e3
 }
 
-/// Facts as a native policy sees them, recorded as the host records them.
+/// The facts for a native policy. Records reads as the host does.
 struct Recording<'a> {
     facts: std::borrow::Cow<'a, Facts>,
     read: RefCell<Vec<FactRead>>,

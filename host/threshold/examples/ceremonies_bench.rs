@@ -4,8 +4,8 @@
 //! busy machine slows both: ratios are more reliable than milliseconds. `ours` includes all work of a session:
 //! encoding, checking that encodings are canonical, hashing, the echo.
 
-#![expect(clippy::print_stdout, reason = "a table is what it is for")]
-#![expect(clippy::unwrap_used, reason = "a measurement that fails has nothing to say")]
+#![expect(clippy::print_stdout, reason = "it prints a table")]
+#![expect(clippy::unwrap_used, reason = "a measurement that fails may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -87,7 +87,7 @@ pub(crate) async fn measure() -> Measured<()> {
     println!("  ratio, the same files        {of_four:8.2}");
     println!("  ratio, one file              {of_single:8.2}");
     println!(
-        "  a flow alone     {} commits: {} of the gateway, {} of 3 nodes; one transaction, so one sync, each",
+        "  a flow alone     {} commits: {} of the gateway, {} of 3 nodes; each is one transaction and one sync",
         one.jobs(),
         one.gateway_jobs,
         one.node_jobs
@@ -97,7 +97,7 @@ pub(crate) async fn measure() -> Measured<()> {
         one.statements, one.gateway_jobs
     );
     println!(
-        "  a flow of many   {:.1} transactions (each one sync of the log, checkpoints apart): group commit",
+        "  one of many      {:.1} transactions, each with one sync of the log, without checkpoints (group commit)",
         all.transactions() / n_flows
     );
     Ok(())

@@ -25,7 +25,7 @@ const GUESTS: [(&str, u32, &str); 5] = [
     ("endless loop", 1, "(loop $l (br $l)) unreachable"),
     ("memory bomb", 1, "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable"),
     (
-        "touches 15 MiB, for ever",
+        "touches 15 MiB endlessly",
         240,
         "(loop $l
         (i32.store (local.get $i) (local.get $i))
@@ -57,7 +57,7 @@ pub(crate) async fn measure() -> Measured<()> {
     let other = format!("GET /v1/operations/{id} HTTP/1.1\r\nhost: gateway\r\n\r\n").into_bytes();
 
     println!(
-        "p99 of GET /v1/operations/{{id}} on {N_OTHERS} connections while {N_LOADING} ask for previews (medians of {N_ROUNDS} rounds in turns)"
+        "p99 of GET /v1/operations/{{id}} on {N_OTHERS} connections while {N_LOADING} request previews (medians of {N_ROUNDS} rounds in turns)"
     );
     let engine = PolicyEngine::new()?;
     for (name, pages, evaluate) in GUESTS {

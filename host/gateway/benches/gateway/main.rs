@@ -1,6 +1,6 @@
 //! The figures of `host/docs/performance.md` that need the whole gateway. Run by `scripts/bench`.
 //!
-//! Compared programs run in turns in one process, so that a busy machine slows both alike: read the ratios. Neither side
+//! Compared programs run in turns in one process, so that a busy machine slows both alike: rely on the ratios. Neither side
 //! writes a log. One part alone: `cargo bench -p operation-gateway --bench gateway -- PART`, with `preview`, `flows`, `custody`,
 //! `hostile`, `activation` or `startup`.
 

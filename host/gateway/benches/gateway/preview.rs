@@ -60,13 +60,13 @@ pub(crate) async fn measure() -> Measured<()> {
     let [mut echoes, mut off, mut on] = measured;
     println!("preview, {N_CONNECTIONS} connections, {N_ROUNDS} rounds in turns (medians)");
     println!("  echo                 {:8.0} requests/s", median(&mut echoes));
-    println!("  preview, no records  {:8.0} requests/s", median(&mut off));
-    println!("  preview, on record   {:8.0} requests/s", median(&mut on));
-    println!("  no records / echo    {:8.2}", median(&mut forgotten));
-    println!("  on record / none     {:8.2}", median(&mut recorded));
+    println!("  preview, unrecorded  {:8.0} requests/s", median(&mut off));
+    println!("  preview, recorded    {:8.0} requests/s", median(&mut on));
+    println!("  unrecorded / echo    {:8.2}", median(&mut forgotten));
+    println!("  recorded/unrecorded  {:8.2}", median(&mut recorded));
     for n_connections in [1, 8, 128, 512] {
         let on = per_second(address, &preview, n_connections).await?;
-        println!("  on record, {n_connections:3} connections {on:8.0} requests/s");
+        println!("  recorded, {n_connections:3} connections {on:8.0} requests/s");
     }
     let bytes = std::fs::metadata(folders[0].path().join("gateway.db"))?.len();
     let written = gateway.store.counters();
