@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the hash of a policy bundle and checks every file, independently of the gateway: python3 scripts/bundle_hash.py FOLDER"""
+"""Computes the hash of a policy bundle and checks every file, without the gateway's code: python3 scripts/bundle_hash.py FOLDER"""
 import hashlib, json, pathlib, sys
 
 folder = pathlib.Path(sys.argv[1])

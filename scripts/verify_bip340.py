@@ -1,4 +1,4 @@
-"""Verifies the signature of a published operation (its view on standard input) by BIP-340 alone.
+"""Verifies the signature of a published operation with BIP-340 only. Reads the operation's view from standard input.
 
 https://github.com/bitcoin/bips/blob/master/bip-0340.mediawiki, section "Verification".
 """

@@ -1,4 +1,4 @@
-"""Verifies a C2SP tlog-proof file with only the log's verifier key, without code of this project or libraries.
+"""Verifies a C2SP tlog-proof file with only the log's verifier key. Uses no code of the gateway and no libraries.
 
 Usage: verify_tlog_proof.py PROOF_FILE VERIFIER_KEY EVENT_HASH
 
@@ -89,7 +89,7 @@ def verifier_key(text):
     name, key = parts[0], decoded(parts[2], "the verifier key")
     need(len(key) == 33 and key[0] == 1, "the verifier key is not of type Ed25519")
     identifier = hashlib.sha256(name.encode() + b"\n" + key).digest()[:4]
-    need(identifier.hex() == parts[1], "the verifier key's id belongs to another name or key")
+    need(identifier.hex() == parts[1], "the verifier key's id does not match its name and key")
     return name, identifier, key[1:]
 
 
@@ -100,7 +100,7 @@ def checkpoint(note, name, identifier, key):
     n_verified = 0
     for line in signatures[:-1].split("\n"):
         parts = re.fullmatch("\u2014 ([^ +]+) ([^ ]+)", line)
-        need(parts, "a line is not a signature")
+        need(parts, "a line of the signed note is not a signature")
         signature = decoded(parts[2], "a signature")
         if parts[1] == name and signature[:4] == identifier:
             ed25519(key, text.encode(), signature[4:])
@@ -108,7 +108,7 @@ def checkpoint(note, name, identifier, key):
     need(n_verified, "the log did not sign the checkpoint")
     lines = text[:-1].split("\n")
     need(len(lines) >= 3 and all(lines), "the checkpoint does not have its three lines")
-    need(lines[0] == name, "the checkpoint is of another log")
+    need(lines[0] == name, "the checkpoint is from another log")
     root = decoded(lines[2], "the root")
     need(len(root) == 32, "the root is not 32 bytes")
     return number(lines[1], "the size"), root
@@ -127,11 +127,11 @@ def verify(proof, key, event_hash):
     need(all(len(hash) == 32 for hash in path), "a hash is not 32 bytes")
     size, root = checkpoint(note, *verifier_key(key))
 
-    need(index < size, "the log of the checkpoint does not have the event yet")
+    need(index < size, "the checkpoint is older than the event: its log is too small")
     hash = hashlib.sha256(b"\x00" + event_hash).digest()
     node, last = index, size - 1
     for sibling in path:
-        need(last > 0, "the proof has a hash too many")
+        need(last > 0, "the proof has too many hashes")
         if node & 1 or node == last:
             hash = hashlib.sha256(b"\x01" + sibling + hash).digest()
             while not node & 1 and node:
@@ -139,7 +139,7 @@ def verify(proof, key, event_hash):
         else:
             hash = hashlib.sha256(b"\x01" + hash + sibling).digest()
         node, last = node >> 1, last >> 1
-    need(last == 0, "the proof lacks a hash")
+    need(last == 0, "the proof has too few hashes")
     need(hash == root, "the event is not in the log at this place")
     return index, size
 

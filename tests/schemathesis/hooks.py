@@ -1,4 +1,4 @@
-"""Rules that an OpenAPI document cannot express: between members, and about stored data.
+"""Rules that an OpenAPI document cannot express: rules between members, and about stored data.
 
 A request that follows its schema may be refused with 400 only by one of these messages. Every other finding of
 schemathesis is a failure.
@@ -113,7 +113,7 @@ def map_query(context, query):
 
 @schemathesis.check
 class every_operation_succeeds:
-    """Every operation was answered with 200 at least once: refusals alone would prove little."""
+    """Every operation got the answer 200 at least once, since refusals alone prove little."""
 
     def __init__(self, except_for=()):
         self.called, self.succeeded, self.except_for = set(), set(), set(except_for)

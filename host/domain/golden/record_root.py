@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The head of the chain over golden/events.json, from the specification's words and golden/redacted.json alone.
+"""Prints the head of the hash chain over golden/events.json, computed from the specification and golden/redacted.json.
 
-Shares nothing with the gateway's code: the shape of a redacted event comes from the pinned file, its commitments are
-recomputed here from the events (RFC 8785 over values whose integers are decimal strings; every salt byte is 7).
+Shares no code with the gateway. golden/redacted.json gives the shape of each redacted event; this script recomputes the
+commitments from the events (RFC 8785 over values whose integers are decimal strings; every byte of the salts is 7).
 """
 import hashlib
 import json
@@ -10,7 +10,7 @@ import pathlib
 
 
 def strings(value):
-    """Every integer as a decimal string, as canonical bytes have it."""
+    """The value with every integer as a decimal string, as in canonical bytes."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, int):
@@ -35,7 +35,7 @@ def commitment(path, value):
 
 
 def redact(event, shape, path=""):
-    """The event in the pinned shape: commitments are computed anew, what is open is taken from the event."""
+    """The event redacted to the pinned shape: recomputes commitments, and copies open members from the event."""
     if isinstance(shape, dict) and "commitment" in shape:
         hidden = {"commitment": commitment(path, event)}
         if "shown" in shape:

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""Writes approval_statement.json: what approvers sign, from the specification's words. Standard library alone; shares
-nothing with the gateway's code. Run it beside the file: python3 approval_statement.py > approval_statement.json
+"""Prints approval_statement.json: the statements that approvers sign, built from the specification.
+
+Uses the standard library only, and shares no code with the gateway. Run it in this folder:
+
+    python3 approval_statement.py > approval_statement.json
 """
 import hashlib
 import json
@@ -10,7 +13,7 @@ HEX = {"intent_hash": "11", "key_id": "22", "operation_id": "33"}
 
 
 def text(value):
-    """RFC 8785, section 3.2.2.2: what ECMAScript's JSON.stringify writes."""
+    """A string as ECMAScript's JSON.stringify writes it (RFC 8785, section 3.2.2.2)."""
     short = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
     return '"' + "".join(short.get(c, c if ord(c) >= 32 else f"\\u{ord(c):04x}") for c in value) + '"'
 

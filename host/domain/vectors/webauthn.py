@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes webauthn.json: assertions by an authenticator that is not ours, each also judged by a server that is not ours.
+"""Prints webauthn.json: assertions by other projects' authenticators, each also verified by another project's server.
 
     python3 -m venv v && v/bin/pip install soft-webauthn==0.1.4 fido2==1.2.0
     v/bin/python webauthn.py > webauthn.json
 
-ES256 assertions come from soft-webauthn, whose user verification is added here; EdDSA ones from fido2's own builders. Every case
-is put before fido2's server with user verification required: what is expected to hold must hold there, and what is not
-must fail there, but for the rules that are stricter here (`HERE_ONLY`). ECDSA draws its nonces: another run gives other signatures.
+soft-webauthn makes the ES256 assertions; this script adds the user verification that it lacks. fido2's builders make the EdDSA
+assertions. fido2's server, with user verification required, must accept every valid case and reject every invalid one,
+except for rules that only the gateway has (`HERE_ONLY`). ECDSA uses random nonces, so another run gives other signatures.
 """
 import hashlib
 import json
@@ -23,7 +23,7 @@ import approval_statement
 RP, ORIGIN, NOW = "approve.example", "https://approve.example", 1790000060000
 FLAG = webauthn.AuthenticatorData.FLAG
 VERIFIED = FLAG.UP | FLAG.UV
-# fido2's server does not look at these.
+# fido2's server does not check these.
 HERE_ONLY = {"cross_origin", "malformed", "role_not_held", "key_revoked", "key_expired", "key_not_yet_valid"}
 
 
@@ -36,7 +36,7 @@ def sha256(data):
 
 
 class Es256(SoftWebauthnDevice):
-    """A device whose user may enter a PIN."""
+    """soft-webauthn's device, with user verification."""
     algorithm = "ES256"
 
     def __init__(self, name, secret):
@@ -54,7 +54,7 @@ class Es256(SoftWebauthnDevice):
         return cose.ES256.from_cryptography_key(self.private_key.public_key())
 
     def untouched(self, challenge, origin=ORIGIN):
-        """As soft-webauthn answers: present, not verified."""
+        """soft-webauthn's own answer: the user is present, but not verified."""
         answer = self.get({"publicKey": {"rpId": RP, "challenge": challenge}}, origin)["response"]
         return answer["authenticatorData"], answer["clientDataJSON"], answer["signature"]
 
@@ -98,7 +98,7 @@ def fido2_accepts(device, credential_id, challenge, auth, client, signature):
         relying_party.authenticate_complete(
             state, known, credential_id, webauthn.CollectedClientData(client), webauthn.AuthenticatorData(auth), signature)
         return True
-    except Exception:  # noqa: BLE001 - whatever it says, it does not take it
+    except Exception:  # noqa: BLE001 - every exception is a rejection
         return False
 
 
@@ -142,51 +142,51 @@ def flipped(at):
 
 other = approval_statement.statement
 OTHER = sha256(approval_statement.message(other(operation_id="34" * 32)).encode())
-case("soft-webauthn, with its user verified", "ok", ALICE, ALICE.assertion)
-case("soft-webauthn, as it is", "user_not_verified", ALICE, ALICE.untouched)
+case("soft-webauthn, user verified", "ok", ALICE, ALICE.assertion)
+case("soft-webauthn, user not verified", "user_not_verified", ALICE, ALICE.untouched)
 case("an EdDSA credential", "ok", ALICE_2, ALICE_2.assertion)
 case("with extensions", "ok", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.ED, extensions={"uvm": [[2, 4, 2]]}))
 case("a synchronised passkey", "ok", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.BE | FLAG.BS))
 case("two roles, both held", "ok", BOB, BOB.assertion, other("bob", ["treasurer", "approver"]))
-case("nobody present", "user_not_present", ALICE, lambda c: built(ALICE, c, flags=FLAG.UV))
-case("present and not verified", "user_not_verified", ALICE_2, lambda c: built(ALICE_2, c, flags=FLAG.UP))
+case("user not present", "user_not_present", ALICE, lambda c: built(ALICE, c, flags=FLAG.UV))
+case("user present but not verified", "user_not_verified", ALICE_2, lambda c: built(ALICE_2, c, flags=FLAG.UP))
 case("the statement of another operation", "wrong_challenge", ALICE, lambda c: ALICE.assertion(OTHER))
 case("another origin", "wrong_origin", ALICE, lambda c: ALICE.assertion(c, "https://approve.example.evil.example"))
 case("another port", "wrong_origin", ALICE, lambda c: ALICE.assertion(c, ORIGIN + ":8443"))
 case("another scheme", "wrong_origin", ALICE, lambda c: ALICE.assertion(c, "http://approve.example"))
-case("in a frame", "cross_origin", ALICE, lambda c: built(ALICE, c, cross_origin=True))
-case("in a frame of a named site", "cross_origin", ALICE, lambda c: built(ALICE, c, topOrigin="https://evil.example"))
+case("in a cross-origin frame", "cross_origin", ALICE, lambda c: built(ALICE, c, cross_origin=True))
+case("in a cross-origin frame, with its top origin", "cross_origin", ALICE, lambda c: built(ALICE, c, topOrigin="https://evil.example"))
 case("for another relying party", "wrong_rp", ALICE, lambda c: built(ALICE, c, rp="evil.example"))
-case("of a creation", "wrong_type", ALICE, lambda c: built(ALICE, c, kind="webauthn.create"))
-case("by another's key under this credential", "bad_signature", ALICE, lambda c: built(EVE, c))
-case("a credential that nobody registered", "unknown_key", ALICE, EVE.assertion, credential_id=EVE.credential_id)
+case("a registration in place of an assertion", "wrong_type", ALICE, lambda c: built(ALICE, c, kind="webauthn.create"))
+case("signed by another key than the credential's", "bad_signature", ALICE, lambda c: built(EVE, c))
+case("an unregistered credential", "unknown_key", ALICE, EVE.assertion, credential_id=EVE.credential_id)
 case("another approver's credential", "unknown_key", ALICE, BOB.assertion, credential_id=BOB.credential_id)
 case("a role that is not held", "role_not_held", ALICE, ALICE.assertion, other("alice", ["treasurer"]))
 case("a key that was revoked", "key_revoked", GONE, GONE.assertion)
 case("a key that has expired", "key_expired", OLD, OLD.assertion)
 case("a key that is not valid yet", "key_not_yet_valid", SOON, SOON.assertion)
 case("an altered counter", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), auth=flipped(36)))
-case("client data with a space more", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), client=lambda d: d[:-1] + b" }"))
+case("client data with an additional space", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), client=lambda d: d[:-1] + b" }"))
 case("an altered signature", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), signature=flipped(40)))
-case("a signature with bytes behind it", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), signature=lambda s: s + b"\0"))
-case("no signature", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), signature=lambda s: b""))
+case("a signature with trailing bytes", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), signature=lambda s: s + b"\0"))
+case("an empty signature", "bad_signature", ALICE, lambda c: changed(ALICE.assertion(c), signature=lambda s: b""))
 case("an altered EdDSA signature", "bad_signature", ALICE_2, lambda c: changed(ALICE_2.assertion(c), signature=flipped(63)))
 case("a short EdDSA signature", "bad_signature", ALICE_2, lambda c: changed(ALICE_2.assertion(c), signature=lambda s: s[:63]))
-case("bytes behind the counter that no flag announces", "malformed", ALICE, lambda c: built(ALICE, c, tail=b"\xa0"))
-case("extensions announced and absent", "malformed", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.ED))
-case("backed up and not eligible for it", "malformed", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.BS))
-case("a credential announced", "malformed", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.AT, tail=bytes(16)))
-case("cut off before the flags", "malformed", ALICE, lambda c: changed(ALICE.assertion(c), auth=lambda d: d[:32]))
+case("trailing bytes that no flag announces", "malformed", ALICE, lambda c: built(ALICE, c, tail=b"\xa0"))
+case("extensions announced but missing", "malformed", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.ED))
+case("backed up but not eligible for backup", "malformed", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.BS))
+case("attested credential data announced", "malformed", ALICE, lambda c: built(ALICE, c, flags=VERIFIED | FLAG.AT, tail=bytes(16)))
+case("authenticator data cut off before the flags", "malformed", ALICE, lambda c: changed(ALICE.assertion(c), auth=lambda d: d[:32]))
 
 def signed_client(device, challenge, client):
     auth = device.assertion(challenge)[0]
     return auth, client, device.sign(auth + sha256(client))
 
 
-case("client data that are an array", "malformed", ALICE, lambda c: signed_client(
+case("client data that is an array", "malformed", ALICE, lambda c: signed_client(
     ALICE, c, json.dumps(["webauthn.get", b64(c), ORIGIN, False, None]).encode()))
 TWICE = '{"type":"webauthn.get","challenge":"%s","origin":"https://evil.example","origin":"' + ORIGIN + '"}'
-case("client data that say the origin twice", "malformed", ALICE, lambda c: signed_client(ALICE, c, (TWICE % b64(c)).encode()))
+case("client data with a duplicate origin", "malformed", ALICE, lambda c: signed_client(ALICE, c, (TWICE % b64(c)).encode()))
 case("a challenge with padding", "wrong_challenge", ALICE, lambda c: signed_client(
     ALICE, c, json.dumps({"type": "webauthn.get", "challenge": b64(c) + "=", "origin": ORIGIN}).encode()), here_only=True)
 print(json.dumps({"now_ms": NOW, "registry": REGISTRY, "cases": CASES}, indent=1, ensure_ascii=False))
