@@ -1,5 +1,5 @@
-# policy-guest/payment-guard without data, as far as payments go: the same conditions, and as there all of them are
-# judged, so that one answer names everything that has to change.
+# The rules of policy-guest/payment-guard for payments, without data files. All conditions are evaluated, so that one answer
+# names everything that has to change.
 package payment_guard
 
 import rego.v1
@@ -27,7 +27,7 @@ denied contains {"code": "amount_not_positive", "detail": detail} if {
 	detail := sprintf("amount_minor %d %s must be at least 1", [input.payment.amount_minor, input.payment.currency])
 }
 
-# Approvals asked for when the deployment names no number; what is no number denies below.
+# Approvals required if the deployment sets no number. A value that is not a number denies below.
 default required := 1
 
 required := to_number(input.facts["deployment.required_approvals"])
@@ -37,7 +37,7 @@ denied contains {"code": "fact_unreadable", "detail": text} if {
 	not to_number(text)
 }
 
-# The submitter's own approval counts only when the deployment says so.
+# The submitter's own approval counts only if the deployment permits it.
 default separated := true
 
 separated := false if input.facts["deployment.separation_of_duties"] == "false"
@@ -58,7 +58,7 @@ default reached := false
 
 reached if count(counted) >= required
 
-# Nothing more can come that would change the answer.
+# No later approval can change the answer.
 final if input.moment == "admission"
 
 final if {
