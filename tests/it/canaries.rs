@@ -86,10 +86,10 @@ fn every_key_appears_only_in_its_own_file() {
         "no TLS, and so a line at level DEBUG"
     );
     process.sighup();
-    process.wait_for_line("certificates were read again");
+    process.wait_for_line("reloaded certificates");
     std::fs::write(&files.certificate, "none").unwrap();
     process.sighup();
-    process.wait_for_line("certificates could not be read again");
+    process.wait_for_line("could not reload certificates");
     for arguments in [["keys", "show"].as_slice(), &["config"], &["evidence", "roots"]] {
         let (code, out, err) = tool(folder.path(), &given, arguments);
         assert_eq!(code, 0, "{err}");

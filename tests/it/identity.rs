@@ -1,4 +1,4 @@
-//! The caller as evidence records it, and answers when no caller can be authenticated.
+//! Authentication of callers, end to end: what is recorded about them, outages of the provider, metrics, starts, reloads.
 
 use crate::harness::bundles::{Site, key, release};
 use crate::harness::http::Call;
@@ -10,15 +10,16 @@ use gateway_auth::testing::{Behaviour, FakeProvider, Issuer, Signer};
 use gateway_domain::binding::CredentialDigest;
 use serde_json::{Value, json};
 
-const CERTIFICATE: &str = "abababababababababababababababababababababababababababababababab";
+const CERT_SHA256: &str = "abababababababababababababababababababababababababababababababab";
 
-fn own(body: Value, more: &Value) -> Value {
+/// The body with Carol as its `client`, and further members of `client`.
+fn with_client(body: Value, extra: &Value) -> Value {
     let mut client = json!({ "client_id": "desk", "subject_id": "carol", "roles": [], "scopes": [] });
-    client.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    client.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     with(body, "/client", client)
 }
 
-/// The caller in the first event, with all fields disclosed.
+/// The submitter that is stored with the operation.
 async fn submitter(world: &World, operation: &Value) -> gateway_domain::binding::ClientBinding {
     let id = operation["operation_id"].as_str().unwrap().parse().unwrap();
     let record =
@@ -31,15 +32,16 @@ fn is_of(digest: &Option<CredentialDigest>, credential: &str) -> bool {
 }
 
 #[tokio::test]
-async fn evidence_records_the_credentials_of_the_caller() {
+async fn operation_records_the_authenticated_caller_and_a_mismatching_client_is_refused() {
     let sign = "/v1/operations/sign";
     for mode in [Mode::Jwks, Mode::Introspection] {
         let deployment = Deployment::start(mode).await;
         let caller = test_caller("carol", "operations.sign");
-        for (name, more) in
-            [("silent", json!({})), ("agreeing", json!({"token_jti": "jti-5c1e", "roles": ["operator"]}))]
+        for (name, extra) in
+            [("minimal", json!({})), ("matching", json!({"token_jti": "jti-5c1e", "roles": ["operator"]}))]
         {
-            let submitted = deployment.call_as(caller, "POST", sign, &own(payment(name), &more)).await.ok();
+            let submitted =
+                deployment.call_as(caller, "POST", sign, &with_client(payment(name), &extra)).await.ok();
             let submitter = submitter(&deployment.world, &submitted["operation"]).await;
             assert!(is_of(&submitter.token_jti, "jti-5c1e") && submitter.cert_sha256.is_none());
             assert_eq!(
@@ -51,14 +53,14 @@ async fn evidence_records_the_credentials_of_the_caller() {
         }
         for (member, other) in [
             ("token_jti", json!("another")),
-            ("cert_sha256", json!(CERTIFICATE)),
+            ("cert_sha256", json!(CERT_SHA256)),
             ("client_id", json!("another")),
             ("subject_id", json!("another")),
             ("tenant", json!("another")),
             ("roles", json!(["admin"])),
             ("scopes", json!(["operations.read"])),
         ] {
-            let body = own(payment("posing"), &json!({ member: other }));
+            let body = with_client(payment("mismatch"), &json!({ member: other }));
             let message =
                 deployment.call_as(caller, "POST", sign, &body).await.fails(403, "client_binding_mismatch");
             assert!(message.contains(&format!("`client.{member}`")), "{message}");
@@ -66,16 +68,16 @@ async fn evidence_records_the_credentials_of_the_caller() {
     }
     let deployment = Deployment::start(Mode::TrustedHeaders).await;
     let mut with_certificate = deployment.credentials(test_caller("carol", "operations.sign"));
-    with_certificate.headers.push(("x-client-cert-sha256", CERTIFICATE.to_uppercase().into()));
-    let body = own(payment("certified"), &json!({ "cert_sha256": CERTIFICATE }));
+    with_certificate.headers.push(("x-client-cert-sha256", CERT_SHA256.to_uppercase().into()));
+    let body = with_client(payment("certified"), &json!({ "cert_sha256": CERT_SHA256 }));
     let submitted = deployment.call(&with_certificate, "POST", sign, &body).await.ok();
-    assert!(is_of(&submitter(&deployment.world, &submitted["operation"]).await.cert_sha256, CERTIFICATE));
+    assert!(is_of(&submitter(&deployment.world, &submitted["operation"]).await.cert_sha256, CERT_SHA256));
     let without = deployment.credentials(test_caller("carol", "operations.sign"));
     deployment.call(&without, "POST", sign, &body).await.fails(403, "client_binding_mismatch");
 }
 
 #[tokio::test]
-async fn provider_outage_rejects_unknown_tokens_with_503() {
+async fn token_of_an_unknown_signing_key_is_401() {
     let deployment = Deployment::start(Mode::Jwks).await;
     let known = deployment.credentials(test_caller("alice", "audit.read"));
     let unknown = Signer::new("ES256", "k2").token(&claims(test_caller("alice", "audit.read")));
@@ -84,7 +86,10 @@ async fn provider_outage_rejects_unknown_tokens_with_503() {
     assert_eq!(deployment.world.get("/readyz").await.ok()["checks"]["authentication"]["status"], "ok");
     let answer = deployment.call(&known, "GET", "/v1/log/key", &Value::Null).await;
     assert_eq!(answer.status.as_u16(), 200);
+}
 
+#[tokio::test]
+async fn introspection_outage_is_503_for_tokens_that_are_not_cached() {
     let deployment = Deployment::start(Mode::Introspection).await;
     let known = deployment.credentials(test_caller("alice", "audit.read"));
     let answer = deployment.call(&known, "GET", "/v1/log/key", &Value::Null).await;
@@ -124,14 +129,14 @@ async fn refusal_metrics_have_no_label_that_a_caller_can_choose() {
     assert!(!text.contains("canary"));
 }
 
-/// The real process, in production: it starts while its provider is down, and identity headers count only in the one mode in
-/// which they come from a proxy.
+/// The real process, in production: it starts while its provider is down, and accepts identity headers only in the mode
+/// `trusted-headers`.
 #[test]
 fn production_gateway_starts_in_every_authenticated_mode_without_its_provider() {
     for mode in [Mode::TrustedHeaders, Mode::Jwks, Mode::Introspection] {
         let site = Site::new();
         site.offer(&release(1_000, &key(1)));
-        // Production does not create keys; a development start does it here in place of an operator.
+        // The production profile does not generate keys; a start in development generates them here.
         assert!(site.start(0, None).terminate().0.success());
         let issuer = Issuer::with_one("k1");
         let provider = FakeProvider::start(Behaviour::HangsUp);
@@ -170,12 +175,14 @@ fn production_gateway_starts_in_every_authenticated_mode_without_its_provider() 
         assert!(log.contains("caller refused"));
         for exception in exceptions.split(',') {
             assert!(
-                log.contains(&format!("production runs without a protection\",\"exception\":\"{exception}")),
+                log.contains(&format!("a production safeguard is disabled\",\"exception\":\"{exception}")),
                 "{log}"
             );
             assert!(readiness.contains(&format!("\"{exception}\"")), "{readiness}");
         }
-        for secret in ["s3cret", "czNjcmV0", &token] {
+        // The client credentials as sent to the provider: base64 of `gateway:s3cret`, without the padding.
+        let basic = "Z2F0ZXdheTpzM2NyZXQ";
+        for secret in ["s3cret", basic, &token] {
             assert!(!log.contains(secret), "{mode:?}: `{secret}` is in the log");
         }
     }
@@ -188,7 +195,7 @@ fn status(process: &Process, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[test]
-fn sighup_reloads_the_jwks_file() {
+fn sighup_reloads_the_jwks_file_and_keeps_the_old_keys_if_it_is_invalid() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jwks.json");
     let (withdrawn, current) = (Issuer::with_one("k1"), Issuer::with_one("k2"));
@@ -208,11 +215,11 @@ fn sighup_reloads_the_jwks_file() {
     key(&process, &withdrawn).ok();
     std::fs::write(&file, current.jwks().to_string()).unwrap();
     process.sighup();
-    process.wait_for_line("the issuer's keys were read again");
+    process.wait_for_line("reloaded the issuer's keys");
     key(&process, &withdrawn).fails(401, "invalid_token");
     key(&process, &current).ok();
     std::fs::write(&file, "{").unwrap();
     process.sighup();
-    process.wait_for_line("the issuer's keys could not be read again");
+    process.wait_for_line("could not reload the issuer's keys");
     key(&process, &current).ok();
 }

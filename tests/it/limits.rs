@@ -1,5 +1,5 @@
-//! The limits of a request, on every route with a body: at each limit, and one above it. The routes come from the router's
-//! table, so a new one is included.
+//! The limits of a request, at the limit and one above it: size, depth, array and string length on every route with a body,
+//! the request target on every route, and the time limit. Routes come from `ROUTES`, so new ones are included.
 
 use crate::harness::world::{Answer, World};
 use axum::Router;
@@ -18,11 +18,11 @@ const RECOVERY_BYTES_MAX: usize = 12 * 1024;
 struct Route {
     path: String,
     bytes_max: usize,
-    /// Error codes of bad bodies.
+    /// The error code for an invalid body.
     code: &'static str,
 }
 
-fn posts() -> Vec<Route> {
+fn post_routes() -> Vec<Route> {
     let posts = ROUTES.iter().filter(|(method, ..)| *method == "POST");
     let routes = posts.map(|(_, path, _)| Route {
         path: path.replace("{operationId}", &"0".repeat(64)).replace("{keyRef}", "k"),
@@ -43,19 +43,23 @@ fn of_client(route: &Route, client: Value) -> String {
     if route.path == "/v1/policy/preview" { json!({ "intent": body }).to_string() } else { body.to_string() }
 }
 
-/// One above the limit is refused for the limit; at the limit it is accepted or fails for another reason.
-async fn holds(world: &World, route: &Route, at: &str, beyond: &str, words: &str) {
-    let message = world.post_text(&route.path, beyond).await.fails(400, route.code);
-    assert!(message.contains(words), "{}: {message}", route.path);
+/// Sends one body above the limit, which must be refused with `expected_message`, and one at the limit, which must not.
+async fn check_limit(world: &World, route: &Route, at: &str, above: &str, expected_message: &str) {
+    let message = world.post_text(&route.path, above).await.fails(400, route.code);
+    assert!(message.contains(expected_message), "{}: {message}", route.path);
     let Answer { status, json, .. } = world.post_text(&route.path, at).await;
     assert!(status.as_u16() < 500, "{}: {json}", route.path);
-    assert!(!json["message"].as_str().unwrap_or_default().contains(words), "{}: {json}", route.path);
+    assert!(
+        !json["message"].as_str().unwrap_or_default().contains(expected_message),
+        "{}: {json}",
+        route.path
+    );
 }
 
 #[tokio::test]
 async fn body_above_the_size_limit_is_refused() {
     let world = world().await;
-    for Route { path, bytes_max, .. } in posts() {
+    for Route { path, bytes_max, .. } in post_routes() {
         let send = async |n_bytes: usize, declares: bool| {
             let mut request = Request::post(&path).header("content-type", "application/json");
             if declares {
@@ -79,29 +83,29 @@ async fn body_above_the_depth_limit_is_refused() {
     let world = world().await;
     // The object itself is level one.
     let deep = |n: usize| format!("{{\"deep\":{}{}}}", "[".repeat(n - 1), "]".repeat(n - 1));
-    for route in posts() {
-        holds(&world, &route, &deep(64), &deep(65), "nested deeper than 64").await;
+    for route in post_routes() {
+        check_limit(&world, &route, &deep(64), &deep(65), "nested deeper than 64").await;
     }
 }
 
 #[tokio::test]
 async fn array_above_the_length_limit_is_refused() {
     let world = world().await;
-    for route in posts() {
+    for route in post_routes() {
         let roles = |n: usize| of_client(&route, json!({ "roles": vec!["r"; n] }));
-        holds(&world, &route, &roles(64), &roles(65), "must have at most 64 entries").await;
+        check_limit(&world, &route, &roles(64), &roles(65), "must have at most 64 entries").await;
     }
 }
 
 #[tokio::test]
 async fn string_above_the_length_limit_is_refused() {
     let world = world().await;
-    for route in posts() {
+    for route in post_routes() {
         let named = |n: usize| of_client(&route, json!({ "client_id": "n".repeat(n) }));
-        holds(&world, &route, &named(1024), &named(1025), "must be at most 1024 bytes").await;
+        check_limit(&world, &route, &named(1024), &named(1025), "must be at most 1024 bytes").await;
         // Counted in bytes, not in characters.
         let wide = |n: usize| of_client(&route, json!({ "client_id": "\u{e9}".repeat(n) }));
-        holds(&world, &route, &wide(512), &wide(513), "must be at most 1024 bytes").await;
+        check_limit(&world, &route, &wide(512), &wide(513), "must be at most 1024 bytes").await;
     }
 }
 
@@ -121,7 +125,7 @@ async fn target_above_the_length_limit_is_refused_on_every_route() {
 }
 
 #[tokio::test]
-async fn request_above_the_time_limit_is_answered_without_its_handler() {
+async fn request_above_the_time_limit_gets_503() {
     let given = [("request_within_ms", "60"), ("body_within_ms", "50"), ("answer_within_ms", "50")];
     let world = World::with(&given).await;
     let app = App::new(

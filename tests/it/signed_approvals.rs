@@ -1,4 +1,4 @@
-//! Signed approvals, from the request to the evidence.
+//! Signed approvals: the registry, requests, the `approver` commands, and evidence.
 
 mod command;
 mod compromised;
@@ -14,7 +14,7 @@ use crate::harness::samples::{path, payment, submitted};
 use crate::harness::world::World;
 use serde_json::{Value, json};
 
-/// An active key whose creation Alice and Bob approved.
+/// Creates a key, approved by Alice and Bob.
 async fn key(world: &World, signers: &Signers, key_ref: &str) -> Value {
     let create = custody::submitted(world, "/v1/custody/keys", &custody::key(key_ref)).await;
     approved(world, signers, &create, &custody::path(&create, "/approve")).await;
@@ -22,13 +22,13 @@ async fn key(world: &World, signers: &Signers, key_ref: &str) -> Value {
     world.get(&custody::on_key(key_ref, "")).await.ok()
 }
 
-/// Alice approves with her key, and Bob with his authenticator.
+/// Alice approves with her key, Bob with his authenticator. The answer to Bob.
 async fn approved(world: &World, signers: &Signers, view: &Value, approve: &str) -> Value {
     world.post(approve, &signers.body(view, "alice")).await.ok();
     world.post(approve, &signers.body(view, "bob")).await.ok()
 }
 
-/// A published payment with its own key.
+/// Creates the key `treasury-1`, and publishes a payment signed with it.
 async fn published(world: &World, signers: &Signers) -> Value {
     key(world, signers, "treasury-1").await;
     let operation = submitted(world, &payment("signed")).await;

@@ -1,17 +1,17 @@
 //! The reasons for which a caller is not authenticated.
 
-/// The credentials do not authenticate a caller. The text never has anything of them.
+/// The credentials do not authenticate a caller. Messages contain no part of the credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthenticated {
     /// Credentials are missing or incomplete.
     #[error("credentials are required: {0}")]
     Required(&'static str),
-    /// An identity header cannot be read; it is not treated as absent.
+    /// An identity header is invalid, or given twice; it is not treated as absent.
     #[error("header `{name}` {must}")]
     Unreadable {
         /// The header.
         name: &'static str,
-        /// What it must be.
+        /// The violated rule; starts with "must".
         must: &'static str,
     },
     /// The token is not valid.
@@ -22,17 +22,17 @@ pub enum Unauthenticated {
     Unavailable(&'static str),
 }
 
-/// The fault of a token.
+/// Why a token is invalid. Each message reads after "the token is not valid: ", and alone in `WWW-Authenticate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
     /// More than one `authorization` header.
     #[error("the header `authorization` must be given once")]
     Repeated,
     /// Longer than the limit.
-    #[error("it has more than 16384 bytes")]
+    #[error("the token has more than 16384 bytes")]
     TooLarge,
-    /// Not of the form of a token.
-    #[error("it does not have the form of a token")]
+    /// Not in the form of a bearer token, or of a compact JWS with JSON objects.
+    #[error("the token is malformed")]
     Malformed,
     /// An algorithm that is not accepted, or not the key's.
     #[error("`alg` must be that of the key, and one of RS256, PS256, ES256, ES384, EdDSA")]
@@ -40,40 +40,40 @@ pub enum TokenFault {
     /// Not an access token.
     #[error("`typ` must be `JWT` or `at+jwt`")]
     Type,
-    /// A critical extension, of which none is supported.
-    #[error("`crit` names an extension that is not supported")]
+    /// The header has `crit`: no critical extension is supported.
+    #[error("`crit` is not supported")]
     Critical,
-    /// The issuer has no key with this `kid`.
-    #[error("`kid` names none of the issuer's keys")]
+    /// `kid` is missing, or the issuer has no such key.
+    #[error("`kid` is missing, or the issuer has no such key")]
     UnknownKey,
     /// The signature does not verify with that key.
     #[error("the signature does not verify")]
     Signature,
-    /// No longer valid.
-    #[error("it has expired")]
+    /// `exp` is in the past.
+    #[error("the token has expired")]
     Expired,
-    /// Not yet valid.
-    #[error("it is not valid yet")]
+    /// `nbf` is in the future.
+    #[error("the token is not valid yet")]
     NotYetValid,
-    /// From another issuer.
-    #[error("`iss` is another issuer")]
+    /// `iss` is missing or another issuer.
+    #[error("`iss` is not the expected issuer")]
     Issuer,
-    /// For another audience.
-    #[error("`aud` is another audience")]
+    /// `aud` is missing or another audience.
+    #[error("`aud` does not name this gateway")]
     Audience,
     /// A claim is missing or malformed.
-    #[error("the claim for the caller's `{0}` is missing or malformed")]
+    #[error("claim `{0}` is missing or malformed")]
     Claim(&'static str),
     /// Bound to a certificate that the client did not present (RFC 8705), or in a way that cannot be checked.
-    #[error("it is bound to a key that the client did not prove to have")]
+    #[error("the client did not prove possession of the key that the token is bound to")]
     Unproved,
-    /// Inactive according to the identity provider.
-    #[error("it is not active")]
+    /// Not an active access token, according to the identity provider.
+    #[error("the token is not active")]
     Inactive,
 }
 
 impl Unauthenticated {
-    /// The label for counters, from a fixed list.
+    /// The value of the metrics' label `reason`, one of a fixed set.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {

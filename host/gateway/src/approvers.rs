@@ -87,7 +87,7 @@ impl Verifiers {
 
 fn log(reading: Result<(), Fault>) {
     match reading {
-        Ok(()) => tracing::info!("approvers were read again"),
+        Ok(()) => tracing::info!("reloaded approvers"),
         Err(error) => log_unusable(&error),
     }
 }

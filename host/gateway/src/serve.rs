@@ -221,10 +221,10 @@ async fn watch_files(
 
 fn log_reading(what: &str, reading: Result<(), Box<dyn Error + Send + Sync>>) {
     match reading {
-        Ok(()) => tracing::info!("{what} were read again"),
+        Ok(()) => tracing::info!("reloaded {what}"),
         Err(error) => tracing::error!(
             error = gateway_domain::chain(error.as_ref()),
-            "{what} could not be read again; those in use stay"
+            "could not reload {what}; the current ones stay in use"
         ),
     }
 }

@@ -1,23 +1,24 @@
-//! Building the committed sources gives the committed bundles, byte for byte.
+//! Rebuilds the committed bundles from their sources; each component must be the same, byte for byte.
 
 use super::{bundle, repository};
 
 /// Bundles that reuse the component of another bundle with other data.
 const SAME_COMPONENT: [(&str, &str); 1] = [("payment-guard-strict", "payment-guard")];
 
-/// Bundles whose engine takes minutes to build. `policy-guest/cedar/build.sh` builds this one; its vectors and signature
-/// are tested in `host/policy/src/tests/default_policy.rs`.
+/// Bundles that take minutes to build. `policy-guest/cedar/build.sh` builds `cedar-example`; its vectors and signature are
+/// tested in `host/policy/src/tests/default_policy.rs`.
 const NOT_REBUILT: [&str; 1] = ["cedar-example"];
 
 #[test]
-fn committed_bundles_are_reproducible_from_their_sources() {
+fn committed_components_are_reproducible_from_their_sources() {
     let root = repository();
     let mut built = 0;
     for entry in std::fs::read_dir(root.join("bundles")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let same = SAME_COMPONENT.iter().find(|(bundle, _)| *bundle == name);
-        let (folder, guest) = (format!("bundles/{name}"), same.map_or(name.as_str(), |(_, guest)| guest));
-        let sources = format!("policy-guest/{guest}");
+        let shared = SAME_COMPONENT.iter().find(|(bundle, _)| *bundle == name);
+        let (folder, source) =
+            (format!("bundles/{name}"), shared.map_or(name.as_str(), |(_, source)| source));
+        let sources = format!("policy-guest/{source}");
         if NOT_REBUILT.contains(&name.as_str()) || !root.join(&folder).is_dir() {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Every row of every table, altered in turn: each value, the row deleted, a row added. Tables come from the schema, so a
-//! new one is included.
+//! Alters the database one row at a time (a changed value, a deleted row, a copied row) and expects `fsck` to name the row.
+//! Tables and columns come from the schema, so new ones are included; [`NOT_CHECKED`] lists the exceptions.
 
 use super::checked;
 use super::history::{History, open};
@@ -12,11 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Columns that nothing depends on and nothing reads.
+/// Columns that `fsck` deliberately does not check.
 const NOT_CHECKED: [(&str, &str); 7] = [
     ("write_probe", "id"),
     ("write_probe", "at_ms"),
-    // Rate limit state for the next seconds: it records nothing of the past.
+    // The rate limiter's state: no history, and it expires.
     ("admission_budgets", "tenant"),
     ("admission_budgets", "client_id"),
     ("admission_budgets", "full_at_us"),
@@ -26,7 +26,7 @@ const NOT_CHECKED: [(&str, &str); 7] = [
 ];
 const N_WORKERS: usize = 4;
 
-/// A table as the schema has it.
+/// A table, as declared in the schema.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) name: String,
@@ -42,14 +42,14 @@ pub(crate) struct Column {
     nullable: bool,
 }
 
-/// One alteration of one row.
+/// One alteration of one row, and how a finding must name it.
 #[derive(Debug, Clone)]
-struct Tampering {
+struct Alteration {
     table: Arc<Table>,
     /// The SQL statement.
     sql: String,
-    what: String,
-    /// A finding names the row if its row or its text contains one of these.
+    description: String,
+    /// Texts of which `Finding::row` or `Finding::what` must contain one.
     names: Vec<String>,
 }
 
@@ -80,10 +80,10 @@ pub(crate) async fn tables(conn: &mut SqliteConnection) -> Vec<Arc<Table>> {
     tables
 }
 
-/// A row: SQL literals of its columns, and of the columns that identify it.
+/// A row: its columns as SQL literals, and the condition that selects it.
 pub(crate) struct Literals {
     pub(crate) columns: BTreeMap<String, String>,
-    pub(crate) wher: String,
+    pub(crate) condition: String,
 }
 
 pub(crate) async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Literals> {
@@ -98,14 +98,14 @@ pub(crate) async fn rows(conn: &mut SqliteConnection, table: &Table) -> Vec<Lite
             .enumerate()
             .map(|(index, name)| (name.clone(), row.get::<String, _>(index)))
             .collect();
-        let wher: Vec<_> = table.key.iter().map(|name| format!("{name} = {}", columns[name])).collect();
-        Literals { wher: wher.join(" AND "), columns }
+        let condition: Vec<_> = table.key.iter().map(|name| format!("{name} = {}", columns[name])).collect();
+        Literals { condition: condition.join(" AND "), columns }
     };
     rows.into_iter().map(literals).collect()
 }
 
-/// A literal with one bit flipped, or one added.
-pub(crate) fn flipped(literal: &str, kind: &str) -> String {
+/// Another value: an integer plus 1, or a text or blob with one bit flipped (an empty text becomes `x`).
+pub(crate) fn changed_value(literal: &str, kind: &str) -> String {
     match kind {
         "INTEGER" | "BIGINT" | "BOOLEAN" => format!("{literal} + 1"),
         "BLOB" => {
@@ -130,16 +130,16 @@ pub(crate) fn flipped(literal: &str, kind: &str) -> String {
 }
 
 /// The value as findings print it.
-pub(crate) fn shown(literal: &str) -> String {
+pub(crate) fn displayed(literal: &str) -> String {
     match literal.strip_prefix("X'") {
         Some(digits) => digits.trim_end_matches('\'').to_lowercase(),
         None => literal.trim_matches('\'').to_owned(),
     }
 }
 
-/// The names of this row in a finding.
+/// The texts by which a finding may name this row.
 fn names(table: &Table, row: &Literals) -> Vec<String> {
-    let value = |name: &str| shown(&row.columns[name]);
+    let value = |name: &str| displayed(&row.columns[name]);
     match table.name.as_str() {
         "events" => vec![
             format!("ledger_index {}", value("ledger_index")),
@@ -157,27 +157,27 @@ fn names(table: &Table, row: &Literals) -> Vec<String> {
     }
 }
 
-fn tamperings(table: &Arc<Table>, rows: &[Literals]) -> Vec<Tampering> {
+fn all_alterations(table: &Arc<Table>, rows: &[Literals]) -> Vec<Alteration> {
     if table.columns.iter().all(|column| is_not_checked(table, &column.name)) {
         return Vec::new();
     }
     let mut all = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        let mut add = |what: String, sql: String, names: Vec<String>| {
-            let what = format!("{what}, {:.80}", row.wher);
-            all.push(Tampering { table: Arc::clone(table), sql, what, names });
+        let mut add = |alteration: String, sql: String, names: Vec<String>| {
+            let description = format!("{alteration}, {:.80}", row.condition);
+            all.push(Alteration { table: Arc::clone(table), sql, description, names });
         };
-        for (column, how, value) in alterations(table, row) {
-            let sql = format!("UPDATE {} SET {column} = {value} WHERE {}", table.name, row.wher);
+        for (column, how, value) in changed_values(table, row) {
+            let sql = format!("UPDATE {} SET {column} = {value} WHERE {}", table.name, row.condition);
             let names = [names(table, row), vec![new_name(table, row, column, &value)]].concat();
             add(format!("{column} {how}"), sql, names);
         }
-        // A deleted activation shows in the next one, which no longer follows from it.
+        // Each activation contains the hash of the one before: a deleted one is reported at its successor.
         let next = rows.get(index + 1).filter(|_| table.name == "policy_activations");
         let neighbours = next.map(|next| names(table, next)).unwrap_or_default();
         let names = [names(table, row), neighbours].concat();
-        add("deleted".to_owned(), format!("DELETE FROM {} WHERE {}", table.name, row.wher), names);
-        for (key, value) in free_keys(table, rows, row) {
+        add("deleted".to_owned(), format!("DELETE FROM {} WHERE {}", table.name, row.condition), names);
+        for (key, value) in unused_keys(table, rows, row) {
             let listed: Vec<_> = table.columns.iter().map(|column| column.name.as_str()).collect();
             let value_of =
                 |name: &&str| if *name == key { value.clone() } else { row.columns[*name].clone() };
@@ -195,7 +195,7 @@ fn is_not_checked(table: &Table, column: &str) -> bool {
 }
 
 /// The column, the kind of alteration, and the altered value.
-fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static str, String)> {
+fn changed_values<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static str, String)> {
     let mut all = Vec::new();
     for Column { name, kind, nullable } in &table.columns {
         let literal = &row.columns[name];
@@ -203,16 +203,16 @@ fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static s
             continue;
         }
         if literal == "NULL" {
-            all.push((name.as_str(), "given", "zeroblob(32)".to_owned()));
+            all.push((name.as_str(), "set", "zeroblob(32)".to_owned()));
             continue;
         }
-        all.push((name, "turned", flipped(literal, kind)));
+        all.push((name, "changed", changed_value(literal, kind)));
         if *nullable {
-            all.push((name, "taken", "NULL".to_owned()));
+            all.push((name, "set to NULL", "NULL".to_owned()));
         }
-        // The same meaning with another spelling.
+        // The same JSON value in other bytes.
         if literal.starts_with("'{") || literal.starts_with("'[") {
-            all.push((name, "spaced", format!("' ' || {literal}")));
+            all.push((name, "indented", format!("' ' || {literal}")));
         }
         if literal.starts_with("'{") && literal.contains("\"a") {
             all.push((name, "escaped", literal.replacen("\"a", "\"\\u0061", 1)));
@@ -221,21 +221,21 @@ fn alterations<'a>(table: &'a Table, row: &Literals) -> Vec<(&'a str, &'static s
     all
 }
 
-/// For each column of the key, a value that few or no rows have.
-fn free_keys<'a>(table: &'a Table, rows: &[Literals], row: &Literals) -> Vec<(&'a str, String)> {
+/// For each column of the key, a value that no other row is likely to have.
+fn unused_keys<'a>(table: &'a Table, rows: &[Literals], row: &Literals) -> Vec<(&'a str, String)> {
     let free = |key: &'a String| {
         let kind = table.columns.iter().find(|column| column.name == *key).map(|column| column.kind.as_str());
         let numbers = rows.iter().filter_map(|row| row.columns[key].parse::<i64>().ok());
         let value = match numbers.max() {
             Some(last) => format!("{last} + 1"),
-            None => flipped(&row.columns[key], kind.unwrap_or_default()),
+            None => changed_value(&row.columns[key], kind.unwrap_or_default()),
         };
         (key.as_str(), value)
     };
     table.key.iter().map(free).collect()
 }
 
-/// The row's names after its key was altered.
+/// How a finding names the row after `column` was set to `value`.
 fn new_name(table: &Table, row: &Literals, column: &str, value: &str) -> String {
     let number = value.strip_suffix(" + 1").and_then(|number| number.parse::<i64>().ok());
     let literal = number.map_or_else(|| value.to_owned(), |number| (number + 1).to_string());
@@ -246,77 +246,80 @@ fn new_name(table: &Table, row: &Literals, column: &str, value: &str) -> String 
     };
     let mut columns = row.columns.clone();
     columns.insert(column.to_owned(), literal);
-    let moved = Literals { columns, wher: String::new() };
+    let moved = Literals { columns, condition: String::new() };
     names(table, &moved).into_iter().next().unwrap_or_default()
 }
 
 /// Whether a text contains a name, not merely as the prefix of a longer one.
-fn holds(text: &str, name: &str) -> bool {
+fn contains_name(text: &str, name: &str) -> bool {
     let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
     text.match_indices(name).any(|(at, _)| ends(&text[at + name.len()..]))
 }
 
 /// Whether a finding names the table and the row.
-fn is_named(tampering: &Tampering, finding: &Finding) -> bool {
-    let Tampering { table, names, .. } = tampering;
-    let says = |name: &String| holds(&finding.row, name) || holds(&finding.what, name);
+fn is_named(alteration: &Alteration, finding: &Finding) -> bool {
+    let Alteration { table, names, .. } = alteration;
+    let mentions = |name: &String| contains_name(&finding.row, name) || contains_name(&finding.what, name);
     match table.name.as_str() {
-        // Each of these describes another table only, and is wrong when that one is.
+        // These only count the rows of other tables, so either table may be reported.
         "sqlite_sequence" => ["sqlite_sequence", "policy_decisions", "policy_previews", "policy_activations"]
             .contains(&finding.table.as_str()),
         "policy_previews_dropped" => {
             ["policy_previews", "policy_previews_dropped"].contains(&finding.table.as_str())
         }
-        name => finding.table == name && names.iter().any(says),
+        name => finding.table == name && names.iter().any(mentions),
     }
 }
 
-/// None if the database itself rejects it, such as a duplicate unique key.
+/// Applies the alteration to a fresh copy, and runs `fsck` on it. `None` if a UNIQUE constraint rejects the alteration.
 async fn findings(
     pristine: &[u8],
     path: &Path,
-    tampering: &Tampering,
+    alteration: &Alteration,
 ) -> Option<Result<Vec<Finding>, String>> {
     fs::write(path, pristine).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     let mut conn = open(path).await;
     let triggers = texts(&mut conn, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'").await;
     let names = texts(&mut conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'").await;
-    let around = tampering.table.name == "policy_activations";
+    // Its triggers forbid any change.
+    let bypass_triggers = alteration.table.name == "policy_activations";
     let mut script = String::new();
-    if around {
+    if bypass_triggers {
         script.extend(names.iter().map(|name| format!("DROP TRIGGER {name};")));
     }
-    script.push_str(&tampering.sql);
+    script.push_str(&alteration.sql);
     script.push(';');
-    if around {
+    if bypass_triggers {
         script.extend(triggers.iter().map(|sql| format!("{sql};")));
     }
     let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await;
     conn.close().await.unwrap();
     match done {
         Err(error) if error.to_string().contains("UNIQUE constraint failed") => return None,
-        done => drop(done.unwrap_or_else(|error| panic!("{tampering:?}: {error}"))),
+        done => drop(done.unwrap_or_else(|error| panic!("{alteration:?}: {error}"))),
     }
     Some(checked(path).await.map(|(findings, _)| findings).map_err(|error| error.to_string()))
 }
 
-/// The error of the check, if it missed this alteration.
-async fn check_error(pristine: &[u8], path: &Path, tampering: &Tampering) -> Option<String> {
-    match findings(pristine, path, tampering).await? {
-        // The list of migrations is read before anything else.
-        Err(_) if tampering.table.name == "_sqlx_migrations" => None,
-        Err(error) => Some(format!("{}: {}: not opened: {error}", tampering.table.name, tampering.what)),
-        Ok(found) if found.iter().any(|finding| is_named(tampering, finding)) => None,
+/// A description of the alteration, if `fsck` did not report it.
+async fn missing_finding(pristine: &[u8], path: &Path, alteration: &Alteration) -> Option<String> {
+    match findings(pristine, path, alteration).await? {
+        // Opening the database reads the list of migrations first, and may fail on it.
+        Err(_) if alteration.table.name == "_sqlx_migrations" => None,
+        Err(error) => {
+            Some(format!("{}: {}: not opened: {error}", alteration.table.name, alteration.description))
+        }
+        Ok(found) if found.iter().any(|finding| is_named(alteration, finding)) => None,
         Ok(found) => {
             let found: Vec<_> = found.iter().take(6).map(ToString::to_string).collect();
-            Some(format!("{}: {}: {found:#?}", tampering.table.name, tampering.what))
+            Some(format!("{}: {}: {found:#?}", alteration.table.name, alteration.description))
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_alteration_of_every_table_is_found_and_named() {
+async fn fsck_names_every_altered_row() {
     let history = History::written().await;
     let database = history.database();
     let mut conn = open(&database).await;
@@ -324,7 +327,7 @@ async fn every_alteration_of_every_table_is_found_and_named() {
     for table in tables(&mut conn).await {
         let rows = rows(&mut conn, &table).await;
         assert!(!rows.is_empty(), "`{}` has no rows to alter: the history must fill it", table.name);
-        all.extend(tamperings(&table, &rows));
+        all.extend(all_alterations(&table, &rows));
     }
     conn.close().await.unwrap();
     let pristine: Arc<[u8]> = fs::read(&database).unwrap().into();
@@ -335,20 +338,20 @@ async fn every_alteration_of_every_table_is_found_and_named() {
         let (all, next, pristine) = (Arc::clone(&all), Arc::clone(&next), Arc::clone(&pristine));
         let path = folder.path().join(format!("{worker}.db"));
         workers.spawn(async move {
-            let mut passed = Vec::new();
-            while let Some(tampering) = all.get(next.fetch_add(1, Ordering::SeqCst)) {
-                passed.extend(check_error(&pristine, &path, tampering).await);
+            let mut missed = Vec::new();
+            while let Some(alteration) = all.get(next.fetch_add(1, Ordering::SeqCst)) {
+                missed.extend(missing_finding(&pristine, &path, alteration).await);
             }
-            passed
+            missed
         });
     }
-    let passed = workers.join_all().await.concat();
+    let missed = workers.join_all().await.concat();
     assert!(
-        passed.is_empty(),
-        "{} of {} passed:\n{}",
-        passed.len(),
+        missed.is_empty(),
+        "{} of {} alterations were not reported:\n{}",
+        missed.len(),
         all.len(),
-        passed[..passed.len().min(12)].join("\n")
+        missed[..missed.len().min(12)].join("\n")
     );
     assert!(all.len() > 1000, "{}", all.len());
 }

@@ -2,7 +2,7 @@
 //! new one is included.
 
 use crate::ledger::history::{History, open};
-use crate::ledger::tampered::{Literals, Table, flipped, rows, shown, tables, texts};
+use crate::ledger::tampered::{Literals, Table, changed_value, displayed, rows, tables, texts};
 use gateway_domain::roster::ParticipantIndex;
 use gateway_runtime::{Damage, check_file};
 use gateway_seal::at_rest::Kek;
@@ -43,16 +43,16 @@ struct Operations {
 /// The row as findings name it, with one column changed.
 fn row_name(table: &Table, row: &Literals, changed: Option<(&str, &str)>) -> String {
     let value = |column: &String| match changed {
-        Some((name, value)) if name == column => shown(value),
-        _ => shown(&row.columns[column]),
+        Some((name, value)) if name == column => displayed(value),
+        _ => displayed(&row.columns[column]),
     };
     table.key.iter().map(|column| format!("{column} {}", value(column))).collect::<Vec<_>>().join(", ")
 }
 
 /// The operation that the row belongs to.
 fn operation(row: &Literals, operations: &Operations) -> Option<String> {
-    let named = row.columns.get("operation_id").map(|id| shown(id));
-    let stepped = row.columns.get("effect_id").map(|id| shown(id).split('.').next().unwrap().to_owned());
+    let named = row.columns.get("operation_id").map(|id| displayed(id));
+    let stepped = row.columns.get("effect_id").map(|id| displayed(id).split('.').next().unwrap().to_owned());
     let stated =
         || row.columns.get("statement_index").and_then(|index| operations.stated.get(index)).cloned();
     named.or(stepped).or_else(stated)
@@ -80,11 +80,11 @@ fn tamperings(table: &Table, rows: &[Literals], operations: &Operations) -> Vec<
             if literal == "NULL" || NOT_CHECKED.contains(&(&table.name, &column.name)) {
                 continue;
             }
-            let value = flipped(literal, &column.kind);
-            let sql = format!("UPDATE {} SET {} = {value} WHERE {}", table.name, column.name, row.wher);
+            let value = changed_value(literal, &column.kind);
+            let sql = format!("UPDATE {} SET {} = {value} WHERE {}", table.name, column.name, row.condition);
             let mut names = named.clone();
             names.push(row_name(table, row, Some((&column.name, &self::literal(&value)))));
-            let what = format!("{} flipped, {:.90}", column.name, row.wher);
+            let what = format!("{} flipped, {:.90}", column.name, row.condition);
             all.push(Tampering { table: table.name.clone(), what, sql, names });
         }
         // Nonces are kept in memory only, so after publication this mark has no meaning. No other row records how far an
@@ -96,8 +96,8 @@ fn tamperings(table: &Table, rows: &[Literals], operations: &Operations) -> Vec<
             _ => false,
         };
         if !is_unchecked {
-            let sql = format!("DELETE FROM {} WHERE {}", table.name, row.wher);
-            let what = format!("deleted, {:.90}", row.wher);
+            let sql = format!("DELETE FROM {} WHERE {}", table.name, row.condition);
+            let what = format!("deleted, {:.90}", row.condition);
             all.push(Tampering { table: table.name.clone(), what, sql, names: named });
         }
     }

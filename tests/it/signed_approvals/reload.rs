@@ -90,7 +90,7 @@ fn revoked_approver_is_rejected_by_gateway_and_nodes() {
     let mut entries = desk.signers.entries();
     let everybody = registry(&entries);
     entries[0]["keys"][0]["revoked_at_ms"] = json!(1);
-    desk.read_again(&registry(&entries), "approvers were read again");
+    desk.read_again(&registry(&entries), "reloaded approvers");
     let (status, message) = desk.approves(&fresh, "alice");
     assert!(status == 403 && message.contains("`key_revoked`"), "{status} {message}");
     // The gateway counted her approval earlier; the nodes check it now.
@@ -103,7 +103,7 @@ fn revoked_approver_is_rejected_by_gateway_and_nodes() {
     // With an invalid registry, the previous one does not stay in use.
     desk.read_again("{", UNUSABLE);
     assert_eq!(desk.approves(&fresh, "tina").0, 503);
-    desk.read_again(&everybody, "approvers were read again");
+    desk.read_again(&everybody, "reloaded approvers");
     assert_eq!(desk.approves(&fresh, "tina"), (200, "pending_approval".to_owned()));
     assert_eq!(desk.approves(&fresh, "alice"), (200, "admitted".to_owned()));
 }

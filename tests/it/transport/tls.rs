@@ -122,7 +122,7 @@ fn sighup_reloads_certificates_and_keeps_connections() {
     Files::write(folder.path(), &new.server(), &new);
     assert!(is_served(&process, &old, Some(&treasury)), "not reloaded yet");
     process.sighup();
-    process.wait_for_line("certificates were read again");
+    process.wait_for_line("reloaded certificates");
     assert!(!is_served(&process, &old, Some(&treasury)), "the old authority's clients are out");
     assert!(is_served(&process, &new, Some(&client(&new))));
     assert_eq!(ask(&mut open, "/healthz").unwrap().0, 200, "open connections stay");
@@ -130,7 +130,7 @@ fn sighup_reloads_certificates_and_keeps_connections() {
     // Unusable files change nothing.
     fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
     process.sighup();
-    process.wait_for_line("certificates could not be read again");
+    process.wait_for_line("could not reload certificates");
     assert!(is_served(&process, &new, Some(&client(&new))));
 }
 

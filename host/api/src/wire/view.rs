@@ -1,4 +1,4 @@
-//! [`OperationView`]: the response shape of an operation.
+//! [`OperationView`]: an operation as responses show it.
 
 use super::approvals::ApprovalStatementView;
 use super::policy::PolicyPreview;
@@ -22,22 +22,23 @@ pub struct OperationView {
     /// The state.
     #[schema(value_type = OperationState)]
     pub state: State,
-    /// Summary of the intent.
+    /// The intent as submitted, with `operation_type`, `intent_hash`, `key_ref`, `key_id`, `created_at_ms` and
+    /// `updated_at_ms` (milliseconds since 1970), and `failure` if the operation failed.
     #[schema(value_type = Object)]
     pub intent: Value,
     /// The approvals so far.
     pub approvals: ApprovalsView,
-    /// The statement that approvers sign, while approvals are awaited.
+    /// The statement that approvers sign; present while `next_actions` has `approve`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_statement: Option<ApprovalStatementView>,
     /// The latest policy evaluation.
     pub policy: PolicyPreview,
-    /// Runtime references.
+    /// Hashes and receipts of the operation.
     pub runtime: RuntimeView,
-    /// The published signature; empty until publication.
+    /// The published signature; empty before publication, and for operations on keys.
     #[schema(value_type = Object)]
     pub result: Value,
-    /// The endpoints that advance it, by the last segment of their path.
+    /// The actions that the operation's state allows now: the last path segment of each endpoint.
     pub next_actions: Vec<String>,
     /// Method and path of each next action.
     pub links: BTreeMap<String, Link>,
@@ -46,7 +47,7 @@ pub struct OperationView {
 /// The states of an operation.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the contract's own words")]
+#[expect(missing_docs, reason = "the state names of the interface")]
 pub enum OperationState {
     Submitted,
     PendingApproval,
@@ -61,18 +62,18 @@ pub enum OperationState {
 /// Approvals so far.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApprovalsView {
-    /// The number that count.
+    /// The number of approvals that count towards the quorum.
     pub approved: usize,
     /// The number required.
     pub required: u32,
-    /// The approvers that count.
+    /// The subject ids of the approvers that count.
     pub subjects: Vec<String>,
 }
 
-/// Runtime references: 64 zeros or an empty string until they exist.
+/// Hashes and receipts of an operation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RuntimeView {
-    /// The phase.
+    /// The state, in PascalCase.
     pub phase: String,
     /// Head of the operation's hash chain.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
@@ -80,18 +81,18 @@ pub struct RuntimeView {
     /// Root of the log of all events right after the operation's last event.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub ledger_root: Hex32,
-    /// Hash of the signed admission decision.
+    /// Hash of the signed admission decision; 64 zeros until it is signed.
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub admission_hash: Hex32,
-    /// The nodes' policy receipt.
+    /// Id of the nodes' policy receipts; empty until they are issued.
     pub policy_receipt_id: String,
-    /// Binding of the permit; always null, because this runtime has no permits.
+    /// Always null: this runtime has no permits.
     #[schema(required = true)]
     pub permit_binding_id: Option<String>,
-    /// Hash of the result.
+    /// Hash of the result; null until the operation is executed.
     #[schema(required = true, value_type = Option<String>, pattern = "^[0-9a-f]{64}$")]
     pub result_ref: Option<Hex32>,
-    /// The nodes' publication receipt.
+    /// Id of the nodes' publication receipts; null until publication.
     #[schema(required = true)]
     pub publication_receipt: Option<String>,
 }
@@ -156,7 +157,7 @@ fn runtime(record: &Record) -> RuntimeView {
     }
 }
 
-/// The intent, with the ids and times of the operation.
+/// The intent, with the operation's key, hash, type, times and failure.
 fn intent(operation: &Operation) -> Value {
     let mut summary = match serde_json::to_value(&operation.intent) {
         Ok(Value::Object(members)) => members,

@@ -1,4 +1,4 @@
-//! Checks that each node signed the receipt of each of its steps, and that each step has enough receipts.
+//! Verifies the signature of each receipt, and that each event has the receipts it requires.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
@@ -10,45 +10,46 @@ use gateway_domain::roster::ParticipantIndex;
 use std::collections::BTreeSet;
 
 const NAME: &str = "receipts";
-const TOO_FEW: &str = "are not from enough nodes, one receipt each";
+const TOO_FEW: &str = "too few receipts, or more than one from a node";
 
 pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     let (mut findings, mut n_signed) = (Findings::default(), 0_usize);
     for_each_event(&replayed.events, |index, before, event| {
         let at = format!("/events/{index}/event/change/receipts");
         if let Some((kind, receipts)) = signed_receipts(before, event) {
-            for (place, receipt) in receipts.iter().enumerate() {
-                if let Err(what) = signed(before, &kind, receipt, roots) {
-                    findings.add(format!("{at}/{place}"), what);
+            for (position, receipt) in receipts.iter().enumerate() {
+                if let Err(what) = verify_receipt(before, &kind, receipt, roots) {
+                    findings.add(format!("{at}/{position}"), what);
                 }
             }
             n_signed = n_signed.saturating_add(receipts.len());
         }
-        if let Some(what) = lacking(before, &event.change) {
+        if let Some(what) = missing_receipts(before, &event.change) {
             findings.add(at, what);
         }
     });
-    // Without any receipt the check does not apply.
+    // Not reported for an operation that has no receipts and needs none yet.
     if n_signed > 0 || !findings.is_empty() {
         report.add(NAME, findings, format!("{n_signed} signed by their nodes"));
     }
 }
 
-fn signed(
+fn verify_receipt(
     before: &Operation,
     kind: &ReceiptKind,
     receipt: &NodeReceipt,
     roots: &Roots,
 ) -> Result<(), String> {
     let node = receipt.participant;
-    let key = roots.nodes.get(&node).ok_or_else(|| format!("the roots have no key of node {node}"))?;
-    let chain = before.receipt_chain(node).ok_or_else(|| "the operation was not admitted".to_owned())?;
+    let key = roots.nodes.get(&node).ok_or_else(|| format!("the roots have no key for node {node}"))?;
+    let chain =
+        before.receipt_chain(node).ok_or_else(|| "there is no signed admission decision".to_owned())?;
     let statement = chain.statement(kind).map_err(|error| error.to_string())?;
     receipt.verify(&statement, key).map_err(|error| error.to_string())
 }
 
-/// The fault if a change lacks the receipts that the gateway must have before it records the change.
-fn lacking(before: &Operation, change: &Change) -> Option<&'static str> {
+/// What is wrong if the gateway recorded `change` without the receipts that the change requires.
+fn missing_receipts(before: &Operation, change: &Change) -> Option<&'static str> {
     let plan = before.plan();
     let enough = |is_enough: fn(&Plan, &BTreeSet<ParticipantIndex>) -> bool, receipts: &[NodeReceipt]| {
         let nodes = participants(receipts);
@@ -59,11 +60,11 @@ fn lacking(before: &Operation, change: &Change) -> Option<&'static str> {
             (enough(Plan::is_enough, receipts), TOO_FEW)
         }
         Change::Executed { signature: Some(signature), receipts, .. } => {
-            (is_of_signers(receipts, signature), "are not from exactly the signers, one receipt each")
+            (is_of_signers(receipts, signature), "there must be exactly one receipt from each signer")
         }
         Change::EpochDecided { receipts, .. } => (enough(Plan::is_received, receipts), TOO_FEW),
         Change::Executed { signature: None, .. } => {
-            (is_in_force(&before.phase), "not all nodes with a new share have activated it")
+            (all_activated(&before.phase), "not all nodes with a new share have activated it")
         }
         Change::Published { receipts, .. } => (enough(Plan::is_published, receipts), TOO_FEW),
         Change::Failed { receipts, .. } => {
@@ -95,6 +96,6 @@ fn is_of_signers(receipts: &[NodeReceipt], signature: &SignatureResult) -> bool 
     participants(receipts) == *signers.as_set() && receipts.len() == signers.n_participants()
 }
 
-fn is_in_force(phase: &Phase) -> bool {
+fn all_activated(phase: &Phase) -> bool {
     matches!(phase, Phase::CommittingEpoch { unacked, .. } if unacked.is_empty())
 }

@@ -30,7 +30,7 @@ impl Exception {
 
     /// Logs the exception.
     pub fn warn(&self) {
-        tracing::warn!(exception = self.as_str(), "production runs without a protection");
+        tracing::warn!(exception = self.as_str(), "a production safeguard is disabled");
     }
 
     /// What a deployment must have to do without the exception.

@@ -1,4 +1,5 @@
-//! A crash costs one attempt if only some nodes released their share, and nothing otherwise.
+//! Repeats effects after the nodes lost what they held only in memory, as in a crash. An attempt is lost if only some nodes
+//! released their signature share, or during key generation; otherwise the outcome is the same.
 
 use crate::support::{World, check_signature, effect, operation};
 use gateway_domain::operation::{EffectStep, Operation, Outcome, Phase};
@@ -9,6 +10,7 @@ use gateway_node::{Call, CeremonyStart, RoundOne};
 use gateway_threshold::sign::SigningPackage;
 use std::collections::BTreeMap;
 
+/// The call that a node gets for the operation's pending effect.
 fn call(operation: &Operation, participant: u16) -> Call {
     let admission_hash = operation.admission.as_ref().unwrap().admission_hash;
     let participant = ParticipantIndex(participant);
@@ -16,8 +18,8 @@ fn call(operation: &Operation, participant: u16) -> Call {
     Call { effect: effect(operation).id, admission_hash, previous: chain.after_receipt().unwrap() }
 }
 
-/// Runs round one on these signers.
-async fn package(world: &World, operation: &Operation, signers: &[u16]) -> SigningPackage {
+/// Collects these signers' commitments of round one, and returns the signing package.
+async fn collect_package(world: &World, operation: &Operation, signers: &[u16]) -> SigningPackage {
     let mut commitments = BTreeMap::new();
     for signer in signers {
         let node = world.node(*signer).await;
@@ -43,7 +45,7 @@ async fn crash_after_all_signed_gives_the_same_signature() {
             world.restart().await;
             assert_eq!(world.owed(&signing).await.unwrap(), first);
         }
-        // Also after the decision expired.
+        // Also after the decision has expired.
         world.set_time(gateway_node::testing::NOT_AFTER.0);
         assert_eq!(world.owed(&signing).await.unwrap(), first);
         assert_eq!(world.complete(signing).await.phase, Phase::Published);
@@ -54,7 +56,7 @@ async fn crash_after_all_signed_gives_the_same_signature() {
 async fn operation_signs_after_a_crash_between_the_rounds() {
     let mut world = World::with_key(3, 2, SUITES[0]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    let stale = package(&world, &signing, &[0, 1]).await;
+    let stale = collect_package(&world, &signing, &[0, 1]).await;
     world.restart().await;
     for signer in [0, 1] {
         let node = world.node(signer).await;
@@ -69,7 +71,7 @@ async fn crash_after_some_signed_costs_one_attempt() {
     for suite in SUITES {
         let mut world = World::with_key(5, 3, suite).await;
         let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2, 3, 4], 7))).await;
-        let package = package(&world, &signing, &[0, 1, 2]).await;
+        let package = collect_package(&world, &signing, &[0, 1, 2]).await;
         for signer in [0, 1] {
             let node = world.node(signer).await;
             node.signing_share(&call(&signing, signer), &package).await.unwrap();
@@ -86,19 +88,19 @@ async fn crash_after_some_signed_costs_one_attempt() {
 }
 
 #[tokio::test]
-async fn restarted_coordinator_completes_its_package() {
+async fn new_coordinator_completes_a_partly_signed_package() {
     let mut world = World::with_key(3, 2, SUITES[1]).await;
     let signing = world.until_ceremony(operation(1, asset_action(&[0, 1, 2], 7))).await;
-    let package = package(&world, &signing, &[0, 2]).await;
+    let package = collect_package(&world, &signing, &[0, 2]).await;
     let first = world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap();
-    // Nodes 0 and 2 still run; their coordinator does not.
+    // The coordinator stopped after one of two shares. A new one must use the same package, of the same signers.
     let Outcome::Signed { signature, .. } = world.owed(&signing).await.unwrap() else { panic!() };
     check_signature(&signature);
     assert_eq!(signature.signers, gateway_node::testing::roster(&[0, 2]));
     assert_eq!(world.node(2).await.signing_share(&call(&signing, 2), &package).await.unwrap(), first);
 }
 
-/// One operation of each kind, on one key, in an order that its states allow.
+/// A key's creation, every kind of change of a key, and a signature after each change of its shares.
 pub(crate) fn all_kinds() -> Vec<Operation> {
     vec![
         operation(100, key_create(&[0, 1, 2], 2, SUITES[1])),
@@ -114,24 +116,23 @@ pub(crate) fn all_kinds() -> Vec<Operation> {
 }
 
 #[tokio::test]
-async fn effect_has_the_same_outcome_after_a_crash() {
+async fn repeated_effect_has_the_same_outcome_after_a_crash() {
     let mut world = World::new();
-    for begun in all_kinds() {
-        let mut operation = begun;
+    for mut operation in all_kinds() {
         while operation.phase != Phase::Published {
-            let owes = |at: &Operation| {
+            let is_pending = |at: &Operation| {
                 use gateway_domain::operation::{Step, next};
                 matches!(next(at), Step::Perform(effect) if effect.id.step != EffectStep::Decision)
             };
-            operation = world.drive(operation, owes).await.unwrap();
+            operation = world.drive(operation, is_pending).await.unwrap();
             if operation.phase == Phase::Published {
                 break;
             }
-            // Performed, and the process crashes before it records the outcome.
-            let lost = world.owed(&operation).await.unwrap();
+            // The process crashes before it records the outcome.
+            let unrecorded = world.owed(&operation).await.unwrap();
             world.restart().await;
             let outcome = world.owed(&operation).await.unwrap();
-            assert_eq!(outcome, lost, "{:?}", effect(&operation));
+            assert_eq!(outcome, unrecorded, "{:?}", effect(&operation));
             world.restart().await;
             operation = world.settle(operation, outcome);
         }

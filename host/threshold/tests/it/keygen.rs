@@ -30,7 +30,7 @@ fn every_quorum_of_3_of_5_signs() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Delivery order is random and follows the seed.
+    /// Messages are delivered in a random order that the seed determines.
     #[test]
     fn any_roster_generates_a_key(size in 2_usize..=16, t in 0_usize..16, tr: bool, seed: u64) {
         let profile = if tr { TR } else { ED };
@@ -44,9 +44,9 @@ proptest! {
     }
 }
 
-/// A participant that receives messages late takes several steps at one message.
+/// A late message can complete several rounds at once.
 #[test]
-fn messages_of_later_rounds_are_kept() {
+fn early_messages_are_buffered() {
     for profile in SignatureProfile::ALL {
         let mut network = Network::start(profile, &[0, 1], 2, 5);
         let to_1 = network.in_flight.iter().position(|flight| flight.recipient == 1).unwrap();
@@ -66,19 +66,20 @@ fn messages_of_later_rounds_are_kept() {
     }
 }
 
-/// A participant that lacks only one round-1 message finishes at that message, and still sends its own messages.
+/// A participant that waits for one round-1 message finishes when it arrives, and still sends its own later messages.
 #[test]
 fn session_completes_when_a_round_1_message_arrives_last() {
     let mut network = Network::start(TR, &[0, 1, 2], 2, 6);
-    // A twin that receives all messages sends 0's rounds 2 and 3, so that 1 and 2 can finish while 0 waits.
-    let (mut twin, _) = keygen::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
+    // A replica of 0, with the same secrets because its seed is the same, receives every message and sends rounds 2 and 3,
+    // so that 1 and 2 finish while 0 waits.
+    let (mut replica_of_0, _) = keygen::start(params(TR, 0, &[0, 1, 2], 2), &mut rng(6)).unwrap();
     let mut late = None;
     while let Some(flight) = network.in_flight.pop() {
         if flight.recipient != 0 {
             network.deliver(flight);
             continue;
         }
-        match twin.handle(copy(&flight.message)).unwrap() {
+        match replica_of_0.handle(copy(&flight.message)).unwrap() {
             Progress::Wait => {}
             Progress::Send(messages) => network.post(messages),
             Progress::Done { send, .. } => network.post(send),
@@ -109,10 +110,10 @@ fn invalid_parameters_are_rejected() {
     }
     assert_eq!(start(params(ED, 0, &[0], 2)), ThresholdError::Threshold { threshold: 2, participants: 1 });
     assert_eq!(start(params(ED, 3, &[0, 1, 2], 2)), ThresholdError::NotInRoster { participant: 3 });
-    let crowd: Vec<u16> = (0..65).collect();
-    assert_eq!(start(params(ED, 0, &crowd, 2)), ThresholdError::TooManyParticipants { participants: 65 });
-    let no_identifier = start(params(TR, u16::MAX, &[0, 1, u16::MAX], 2));
-    assert_eq!(no_identifier, ThresholdError::NotInRoster { participant: u16::MAX });
+    let too_many: Vec<u16> = (0..65).collect();
+    assert_eq!(start(params(ED, 0, &too_many, 2)), ThresholdError::TooManyParticipants { participants: 65 });
+    let index_without_frost_identifier = start(params(TR, u16::MAX, &[0, 1, u16::MAX], 2));
+    assert_eq!(index_without_frost_identifier, ThresholdError::NotInRoster { participant: u16::MAX });
 }
 
 #[test]
