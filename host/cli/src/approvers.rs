@@ -4,7 +4,7 @@ use crate::{EXIT_FAILED, Fault, complain, plain, registry};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
 use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, Hex64, KeyEntry, Validity};
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
 use gateway_domain::time::EpochMs;
@@ -79,7 +79,7 @@ pub fn run(command: &ApproversCommand, now: EpochMs) -> ExitCode {
             let _reader_gone = std::io::stdout().lock().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(error) => complain(&[chain(error.as_ref())], EXIT_FAILED),
+        Err(error) => complain(&[error_chain(error.as_ref())], EXIT_FAILED),
     }
 }
 
@@ -243,5 +243,5 @@ impl View {
 }
 
 fn named(path: &Path, error: Fault) -> Fault {
-    format!("`{}`: {}", path.display(), chain(error.as_ref())).into()
+    format!("`{}`: {}", path.display(), error_chain(error.as_ref())).into()
 }

@@ -1,11 +1,11 @@
 //! Approvals, and the signatures of approvers where the deployment requires them.
 //!
 //! Reading order: [`Statement`] (the bytes that an approver signs), [`ApprovalSignature`], [`Approvers`] (the registry of
-//! trusted keys), [`SigningRule`] (whether an approval counts), [`ApprovalFault`] (why it does not). The gateway, every node
+//! trusted keys), [`SigningRule`] (whether an approval counts), [`ApprovalError`] (why it does not). The gateway, every node
 //! and the offline verifier use this code, each with a registry of its own.
 
 mod approvers;
-mod fault;
+mod error;
 pub mod limits;
 mod registry;
 mod rule;
@@ -16,9 +16,9 @@ mod tests;
 mod webauthn;
 
 pub use approvers::Approvers;
-pub use fault::ApprovalFault;
+pub use error::ApprovalError;
 pub use registry::{Algorithm, ApproverEntry, ApproversFile, KeyEntry, RegistryError, Validity};
-pub use rule::{Pinned, SigningRule, claimed_between};
+pub use rule::{PinnedRegistry, SigningRule, check_claimed_time};
 pub use signature::{ApprovalSignature, Base64Url, Hex64};
 pub use statement::{ApprovalSubject, Statement, TAG};
 

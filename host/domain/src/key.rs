@@ -160,7 +160,7 @@ impl CustodyKey {
 
     /// Whether its name can be used again: its creation failed and left nothing behind.
     #[must_use]
-    pub fn is_free(&self) -> bool {
+    pub fn is_name_free(&self) -> bool {
         self.state == KeyState::Failed && self.public.is_none()
     }
 }

@@ -34,7 +34,7 @@ use std::error::Error;
 
 /// An error with all its sources on one line, for operators.
 #[must_use]
-pub fn chain(error: &(dyn Error + 'static)) -> String {
+pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let texts = std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string);
     texts.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }

@@ -19,7 +19,7 @@ pub use checkpoint::{Checkpoint, SignedCheckpoint};
 pub use note::{KeyName, SignedNote, VerifierKey};
 pub use proof::{ProofError, verify_consistency, verify_inclusion};
 pub use statement::{SignedStatement, StatementError};
-pub use subtree::{Place, Subtree};
+pub use subtree::{NodePosition, Subtree};
 pub use tlog_proof::TlogProof;
 pub use tree::{Completed, Frontier, empty_root, leaf_hash, node_hash};
 

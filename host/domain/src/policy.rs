@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::approval::Approval;
 pub use facts::Facts;
 pub use input::Input;
-pub use spending::Spent;
+pub use spending::SpendingTotals;
 
 /// The occasion of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,7 +187,7 @@ impl Outcome {
 
     /// The same outcome, with the quorum raised to the deployment's minimum, which no bundle can lower.
     #[must_use]
-    pub fn held_to(mut self, required_min: u32) -> Self {
+    pub fn raise_quorum_to(mut self, required_min: u32) -> Self {
         let quorum = self.quorum.clone().at_least(required_min);
         if quorum != self.quorum {
             self.quorum = quorum;

@@ -5,13 +5,13 @@ use crate::error::{Dependency, EngineError, Unavailable};
 use crate::policy::check_evaluated;
 use crate::ports::Record;
 use crate::session::{Session, Target, UseCase};
-use gateway_domain::approval::{Approval, ApprovalFault, ApprovalSignature};
+use gateway_domain::approval::{Approval, ApprovalError, ApprovalSignature};
 use gateway_domain::operation::{Action, Operation, Phase, Refusal, Requester, approval_is_open};
 use gateway_domain::policy::{self, Moment};
 
 /// A parsed request to approve an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vote {
+pub struct Approve {
     /// The approver.
     pub subject_id: String,
     /// The roles in which they approve.
@@ -29,12 +29,12 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `RateLimited`, `Unavailable`.
-    pub async fn approve(&self, target: Target, vote: Vote) -> Result<Record, EngineError> {
+    pub async fn approve(&self, target: Target, vote: Approve) -> Result<Record, EngineError> {
         self.run((target, vote)).await
     }
 }
 
-impl UseCase for (Target, Vote) {
+impl UseCase for (Target, Approve) {
     type Answer = Record;
 
     async fn run(&self, engine: &Inner) -> Result<Record, EngineError> {
@@ -89,11 +89,11 @@ impl Inner {
         let now = approval.approved_at_ms;
         let checked = self.rules.signed_approvals.check(&operation.approval_subject(), approval, now);
         let checked = checked.and_then(|()| match &approval.signature {
-            Some(_) => operation.may_be_approved_at(approval.claimed_at_ms, now),
+            Some(_) => operation.check_approval_time(approval.claimed_at_ms, now),
             None => Ok(()),
         });
         checked.map_err(|fault| match fault {
-            ApprovalFault::NoRegistry => Unavailable::new(Dependency::Policy, fault.to_string()).into(),
+            ApprovalError::NoRegistry => Unavailable::new(Dependency::Policy, fault.to_string()).into(),
             fault => Refusal::ApprovalNotSigned { subject_id: approval.subject_id.clone(), fault }.into(),
         })
     }

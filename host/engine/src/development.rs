@@ -15,7 +15,7 @@ use gateway_domain::binding::ClientBinding;
 use gateway_domain::canonical;
 use gateway_domain::ids::{KeyRef, OperationId};
 use gateway_domain::intent::{Intent, KeyCreate, KeyUse, OperationType, Payment, SigningTerms};
-use gateway_domain::key::fit::WITH_CHILDREN;
+use gateway_domain::key::fit::BIP32_PROFILE;
 use gateway_domain::key::{CustodyKey, KeyState};
 use gateway_domain::operation::{Action, Failure, Operation, Phase, Refusal, Submission};
 use gateway_domain::policy::Moment;
@@ -107,7 +107,7 @@ impl Inner {
             return Err(Refusal::KeyNotActive { state: KeyState::Creating.as_str() }.into());
         }
         let _permit = self.development_keys.acquire().await;
-        let mut session = self.own_session(creation).await?;
+        let mut session = self.internal_session(creation).await?;
         session.expire()?;
         if waiver == Waiver::IfPolicyAgrees && session.operation.phase == Phase::PendingApproval {
             session.waive_approvals().await?;
@@ -189,7 +189,7 @@ fn key_create(payment: &Payment) -> KeyCreate {
         participants: payment.terms.requested_participants.clone(),
         threshold: threshold(&payment.terms),
         // So that `bip32` works with them.
-        signature_profile: WITH_CHILDREN.to_owned(),
+        signature_profile: BIP32_PROFILE.to_owned(),
         requested_signature_profile: None,
         chains: Vec::new(),
         serves: Some(KeyUse::Payments),

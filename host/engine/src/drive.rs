@@ -10,7 +10,7 @@ use gateway_domain::admission::Derivation;
 use gateway_domain::approval::limits::CLOCK_SKEW_MS;
 use gateway_domain::intent::{Intent, OperationType};
 use gateway_domain::key::CustodyKey;
-use gateway_domain::key::fit::{Misfit, check_key};
+use gateway_domain::key::fit::{KeyError, check_key};
 use gateway_domain::key::transitions::Keys;
 use gateway_domain::operation::{
     Action, Effect, EffectStep, Failure, Operation, Outcome, Phase, Refusal, Step, next,
@@ -119,7 +119,7 @@ impl Inner {
             _ if operation.intent.operation_type() == OperationType::KeyCreate => None,
             Some(key) if key.state.can_sign() => Some(key),
             // It may still be generated: the approvals wait for it until they expire.
-            Some(key) if !key.is_free() => {
+            Some(key) if !key.is_name_free() => {
                 return Err(Refusal::KeyNotActive { state: key.state.as_str() }.into());
             }
             Some(_) | None => {
@@ -190,10 +190,10 @@ impl Inner {
 /// The failure of an operation whose key changed since the submission, so that it can no longer do what the intent says.
 fn misfit(intent: &Intent, key: &CustodyKey) -> Option<Outcome> {
     let misfit = check_key(intent, key).err()?;
-    let is_epoch = matches!(misfit, Misfit::Refused(Refusal::EpochConflict(_)));
+    let is_epoch = matches!(misfit, KeyError::Refused(Refusal::EpochConflict(_)));
     let code = if is_epoch { "epoch_conflict" } else { "key_changed" };
     let detail = match misfit {
-        Misfit::Invalid { pointer, message } => format!("`{pointer}` {message}"),
+        KeyError::Invalid { pointer, message } => format!("`{pointer}` {message}"),
         other => EngineError::from(other).to_string(),
     };
     Some(rejected(code, detail, None))

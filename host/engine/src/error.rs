@@ -3,7 +3,7 @@
 use crate::rate_limit::Quota;
 use gateway_domain::canonical::CanonicalError;
 use gateway_domain::ids::{KeyId, OperationId};
-use gateway_domain::key::fit::Misfit;
+use gateway_domain::key::fit::KeyError;
 use gateway_domain::operation::Refusal;
 use std::fmt;
 
@@ -163,13 +163,13 @@ impl From<ReadError> for EngineError {
     }
 }
 
-impl From<Misfit> for EngineError {
-    fn from(misfit: Misfit) -> Self {
+impl From<KeyError> for EngineError {
+    fn from(misfit: KeyError) -> Self {
         match misfit {
-            Misfit::Exists(key_ref) => Self::KeyExists(key_ref.0),
-            Misfit::Unknown(key_ref) => Self::KeyNotFound(key_ref.0),
-            Misfit::Invalid { pointer, message } => Self::Invalid { pointer, message },
-            Misfit::Refused(refusal) => Self::Refused(refusal),
+            KeyError::Exists(key_ref) => Self::KeyExists(key_ref.0),
+            KeyError::Unknown(key_ref) => Self::KeyNotFound(key_ref.0),
+            KeyError::Invalid { pointer, message } => Self::Invalid { pointer, message },
+            KeyError::Refused(refusal) => Self::Refused(refusal),
         }
     }
 }

@@ -29,7 +29,7 @@ mod reconcile;
 mod session;
 mod submit;
 
-pub use approve::Vote;
+pub use approve::Approve;
 pub use engine::{Engine, Rules};
 pub use error::{Dependency, EngineError, Unavailable};
 pub use execute::{Execute, Export, Publish, Recover};

@@ -43,7 +43,7 @@ impl Inner {
         let rules = facts::Rules { required_approvals: required, ..self.rules.policy.clone() };
         let (now, intent) = (self.ports.clock.now(), request.intent);
         let spent = match payment {
-            Some(payment) => Some(self.ports.reads.spent(request.tenant, payment, now).await?),
+            Some(payment) => Some(self.ports.reads.spending_totals(request.tenant, payment, now).await?),
             None => None,
         };
         let facts = facts_for(&rules, key, spent.as_ref(), now);
@@ -51,7 +51,7 @@ impl Inner {
         if spent.is_none() {
             check_read(intent, &outcome)?;
         }
-        Ok(outcome.held_to(rules.required_approvals))
+        Ok(outcome.raise_quorum_to(rules.required_approvals))
     }
 
     /// An evaluation of a stored operation over these approvals.
@@ -129,7 +129,7 @@ impl Inner {
     /// The payment, if the policy may ask for what its account and recipient moved lately.
     pub(crate) fn needs_velocity<'a>(&self, intent: &'a Intent) -> Option<&'a Payment> {
         match intent {
-            Intent::Payment(payment) if self.ports.policy.asks_for(VELOCITY) => Some(payment),
+            Intent::Payment(payment) if self.ports.policy.may_read_facts(VELOCITY) => Some(payment),
             Intent::Payment(_)
             | Intent::AssetAction(_)
             | Intent::KeyCreate(_)

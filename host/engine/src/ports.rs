@@ -12,7 +12,7 @@ use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Bip32, Payment};
 use gateway_domain::key::{CustodyKey, Epoch};
 use gateway_domain::operation::{Effect, Event, Operation, Outcome};
-use gateway_domain::policy::{self, Facts, Spent};
+use gateway_domain::policy::{self, Facts, SpendingTotals};
 use gateway_domain::roster::{ParticipantIndex, Roster, Threshold};
 use gateway_domain::time::EpochMs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub use crate::error::{Damage, ReadError, Subject};
 pub use log::{LogConsistency, LogHead, LogInclusion, ReadLog, SignCheckpoint};
 pub use policies::{
     Activated, ActivatedBundle, Activation, ActivationKind, BundleDescription, CandidateBundle,
-    DescribePolicies, KeepPolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StoredBundle,
+    DescribePolicies, PolicyHealth, PolicyStatus, RefusedOffer, ShadowCounts, StorePolicies, StoredBundle,
 };
 
 /// The adapters of all ports.
@@ -37,7 +37,7 @@ pub struct Ports {
     pub policies: Arc<dyn DescribePolicies>,
     pub authority: Arc<dyn SignAdmission>,
     pub nodes: Arc<dyn DriveNodes>,
-    pub clock: Arc<dyn TellTime>,
+    pub clock: Arc<dyn ReadClock>,
 }
 
 /// The operations that a caller can see.
@@ -240,7 +240,12 @@ pub trait ReadOperations: Send + Sync {
 
     /// The payments from this payment's account, and to its recipient, in its currency, that were admitted in the hour and day
     /// before `now` and have not failed. Once its own admission is decided, the payment itself is included.
-    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable>;
+    async fn spending_totals(
+        &self,
+        tenant: &Tenant,
+        payment: &Payment,
+        now: EpochMs,
+    ) -> Result<SpendingTotals, Unavailable>;
 
     /// Some of the records that were damaged when they were last read.
     fn damage(&self) -> Vec<Damage>;
@@ -257,7 +262,7 @@ pub trait EvaluatePolicy: Send + Sync {
 
     /// Whether the active policy may read a fact whose name begins with `prefix`. Facts that cost a read of the store are
     /// offered only then.
-    fn asks_for(&self, prefix: &str) -> bool;
+    fn may_read_facts(&self, prefix: &str) -> bool;
 }
 
 /// The content of an admission decision, for the authority to sign.
@@ -343,7 +348,7 @@ pub trait DriveNodes: Send + Sync {
 
     /// Of the generations that a node must have in force, those that it lacks, with what it has instead. Empty when the node
     /// cannot be read, which [`Self::nodes_status`] reports.
-    async fn lacking(
+    async fn missing_shares(
         &self,
         participant: ParticipantIndex,
         keys: &[(KeyId, Epoch)],
@@ -354,7 +359,7 @@ pub trait DriveNodes: Send + Sync {
 }
 
 /// The clock. Nothing else reads the time.
-pub trait TellTime: Send + Sync {
+pub trait ReadClock: Send + Sync {
     /// The present time.
     fn now(&self) -> EpochMs;
 }

@@ -3,7 +3,7 @@
 use crate::engine::{Engine, LastProbe};
 use crate::error::{Damage, Dependency, ReadError, Unavailable};
 use crate::ports::{KeyQuorum, NodesStatus, PolicyHealth};
-use gateway_domain::approval::ApprovalFault;
+use gateway_domain::approval::ApprovalError;
 use gateway_domain::ids::KeyId;
 use gateway_domain::key::CustodyKey;
 use gateway_domain::roster::{ParticipantIndex, THRESHOLD_MIN};
@@ -81,7 +81,7 @@ impl Engine {
         let approvers = if self.can_verify_approvals() {
             Ok(())
         } else {
-            Err(Unavailable::new(Dependency::Policy, ApprovalFault::NoRegistry.to_string()))
+            Err(Unavailable::new(Dependency::Policy, ApprovalError::NoRegistry.to_string()))
         };
         Readiness { store, records, audit_append, policy, approvers, authority, nodes }
     }

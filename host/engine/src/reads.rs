@@ -97,7 +97,7 @@ impl Engine {
         self.0.check_participants(&intent)?;
         let key_ref = self.0.key_ref_for(&intent)?;
         let key = self.0.ports.reads.key_load(intent::key_id(&tenant, &key_ref)?).await?;
-        if let Some(key) = key.as_ref().filter(|key| !key.is_free()) {
+        if let Some(key) = key.as_ref().filter(|key| !key.is_name_free()) {
             check_key(&intent, key)?;
         }
         let input = Input {

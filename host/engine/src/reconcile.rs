@@ -51,7 +51,7 @@ impl Inner {
     }
 
     async fn bring_to_rest(&self, id: OperationId) -> Result<(), EngineError> {
-        let mut session = self.own_session(id).await?;
+        let mut session = self.internal_session(id).await?;
         session.expire()?;
         session.drive().await
     }

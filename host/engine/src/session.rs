@@ -94,7 +94,7 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Self::session`].
-    pub(crate) async fn own_session(&self, id: OperationId) -> Result<Session<'_>, EngineError> {
+    pub(crate) async fn internal_session(&self, id: OperationId) -> Result<Session<'_>, EngineError> {
         let lock = self.locks.lock(id).await?;
         let record = self.ports.reads.operation_load(id).await?.ok_or(EngineError::OperationNotFound)?;
         Ok(Session::load(self, lock, record))

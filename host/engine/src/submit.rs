@@ -93,7 +93,7 @@ impl UseCase for (Submit, KeyRef) {
             && let Some(key) = engine.ports.reads.key_load(key_id).await?
         {
             // A creation that failed left nothing behind: the same request is a new creation.
-            if key.is_free() {
+            if key.is_name_free() {
                 claim = after_failure(submit, key.created_by)?;
             } else {
                 return engine.replay_creation(key.created_by, submit, key_ref).await;
@@ -302,7 +302,7 @@ impl Inner {
         submit: &Submit,
         key_ref: &KeyRef,
     ) -> Result<Submitted, EngineError> {
-        let session = self.own_session(creation).await?;
+        let session = self.internal_session(creation).await?;
         if session.operation.body_digest != submit.body_digest {
             return Err(EngineError::KeyExists(key_ref.0.clone()));
         }

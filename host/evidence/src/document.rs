@@ -194,7 +194,7 @@ pub fn write(kind: Kind, source: &Source<'_>, page: Page) -> Result<Value, Canon
 /// # Errors
 /// [`NotJson`] with line and column.
 pub fn parse(text: &[u8]) -> Result<Value, NotJson> {
-    json::parse(text, Floats::Taken)
+    json::parse(text, Floats::Allowed)
 }
 
 fn head(kind: Kind, source: &Source<'_>) -> Map<String, Value> {

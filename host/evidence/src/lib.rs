@@ -16,4 +16,4 @@ pub mod verify;
 
 pub use document::{KEY_STATE, KeyStatement, Kind, Page, Source, StatedKey, parse, write};
 pub use roots::{Roots, RootsError};
-pub use verify::{Finding, Reader, Report, Rerun, Verdict, verify};
+pub use verify::{Finding, Reader, Report, RerunPolicy, Verdict, verify};

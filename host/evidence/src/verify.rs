@@ -27,7 +27,7 @@ use serde_json::Value;
 pub use report::{Check, Finding, Report, Status, Verdict};
 
 /// Runs policy bundles that the reader has.
-pub trait Rerun {
+pub trait RerunPolicy {
     /// Runs the evaluation again. Returns each difference from the recorded one as a line, or `Err` with the reason why it
     /// could not be run.
     fn differences(&self, evaluation: &Evaluation) -> Result<Vec<String>, String>;
@@ -39,7 +39,7 @@ pub struct Reader<'a> {
     /// The keys and values that the reader trusts.
     pub roots: &'a Roots,
     /// Runs the policy again; `None` to skip that.
-    pub rerun: Option<&'a dyn Rerun>,
+    pub rerun: Option<&'a dyn RerunPolicy>,
     /// The operation that the document must be of; `None` for any.
     pub operation_id: Option<OperationId>,
 }

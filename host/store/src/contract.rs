@@ -13,13 +13,13 @@ pub(crate) mod samples;
 pub(crate) mod spending;
 
 use crate::Decisions;
-use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadLog, ReadOperations};
+use gateway_engine::ports::{CommitOperations, ReadLog, ReadOperations, StorePolicies};
 use std::sync::Arc;
 
 /// All ports of the engine that a store implements.
-pub(crate) trait Ports: CommitOperations + ReadOperations + ReadLog + KeepPolicies + 'static {}
+pub(crate) trait Ports: CommitOperations + ReadOperations + ReadLog + StorePolicies + 'static {}
 
-impl<T: CommitOperations + ReadOperations + ReadLog + KeepPolicies + 'static> Ports for T {}
+impl<T: CommitOperations + ReadOperations + ReadLog + StorePolicies + 'static> Ports for T {}
 
 /// A database for one test, empty when first opened.
 pub(crate) trait Deployment {

@@ -1,5 +1,5 @@
 //! Durable commits and reads: the engine's ports [`CommitOperations`], [`ReadOperations`], [`ReadLog`] and
-//! [`KeepPolicies`] on a database.
+//! [`StorePolicies`] on a database.
 //!
 //! The store has no rules about operations: a commit was decided before it came here. This crate compares revisions,
 //! appends the events to the log of all events, and writes everything or nothing. It reads an operation only for the
@@ -10,7 +10,7 @@
 //! backend must pass; `sqlite` is the only backend.
 //!
 //! [`CommitOperations`]: gateway_engine::ports::CommitOperations
-//! [`KeepPolicies`]: gateway_engine::ports::KeepPolicies
+//! [`StorePolicies`]: gateway_engine::ports::StorePolicies
 //! [`ReadLog`]: gateway_engine::ports::ReadLog
 //! [`ReadOperations`]: gateway_engine::ports::ReadOperations
 

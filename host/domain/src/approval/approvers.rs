@@ -4,7 +4,7 @@ use super::registry::{
     ANY_TENANT, Algorithm, ApproverEntry, ApproversFile, FORMAT, KeyEntry, RegistryError, Validity,
 };
 use super::webauthn::{Credential, CredentialKey};
-use super::{ApprovalFault, ApprovalSignature, Statement, limits};
+use super::{ApprovalError, ApprovalSignature, Statement, limits};
 use crate::ed25519::PublicKey;
 use crate::ids::Tenant;
 use crate::time::EpochMs;
@@ -83,23 +83,23 @@ impl Approvers {
     /// Checks that the statement's subject signed it, with a key that is valid at `now`, in roles that the subject holds.
     ///
     /// # Errors
-    /// [`ApprovalFault`].
+    /// [`ApprovalError`].
     pub fn verify(
         &self,
         statement: &Statement<'_>,
         signature: &ApprovalSignature,
         now: EpochMs,
-    ) -> Result<(), ApprovalFault> {
+    ) -> Result<(), ApprovalError> {
         let named = self.entries.get(statement.subject_id).into_iter().flatten();
         let approver = named
             .into_iter()
             .find(|approver| approver.serves(statement.tenant))
-            .ok_or(ApprovalFault::UnknownApprover)?;
+            .ok_or(ApprovalError::UnknownApprover)?;
         let (key, validity) =
-            approver.keys.iter().find(|(key, _)| key.made(signature)).ok_or(ApprovalFault::UnknownKey)?;
+            approver.keys.iter().find(|(key, _)| key.made(signature)).ok_or(ApprovalError::UnknownKey)?;
         validity.check(now)?;
         if let Some(role) = statement.roles.iter().find(|role| !approver.roles.contains(*role)) {
-            return Err(ApprovalFault::RoleNotHeld(role.clone()));
+            return Err(ApprovalError::RoleNotHeld(role.clone()));
         }
         key.verify(statement, signature)
     }
@@ -245,21 +245,21 @@ impl Key {
         }
     }
 
-    fn verify(&self, statement: &Statement<'_>, signature: &ApprovalSignature) -> Result<(), ApprovalFault> {
+    fn verify(&self, statement: &Statement<'_>, signature: &ApprovalSignature) -> Result<(), ApprovalError> {
         match (self, signature) {
             (Self::Ed25519(key), ApprovalSignature::Ed25519 { signature, .. }) => {
-                let message = statement.message().map_err(|_| ApprovalFault::Malformed("statement"))?;
-                if key.verifies(&message, &signature.0) { Ok(()) } else { Err(ApprovalFault::BadSignature) }
+                let message = statement.message().map_err(|_| ApprovalError::Malformed("statement"))?;
+                if key.verifies(&message, &signature.0) { Ok(()) } else { Err(ApprovalError::BadSignature) }
             }
             (
                 Self::Webauthn(credential),
                 ApprovalSignature::Webauthn { authenticator_data, client_data_json, signature, .. },
             ) => {
-                let challenge = statement.digest().map_err(|_| ApprovalFault::Malformed("statement"))?;
+                let challenge = statement.digest().map_err(|_| ApprovalError::Malformed("statement"))?;
                 credential.verify(challenge, &authenticator_data.0, &client_data_json.0, &signature.0)
             }
             (Self::Ed25519(_), ApprovalSignature::Webauthn { .. })
-            | (Self::Webauthn(_), ApprovalSignature::Ed25519 { .. }) => Err(ApprovalFault::UnknownKey),
+            | (Self::Webauthn(_), ApprovalSignature::Ed25519 { .. }) => Err(ApprovalError::UnknownKey),
         }
     }
 }
@@ -268,16 +268,16 @@ impl Validity {
     /// Checks that a key may be used at `now`.
     ///
     /// # Errors
-    /// [`ApprovalFault::KeyRevoked`], [`ApprovalFault::KeyNotYetValid`], [`ApprovalFault::KeyExpired`].
-    pub fn check(&self, now: EpochMs) -> Result<(), ApprovalFault> {
+    /// [`ApprovalError::KeyRevoked`], [`ApprovalError::KeyNotYetValid`], [`ApprovalError::KeyExpired`].
+    pub fn check(&self, now: EpochMs) -> Result<(), ApprovalError> {
         if self.revoked_at_ms.is_some_and(|revoked| now.0 >= revoked) {
-            return Err(ApprovalFault::KeyRevoked);
+            return Err(ApprovalError::KeyRevoked);
         }
         if self.not_before_ms.is_some_and(|from| now.0 < from) {
-            return Err(ApprovalFault::KeyNotYetValid);
+            return Err(ApprovalError::KeyNotYetValid);
         }
         if self.not_after_ms.is_some_and(|until| now.0 >= until) {
-            return Err(ApprovalFault::KeyExpired);
+            return Err(ApprovalError::KeyExpired);
         }
         Ok(())
     }

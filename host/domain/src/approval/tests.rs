@@ -92,7 +92,7 @@ fn assertions_are_verified_like_by_fido2() {
     for Case { name, expected, statement, signature } in vectors.cases {
         let (subject, approval) = (statement.approval_subject(), statement.approval());
         let verified = approvers.verify(&subject.statement(&approval), &signature, vectors.now_ms);
-        let word = verified.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok");
+        let word = verified.as_ref().map_or_else(ApprovalError::as_str, |()| "ok");
         assert_eq!(word, expected, "{name}: {verified:?}");
         let stored: ApprovalSignature = serde_json::from_value(json!(signature)).unwrap();
         assert_eq!(stored, signature);
@@ -157,8 +157,8 @@ impl Given {
     }
 }
 
-fn pinned(approvers: Approvers) -> Pinned {
-    Pinned::new(std::sync::Arc::new(approvers), 60_000)
+fn pinned(approvers: Approvers) -> PinnedRegistry {
+    PinnedRegistry::new(std::sync::Arc::new(approvers), 60_000)
 }
 
 fn required() -> SigningRule {
@@ -170,7 +170,7 @@ fn required() -> SigningRule {
 #[track_caller]
 fn word(rule: &SigningRule, given: &Given) -> &'static str {
     let checked = rule.check(&given.approval_subject(), &given.approval, NOW);
-    checked.as_ref().map_or_else(ApprovalFault::as_str, |()| "ok")
+    checked.as_ref().map_or_else(ApprovalError::as_str, |()| "ok")
 }
 
 #[test]
@@ -241,16 +241,16 @@ fn without_a_registry_no_approval_counts_signed_or_not() {
     let signed = Given::by(&key(1));
     let mut unsigned = Given::by(&key(1));
     unsigned.approval.signature = None;
-    rules[0].put_in_force(None);
+    rules[0].replace_registry(None);
     for rule in &rules {
         assert_eq!([word(rule, &signed), word(rule, &unsigned)], ["no_registry"; 2], "{rule:?}");
         assert!(!rule.can_verify());
     }
-    rules[1].put_in_force(Some(std::sync::Arc::new(sound)));
+    rules[1].replace_registry(Some(std::sync::Arc::new(sound)));
     assert!(rules.iter().all(|rule| rule.can_verify() && word(rule, &signed) == "ok"));
-    let never = SigningRule::Optional(Pinned::without_registry(60_000));
+    let never = SigningRule::Optional(PinnedRegistry::without_registry(60_000));
     assert_eq!((word(&never, &unsigned), never.can_verify()), ("no_registry", false));
-    SigningRule::Off.put_in_force(None);
+    SigningRule::Off.replace_registry(None);
     assert!(SigningRule::Off.can_verify());
 }
 

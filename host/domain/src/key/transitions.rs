@@ -67,7 +67,7 @@ fn made(
     }
     match (key, new) {
         (None, new) => new,
-        (Some(failed), Some(new)) if failed.is_free() => {
+        (Some(failed), Some(new)) if failed.is_name_free() => {
             Some(CustodyKey { revision: failed.revision.saturating_add(1), ..new })
         }
         (Some(key), _) => Some(key),

@@ -2,7 +2,7 @@
 
 use super::effect::{Failure, Outcome};
 use super::event::ExternalExport;
-use crate::approval::{Approval, ApprovalFault};
+use crate::approval::{Approval, ApprovalError};
 use crate::ids::Hex32;
 use crate::intent::KeyUse;
 use crate::key::CustodyKey;
@@ -123,7 +123,7 @@ pub enum Refusal {
         /// The approver's subject id.
         subject_id: String,
         /// The fault of the signature.
-        fault: ApprovalFault,
+        fault: ApprovalError,
     },
     /// The policy denies the operation itself.
     #[error("policy denies the operation{}", why(.reasons))]

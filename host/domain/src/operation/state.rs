@@ -6,7 +6,7 @@ use super::event::{Change, Event, ExternalExport, KeySlot, Recovery, SettledEffe
 use super::phase::{NextAction, Phase, State};
 use crate::admission::Admission;
 use crate::approval::limits::CLOCK_SKEW_MS;
-use crate::approval::{Approval, ApprovalFault, ApprovalSubject, claimed_between};
+use crate::approval::{Approval, ApprovalError, ApprovalSubject, check_claimed_time};
 use crate::binding::ClientBinding;
 use crate::ids::{Hex32, OperationId, Tenant};
 use crate::intent::{Intent, OperationType};
@@ -109,10 +109,10 @@ impl Operation {
     /// from names, so an earlier approval belongs to an earlier operation with the same id.
     ///
     /// # Errors
-    /// [`ApprovalFault`]: `InFuture`, `TooOld`.
-    pub fn may_be_approved_at(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalFault> {
+    /// [`ApprovalError`]: `InFuture`, `TooOld`.
+    pub fn check_approval_time(&self, claimed_at_ms: i64, now: EpochMs) -> Result<(), ApprovalError> {
         let submitted = EpochMs(self.created_at_ms.0.saturating_sub(CLOCK_SKEW_MS));
-        claimed_between(claimed_at_ms, submitted, now)
+        check_claimed_time(claimed_at_ms, submitted, now)
     }
 
     /// The attempt of the ceremony that produced the result; 1 if none did yet.

@@ -27,7 +27,7 @@ impl Difference {
 #[must_use]
 pub fn differences(recorded: &Outcome, again: &Outcome) -> Vec<Difference> {
     // The record's quorum was raised to the deployment's minimum, which the bundle does not know.
-    let again = &again.clone().held_to(recorded.quorum.required);
+    let again = &again.clone().raise_quorum_to(recorded.quorum.required);
     let fault = |outcome: &Outcome| shown(outcome.fault.as_deref());
     let fields = [
         Difference::new("input_hash", recorded.input_hash, again.input_hash),
@@ -197,7 +197,7 @@ mod tests {
         let again =
             Outcome { quorum: Quorum { required: 1, satisfied: true, ..outcome().quorum }, ..outcome() };
         let again = Outcome { output_hash: again.output_digest(), ..again };
-        let recorded = again.clone().held_to(2);
+        let recorded = again.clone().raise_quorum_to(2);
         assert_ne!(recorded.output_hash, again.output_hash);
         assert_eq!(differences(&recorded, &again), []);
         let unraised = Outcome { quorum: Quorum { satisfied: true, ..recorded.quorum.clone() }, ..recorded };

@@ -2,7 +2,7 @@
 
 use super::FactRead;
 use crate::key::CustodyKey;
-use crate::policy::Spent;
+use crate::policy::SpendingTotals;
 use crate::time::EpochMs;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -46,7 +46,12 @@ impl Facts {
 
 /// All facts for one evaluation. `spent` is given only to policies that may read it.
 #[must_use]
-pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, spent: Option<&Spent>, now: EpochMs) -> Facts {
+pub fn facts_for(
+    rules: &Rules,
+    key: Option<&CustodyKey>,
+    spent: Option<&SpendingTotals>,
+    now: EpochMs,
+) -> Facts {
     let deployment = [
         ("deployment.permitted_recipients", rules.permitted_recipients.clone()),
         ("deployment.required_approvals", rules.required_approvals.to_string()),
@@ -61,7 +66,7 @@ pub fn facts_for(rules: &Rules, key: Option<&CustodyKey>, spent: Option<&Spent>,
             ("key.roster", roster_text(key)),
         ]
     });
-    let spent = spent.map(Spent::facts);
+    let spent = spent.map(SpendingTotals::facts);
     Facts::from_pairs(
         deployment.into_iter().chain(key.into_iter().flatten()).chain(spent.into_iter().flatten()),
     )

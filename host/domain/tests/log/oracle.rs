@@ -6,7 +6,7 @@ use gateway_domain::canonical::digest_bytes;
 use gateway_domain::ids::Hex32;
 use gateway_domain::log::subtree::{consistency, inclusion};
 use gateway_domain::log::{
-    Frontier, Place, ProofError, Subtree, empty_root, leaf_hash, verify_consistency, verify_inclusion,
+    Frontier, NodePosition, ProofError, Subtree, empty_root, leaf_hash, verify_consistency, verify_inclusion,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn event(n: u64) -> Hex32 {
 #[derive(Default)]
 struct Log {
     frontier: Frontier,
-    nodes: BTreeMap<Place, Hex32>,
+    nodes: BTreeMap<NodePosition, Hex32>,
 }
 
 impl Log {
@@ -35,9 +35,9 @@ impl Log {
 
     fn push(&mut self, event_hash: Hex32) {
         let leaf = leaf_hash(event_hash);
-        self.nodes.insert(Place { level: 0, index: self.frontier.n_leaves() }, leaf);
+        self.nodes.insert(NodePosition { level: 0, index: self.frontier.n_leaves() }, leaf);
         for node in self.frontier.append(leaf) {
-            self.nodes.insert(Place { level: node.level, index: node.index }, node.hash);
+            self.nodes.insert(NodePosition { level: node.level, index: node.index }, node.hash);
         }
     }
 

@@ -59,7 +59,7 @@ pub enum Activated {
     /// The activation is durable, and the new high-water mark.
     Recorded,
     /// The bundle is already active. Nothing was added, except new signatures of the bundle.
-    Standing,
+    AlreadyActive,
     /// Another bundle is active with the same or a higher sequence. Nothing was written.
     Superseded {
         /// The high-water mark's sequence.
@@ -69,7 +69,7 @@ pub enum Activated {
 
 /// Stores bundles and activations.
 #[async_trait]
-pub trait KeepPolicies: Send + Sync {
+pub trait StorePolicies: Send + Sync {
     /// In one transaction, compares with the high-water mark, stores the bundle and adds the activation. Returns after the
     /// write is on disk.
     async fn activation_append(

@@ -5,7 +5,7 @@ use super::report::{Findings, Report};
 use crate::roots::Roots;
 use gateway_domain::admission::{self, Admission};
 use gateway_domain::approval::{approvals_root, n_distinct_subjects};
-use gateway_domain::chain;
+use gateway_domain::error_chain;
 use gateway_domain::intent::{Intent, KeyUse};
 use gateway_domain::operation::{Change, Event, Operation, replay};
 use gateway_domain::policy;
@@ -39,7 +39,7 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
 /// Checks that the authority signed the envelope, and that the decision beside it is the one in the envelope.
 fn signed(event: &Event, admission: &Admission, roots: &Roots, at: &str, findings: &mut Findings) {
     match admission::verify(&admission.envelope, &roots.authorities, event.at_ms) {
-        Err(error) => findings.add(format!("{at}/envelope"), chain(&error)),
+        Err(error) => findings.add(format!("{at}/envelope"), error_chain(&error)),
         Ok(signed) => {
             if signed.decision != admission.decision {
                 findings.add(format!("{at}/decision"), "differs from the decision that the authority signed");

@@ -2,7 +2,7 @@
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
-use super::{Reader, Rerun};
+use super::{Reader, RerunPolicy};
 use crate::roots::Roots;
 use gateway_domain::operation::{Evaluation, evaluations};
 use std::collections::BTreeSet;
@@ -84,7 +84,7 @@ fn check_evaluation(evaluation: &Evaluation, roots: &Roots, findings: &mut Findi
     }
 }
 
-fn run_again(found: &[Evaluation], rerun: &dyn Rerun, report: &mut Report) {
+fn run_again(found: &[Evaluation], rerun: &dyn RerunPolicy, report: &mut Report) {
     let (mut findings, mut not_run) = (Findings::default(), Vec::new());
     for evaluation in found {
         match rerun.differences(evaluation) {

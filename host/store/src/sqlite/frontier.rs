@@ -4,7 +4,7 @@
 use crate::decode;
 use crate::encode::{integer, policies};
 use gateway_domain::ids::Hex32;
-use gateway_domain::log::{Completed, Frontier, Place, Subtree, leaf_hash};
+use gateway_domain::log::{Completed, Frontier, NodePosition, Subtree, leaf_hash};
 use gateway_sqlite::State;
 use sqlx::SqliteConnection;
 
@@ -79,8 +79,8 @@ impl State for LogFrontier {
 }
 
 /// Where a log of `size` entries has the roots of its complete subtrees, largest first.
-fn peaks(size: u64) -> impl Iterator<Item = Place> + Send {
-    Subtree::whole(size).into_iter().flat_map(Subtree::places)
+fn peaks(size: u64) -> impl Iterator<Item = NodePosition> + Send {
+    Subtree::whole(size).into_iter().flat_map(Subtree::positions)
 }
 
 /// Checks that every place has an entry and that no node stands over missing entries.
@@ -115,7 +115,10 @@ async fn check_activations(conn: &mut SqliteConnection) -> Result<(), sqlx::Erro
     if counted == reached { Ok(()) } else { Err(damaged("the last policy activation is missing")) }
 }
 
-async fn peak(conn: &mut SqliteConnection, Place { level, index }: Place) -> Result<Hex32, sqlx::Error> {
+async fn peak(
+    conn: &mut SqliteConnection,
+    NodePosition { level, index }: NodePosition,
+) -> Result<Hex32, sqlx::Error> {
     let query = match level {
         0 => sqlx::query_scalar(LEAF).bind(integer(index)),
         _ => sqlx::query_scalar(NODE).bind(i64::from(level)).bind(integer(index)),
@@ -147,8 +150,8 @@ mod tests {
             assert_eq!(Frontier::from_parts(n, peaks), Some(frontier.0.clone()), "{n} leaves");
             let hash = Hex32::new([u8::try_from(n % 251).unwrap(); 32]);
             let appended = frontier.append([hash].into_iter());
-            stored.insert(Place { level: 0, index: n }, leaf_hash(hash));
-            let place = |node: &Completed| Place { level: node.level, index: node.index };
+            stored.insert(NodePosition { level: 0, index: n }, leaf_hash(hash));
+            let place = |node: &Completed| NodePosition { level: node.level, index: node.index };
             stored.extend(appended.nodes.iter().map(|node| (place(node), node.hash)));
             frontier = appended.frontier;
         }

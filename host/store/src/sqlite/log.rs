@@ -10,7 +10,7 @@ use crate::sqlite::frontier::LAST;
 use async_trait::async_trait;
 use gateway_domain::ids::{Hex32, OperationId};
 use gateway_domain::log::{
-    Place, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
+    NodePosition, Subtree, empty_root, leaf_hash, subtree, verify_consistency, verify_inclusion,
 };
 use gateway_engine::Unavailable;
 use gateway_engine::ports::{LogConsistency, LogHead, LogInclusion, ReadLog};
@@ -30,7 +30,7 @@ impl ReadLog for Store {
     async fn log_head(&self) -> Result<LogHead, Unavailable> {
         let head = self.last_head().await?;
         if let Some(log) = Subtree::whole(head.size) {
-            Nodes::read(self, log.places(), head).await?.head(head.size)?;
+            Nodes::read(self, log.positions(), head).await?.head(head.size)?;
         }
         Ok(head)
     }
@@ -50,8 +50,8 @@ impl ReadLog for Store {
         let Some(path) = subtree::inclusion(index, size).filter(|_| size <= last.size) else {
             return Ok(None);
         };
-        let leaf = Place { level: 0, index };
-        let places = path.iter().flat_map(|part| part.places()).chain([leaf]).chain(anchor(size, last));
+        let leaf = NodePosition { level: 0, index };
+        let places = path.iter().flat_map(|part| part.positions()).chain([leaf]).chain(anchor(size, last));
         let nodes = Nodes::read(self, places, last).await?;
         let (head, hashes, leaf_hash) = (nodes.head(size)?, nodes.roots(&path)?, nodes.at(leaf)?);
         let checked = verify_inclusion(leaf_hash, index, size, &hashes, head.root);
@@ -63,7 +63,7 @@ impl ReadLog for Store {
         let last = self.last_head().await?;
         let parts = subtree::consistency(first, second).filter(|_| second <= last.size);
         let Some(parts) = parts else { return Ok(None) };
-        let places = parts.iter().flat_map(|part| part.places());
+        let places = parts.iter().flat_map(|part| part.positions());
         let places = places.chain(anchor(first, last)).chain(anchor(second, last));
         let nodes = Nodes::read(self, places, last).await?;
         let (first, second, hashes) = (nodes.head(first)?, nodes.head(second)?, nodes.roots(&parts)?);
@@ -87,14 +87,14 @@ impl Store {
 }
 
 /// The nodes that connect the log of `size` with the last root.
-fn anchor(size: u64, last: LogHead) -> impl Iterator<Item = Place> {
+fn anchor(size: u64, last: LogHead) -> impl Iterator<Item = NodePosition> {
     let parts = subtree::consistency(size, last.size).unwrap_or_default();
-    Subtree::whole(size).into_iter().chain(parts).flat_map(Subtree::places)
+    Subtree::whole(size).into_iter().chain(parts).flat_map(Subtree::positions)
 }
 
 /// Nodes of the log, and its last root, to which they must lead.
 struct Nodes {
-    hashes: BTreeMap<Place, Hex32>,
+    hashes: BTreeMap<NodePosition, Hex32>,
     last: LogHead,
 }
 
@@ -102,11 +102,12 @@ impl Nodes {
     /// Reads the nodes at these places. Missing ones are left out.
     async fn read(
         store: &Store,
-        places: impl Iterator<Item = Place>,
+        places: impl Iterator<Item = NodePosition>,
         last: LogHead,
     ) -> Result<Self, Unavailable> {
-        let places: BTreeSet<Place> = places.collect();
-        let (leaves, inner): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|at| at.level == 0);
+        let places: BTreeSet<NodePosition> = places.collect();
+        let (leaves, inner): (Vec<NodePosition>, Vec<NodePosition>) =
+            places.into_iter().partition(|at| at.level == 0);
         let inner: Vec<u64> = inner.into_iter().map(|at| (u64::from(at.level) << 57) | at.index).collect();
         let leaves: Vec<u64> = leaves.into_iter().map(|at| at.index).collect();
         let query = sqlx::query_as::<_, (u32, i64, Vec<u8>)>(NODES);
@@ -115,7 +116,7 @@ impl Nodes {
         let rows = rows.map_err(|error| failed("the nodes of the log could not be read", &error))?;
         let mut hashes = BTreeMap::new();
         for (level, index, bytes) in rows {
-            let place = Place { level, index: index.unsigned_abs() };
+            let place = NodePosition { level, index: index.unsigned_abs() };
             let hash = hash(&bytes).ok_or_else(|| damaged(format_args!("{} is not a hash", named(place))))?;
             hashes.insert(place, if level == 0 { leaf_hash(hash) } else { hash });
         }
@@ -137,16 +138,16 @@ impl Nodes {
         subtrees.iter().map(root).collect::<Result<_, _>>().map_err(missing)
     }
 
-    fn at(&self, place: Place) -> Result<Hex32, Unavailable> {
+    fn at(&self, place: NodePosition) -> Result<Hex32, Unavailable> {
         self.hashes.get(&place).copied().ok_or_else(|| missing(place))
     }
 }
 
-fn missing(place: Place) -> Unavailable {
+fn missing(place: NodePosition) -> Unavailable {
     damaged(format_args!("{} is missing", named(place)))
 }
 
-fn named(Place { level, index }: Place) -> String {
+fn named(NodePosition { level, index }: NodePosition) -> String {
     if level == 0 { format!("event {index}") } else { format!("node {index} of level {level}") }
 }
 

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
-use gateway_engine::ports::{Activated, Activation, KeepPolicies, StoredBundle};
+use gateway_engine::ports::{Activated, Activation, StorePolicies, StoredBundle};
 use gateway_sqlite::{Database, Job};
 use sqlx::{SqliteConnection, SqlitePool};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Job for ActivationJob {
         };
         if hash == self.bundle.bundle_hash.as_bytes() {
             self.keep_bundle(conn).await?;
-            return Ok(Activated::Standing);
+            return Ok(Activated::AlreadyActive);
         }
         Ok(Activated::Superseded { reached: reached.unsigned_abs() })
     }
@@ -131,7 +131,7 @@ impl Job for ProbeJob {
 }
 
 #[async_trait]
-impl KeepPolicies for Store {
+impl StorePolicies for Store {
     async fn activation_append(
         &self,
         activation: Activation,

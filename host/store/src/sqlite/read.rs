@@ -13,7 +13,7 @@ use gateway_domain::evidence::ChainedEvent;
 use gateway_domain::ids::{KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::Payment;
 use gateway_domain::key::CustodyKey;
-use gateway_domain::policy::Spent;
+use gateway_domain::policy::SpendingTotals;
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Damage, KeyQuorum, ReadError, ReadOperations, Record};
 use gateway_engine::{Unavailable, Visibility};
@@ -159,8 +159,13 @@ impl ReadOperations for Store {
         rows.iter().map(|text| decode::key_quorum(text)).collect()
     }
 
-    async fn spent(&self, tenant: &Tenant, payment: &Payment, now: EpochMs) -> Result<Spent, Unavailable> {
-        spending::spent(self.database.reader(), tenant, payment, now).await
+    async fn spending_totals(
+        &self,
+        tenant: &Tenant,
+        payment: &Payment,
+        now: EpochMs,
+    ) -> Result<SpendingTotals, Unavailable> {
+        spending::spending_totals(self.database.reader(), tenant, payment, now).await
     }
 
     fn damage(&self) -> Vec<Damage> {

@@ -4,7 +4,7 @@ use crate::encode::instant;
 use crate::error::failed;
 use gateway_domain::ids::Tenant;
 use gateway_domain::intent::Payment;
-use gateway_domain::policy::Spent;
+use gateway_domain::policy::SpendingTotals;
 use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
@@ -27,12 +27,12 @@ pub(super) const SPENT: &str = "SELECT * FROM
 type Row = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// Counts payments dated after `now` too: they exist if the clock was set back, which must not free a limit.
-pub(super) async fn spent(
+pub(super) async fn spending_totals(
     pool: &SqlitePool,
     tenant: &Tenant,
     payment: &Payment,
     now: EpochMs,
-) -> Result<Spent, Unavailable> {
+) -> Result<SpendingTotals, Unavailable> {
     let since = |window_ms: u64| instant(EpochMs(now.0.saturating_sub(window_ms)));
     let query = sqlx::query_as::<_, Row>(SPENT).bind(tenant.0.as_str());
     let query = query.bind(payment.from_account.as_str()).bind(payment.to_account.as_str());
@@ -41,7 +41,7 @@ pub(super) async fn spent(
     let row = row.map_err(|error| failed("the amounts spent could not be read", &error))?;
     let (day_high, day_low, hour_high, hour_low, count, to_day_high, to_day_low, to_hour_high, to_hour_low) =
         row;
-    Ok(Spent {
+    Ok(SpendingTotals {
         account_hour_minor: sum(hour_high, hour_low),
         account_day_minor: sum(day_high, day_low),
         account_day_count: count.unsigned_abs(),

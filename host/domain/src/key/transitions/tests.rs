@@ -128,7 +128,7 @@ fn rotation_takes_the_new_name_at_submission_and_retires_the_old_key_when_execut
 
     let freed = after(reserved.clone(), &rotate, &failed());
     assert_eq!(freed.subject, before.subject);
-    assert!(freed.successor.as_ref().unwrap().is_free());
+    assert!(freed.successor.as_ref().unwrap().is_name_free());
     let again = operation(Kind::Rotate, 5);
     let again = after(freed, &again, &submitted).successor.unwrap();
     assert_eq!(

@@ -8,7 +8,7 @@ use crate::contract::samples::{following, id, note, opening_payment, written};
 use crate::{Counters, OpenError, Store};
 use gateway_domain::ids::Hex32;
 use gateway_domain::time::EpochMs;
-use gateway_engine::ports::{CommitOperations, KeepPolicies, ReadLog, ReadOperations};
+use gateway_engine::ports::{CommitOperations, ReadLog, ReadOperations, StorePolicies};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,10 +2,10 @@
 
 /// The reason why an approval's signature is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ApprovalFault {
+pub enum ApprovalError {
     /// The approval is signed, and this deployment does not verify signatures.
     #[error("this deployment does not accept signed approvals")]
-    NotTaken,
+    SignaturesDisabled,
     /// The approval is not signed, and this deployment requires it.
     #[error("the approval must be signed by the approver")]
     NotSigned,
@@ -65,12 +65,12 @@ pub enum ApprovalFault {
     BadSignature,
 }
 
-impl ApprovalFault {
+impl ApprovalError {
     /// The stable code.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::NotTaken => "not_taken",
+            Self::SignaturesDisabled => "not_taken",
             Self::NotSigned => "not_signed",
             Self::NoRegistry => "no_registry",
             Self::UnknownApprover => "unknown_approver",
