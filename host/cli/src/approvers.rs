@@ -3,7 +3,7 @@
 use crate::{EXIT_FAILED, Fault, complain, plain, registry};
 use clap::{Args, Subcommand};
 use ed25519_dalek::{Signer, SigningKey};
-use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, Hex64, KeyEntry, Validity};
+use gateway_domain::approval::{Approval, ApprovalSignature, ApprovalSubject, KeyEntry, Signature, Validity};
 use gateway_domain::error_chain;
 use gateway_domain::ids::{Hex32, KeyId, KeyRef, OperationId, Tenant};
 use gateway_domain::intent::{Intent, key_id};
@@ -162,7 +162,7 @@ fn signed(sign: &Sign, now: EpochMs) -> Result<String, Fault> {
         confirm()?;
     }
     let message = subject.statement(&approval).message()?;
-    let signature = Hex64(signing.sign(&message).to_bytes());
+    let signature = Signature::new(signing.sign(&message).to_bytes());
     approval.signature = Some(Box::new(ApprovalSignature::Ed25519 { public_key, signature }));
     let Approval { subject_id, roles, signature, .. } = &approval;
     let body = json!({

@@ -1,4 +1,4 @@
-//! Strict JSON: duplicate member names are rejected, because two readers could see two values.
+//! Strict JSON: duplicate member names are rejected, because different parsers keep different values.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -16,7 +16,7 @@ pub enum Floats {
 
 /// The text is not JSON, or has a duplicate member. Displays as one line with line and column.
 #[derive(Debug, thiserror::Error)]
-#[error("not JSON: {}", text(.duplicate.as_deref(), .fault))]
+#[error("not JSON: {}", describe(.duplicate.as_deref(), .fault))]
 pub struct NotJson {
     /// The duplicate name, if that is the fault.
     pub duplicate: Option<String>,
@@ -24,7 +24,7 @@ pub struct NotJson {
     pub fault: serde_json::Error,
 }
 
-fn text(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
+fn describe(duplicate: Option<&str>, fault: &serde_json::Error) -> String {
     match duplicate {
         Some(name) => format!(
             "the name `{name}` appears twice in an object at line {} column {}",
@@ -47,7 +47,7 @@ pub fn parse(text: &[u8], floats: Floats) -> Result<Value, NotJson> {
     parsed.map_err(|fault| NotJson { duplicate: duplicate.take(), fault })
 }
 
-/// Deserializes any value; stores the first duplicate name.
+/// Deserializes any value. Stops at the first duplicate name, and stores it.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     floats: Floats,

@@ -1,7 +1,6 @@
 //! The rules of operations, keys, approvals and evidence, as pure functions over plain values.
 //!
-//! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments. Values are checked when they are
-//! parsed, so a function that receives one of these types does not check it again.
+//! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments.
 //!
 //! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and outcome),
 //! [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`], [`evidence`] (the hash

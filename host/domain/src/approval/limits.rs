@@ -28,6 +28,6 @@ pub const CLIENT_DATA_BYTES_MAX: usize = 768;
 /// The longest signature of a credential, bytes: DER of two 256-bit integers has at most 72, EdDSA has 64.
 pub const SIGNATURE_BYTES_MAX: usize = 80;
 
-/// The largest difference between two clocks, milliseconds: an approver's may be ahead of the verifier's, and a node's behind
+/// The tolerated difference between two clocks, milliseconds: an approver's may be ahead of the verifier's, and a node's behind
 /// the gateway's.
 pub const CLOCK_SKEW_MS: u64 = 5 * 60_000;

@@ -1,4 +1,4 @@
-//! Whether approvals have to be signed, and the check of one approval.
+//! Whether approvals must be signed, and the check of one approval.
 
 use super::limits::CLOCK_SKEW_MS;
 use super::{Approval, ApprovalError, ApprovalSubject, Approvers};
@@ -8,16 +8,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Whether approvals are signed by their approvers.
 #[derive(Clone, Debug, Default)]
 pub enum SigningRule {
-    /// Signatures are neither required nor verified.
+    /// Approvals are not signed; a signed one is rejected.
     #[default]
     Off,
-    /// Signed approvals are verified; unsigned ones count too.
+    /// Signed approvals are verified; unsigned ones are accepted too.
     Optional(PinnedRegistry),
-    /// Only signed approvals count.
+    /// Only signed approvals are accepted.
     Required(PinnedRegistry),
 }
 
-/// The registry in force and the age limit of approvals. Clones share the registry: a replacement takes effect for all.
+/// The current registry, and the age limit of approvals. Clones share the registry: a replacement takes effect for all.
 #[derive(Clone, Debug)]
 pub struct PinnedRegistry {
     /// `None` while the registry cannot be read. The unread change may be a revocation, so no approval counts.
@@ -32,7 +32,7 @@ impl SigningRule {
         matches!(self, Self::Required(_))
     }
 
-    /// Whether approvals can be counted: when signatures are verified, only while the registry can be read.
+    /// Whether approvals can be accepted: when signatures are verified, only while the registry can be read.
     #[must_use]
     pub fn can_verify(&self) -> bool {
         match self {
@@ -41,15 +41,15 @@ impl SigningRule {
         }
     }
 
-    /// Replaces the registry in this rule and all its clones, if signatures are verified. With `None`, no approval counts,
-    /// signed or not.
+    /// Replaces the registry in this rule and all its clones. With `None`, no approval is accepted, signed or not. Does nothing
+    /// if the rule is `Off`.
     pub fn replace_registry(&self, approvers: Option<Arc<Approvers>>) {
         if let Self::Optional(pinned) | Self::Required(pinned) = self {
             *pinned.approvers.write().unwrap_or_else(PoisonError::into_inner) = approvers;
         }
     }
 
-    /// Checks whether this approval of this subject counts at `now`.
+    /// Checks the approval's signature and age at `now`.
     ///
     /// # Errors
     /// [`ApprovalError`].
@@ -83,13 +83,13 @@ impl PinnedRegistry {
         Self { approvers: Arc::new(RwLock::new(Some(approvers))), age_max_ms }
     }
 
-    /// Pins no registry yet: no approval counts until one is put in force.
+    /// Without a registry, no approval is accepted until [`SigningRule::replace_registry`] provides one.
     #[must_use]
     pub fn without_registry(age_max_ms: u64) -> Self {
         Self { approvers: Arc::default(), age_max_ms }
     }
 
-    /// The present registry, to be used for one whole verification.
+    /// The current registry. A verification gets it once, so that a replacement does not change it in between.
     fn registry(&self) -> Result<Arc<Approvers>, ApprovalError> {
         let approvers = self.approvers.read().unwrap_or_else(PoisonError::into_inner).clone();
         approvers.ok_or(ApprovalError::NoRegistry)

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
-/// SHA-256 of the relying party's id, one byte of flags, four of a counter (section 6.1).
 const RP_HASH_BYTES: usize = 32;
+/// SHA-256 of the relying party's id, one byte of flags, four of a counter (section 6.1).
 const AUTHENTICATOR_DATA_BYTES_MIN: usize = 37;
 const SEC1_UNCOMPRESSED_BYTES: usize = 65;
 
@@ -87,9 +87,9 @@ impl Credential {
         client_data: &[u8],
         signature: &[u8],
     ) -> Result<(), ApprovalError> {
-        within("authenticator_data", authenticator_data, limits::AUTHENTICATOR_DATA_BYTES_MAX)?;
-        within("client_data_json", client_data, limits::CLIENT_DATA_BYTES_MAX)?;
-        within("signature", signature, limits::SIGNATURE_BYTES_MAX)?;
+        check_length("authenticator_data", authenticator_data, limits::AUTHENTICATOR_DATA_BYTES_MAX)?;
+        check_length("client_data_json", client_data, limits::CLIENT_DATA_BYTES_MAX)?;
+        check_length("signature", signature, limits::SIGNATURE_BYTES_MAX)?;
         self.check_client_data(challenge, client_data)?;
         self.check_authenticator_data(authenticator_data)?;
         let client_data_hash: [u8; 32] = Sha256::digest(client_data).into();
@@ -146,6 +146,6 @@ impl Credential {
     }
 }
 
-fn within(what: &'static str, bytes: &[u8], bytes_max: usize) -> Result<(), ApprovalError> {
+fn check_length(what: &'static str, bytes: &[u8], bytes_max: usize) -> Result<(), ApprovalError> {
     if bytes.len() > bytes_max { Err(ApprovalError::Malformed(what)) } else { Ok(()) }
 }

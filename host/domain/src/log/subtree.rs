@@ -27,12 +27,12 @@ pub struct Subtree {
 /// sibling to the root's child (RFC 6962, section 2.1.1). `None` when the log has no such leaf.
 #[must_use]
 pub fn inclusion(index: u64, size: u64) -> Option<Vec<Subtree>> {
-    let mut around = Subtree::whole(size).filter(|log| index < log.end)?;
+    let mut subtree = Subtree::whole(size).filter(|log| index < log.end)?;
     let mut siblings = Vec::new();
-    while let Some((left, right)) = around.split() {
-        let (inside, sibling) = if index < left.end { (left, right) } else { (right, left) };
+    while let Some((left, right)) = subtree.split() {
+        let (with_leaf, sibling) = if index < left.end { (left, right) } else { (right, left) };
         siblings.push(sibling);
-        around = inside;
+        subtree = with_leaf;
     }
     siblings.reverse();
     Some(siblings)
@@ -42,23 +42,23 @@ pub fn inclusion(index: u64, size: u64) -> Option<Vec<Subtree>> {
 /// (RFC 6962, section 2.1.2); empty for equal sizes. `None` when `first` is zero or above `second`.
 #[must_use]
 pub fn consistency(first: u64, second: u64) -> Option<Vec<Subtree>> {
-    let mut around = Subtree::whole(second).filter(|log| 0 < first && first <= log.end)?;
+    let mut subtree = Subtree::whole(second).filter(|log| 0 < first && first <= log.end)?;
     let mut parts = Vec::new();
-    // While the descent only goes left, it ends at the whole first log, whose root the verifier knows.
+    // Until the descent goes right, the subtree begins with the whole first log, whose root the verifier knows.
     let mut is_known = true;
-    while first < around.end {
-        let Some((left, right)) = around.split() else { break };
+    while first < subtree.end {
+        let Some((left, right)) = subtree.split() else { break };
         if first <= left.end {
             parts.push(right);
-            around = left;
+            subtree = left;
         } else {
             parts.push(left);
-            around = right;
+            subtree = right;
             is_known = false;
         }
     }
     if !is_known {
-        parts.push(around);
+        parts.push(subtree);
     }
     parts.reverse();
     Some(parts)
@@ -71,7 +71,7 @@ impl Subtree {
         if size == 0 { None } else { Some(Self { start: 0, end: size }) }
     }
 
-    /// The complete subtrees that it consists of, largest first; itself when it is complete.
+    /// The positions of the complete subtrees that it consists of, largest first. Its own position when it is complete.
     pub fn positions(self) -> impl Iterator<Item = NodePosition> + Send {
         let n_leaves = self.end.saturating_sub(self.start);
         let is_set = move |level: &u32| (n_leaves >> level) & 1 == 1;
@@ -84,10 +84,9 @@ impl Subtree {
     /// Its root, computed from the roots of the complete subtrees that it consists of.
     ///
     /// # Errors
-    /// The first place for which `hash_at` has no hash.
+    /// The first position for which `hash_at` has no hash.
     pub fn root(self, mut hash_at: impl FnMut(NodePosition) -> Option<Hex32>) -> Result<Hex32, NodePosition> {
-        let hashes =
-            self.positions().map(|place| hash_at(place).ok_or(place)).collect::<Result<Vec<_>, _>>()?;
+        let hashes = self.positions().map(|at| hash_at(at).ok_or(at)).collect::<Result<Vec<_>, _>>()?;
         let folded = hashes.into_iter().rev().reduce(|right, left| node_hash(left, right));
         folded.ok_or(NodePosition { level: 0, index: self.start })
     }

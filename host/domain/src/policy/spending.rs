@@ -43,15 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sum_is_published_under_its_name() {
-        let spent = SpendingTotals {
+    fn each_total_has_its_fact_name() {
+        let totals = SpendingTotals {
             account_hour_minor: 1,
             account_day_minor: 2,
             account_day_count: 3,
             recipient_hour_minor: 4,
             recipient_day_minor: 5,
         };
-        let facts = spent.facts().map(|(name, value)| format!("{name} = {value}"));
+        let facts = totals.facts().map(|(name, value)| format!("{name} = {value}"));
         let expected = [
             "velocity.account.day_count = 3",
             "velocity.account.day_minor = 2",
