@@ -181,63 +181,24 @@ fn check_totals_not_needed(intent: &Intent, outcome: &policy::Outcome) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_domain::ids::Hex32;
-    use gateway_domain::intent::{PublicationMode, Refresh, SigningTerms};
-    use gateway_domain::policy::{Decision, FactRead, Outcome, Quorum};
-    use gateway_domain::roster::Roster;
-
-    fn payment() -> Intent {
-        Intent::Payment(Payment {
-            key_ref: None,
-            from_account: "a".into(),
-            to_account: "b".into(),
-            amount_minor: 1,
-            currency: "EUR".into(),
-            reference: None,
-            bip32: None,
-            terms: SigningTerms {
-                requested_participants: Roster::parse(&[0, 1]).unwrap(),
-                threshold: None,
-                epoch_fence_token_hex: None,
-                publication_mode: PublicationMode::Manual,
-            },
-        })
-    }
-
-    fn refresh() -> Intent {
-        Intent::Refresh(Refresh {
-            change: gateway_domain::intent::Lifecycle {
-                target_epoch: gateway_domain::ids::EpochName("2".into()),
-                reason: "drill".into(),
-                publication_mode: PublicationMode::Manual,
-                metadata: Default::default(),
-            },
-        })
-    }
+    use gateway_domain::intent::PublicationMode;
+    use gateway_domain::policy::{FactRead, Outcome};
+    use gateway_domain::testing::samples::{Kind, intent, verdict};
 
     fn outcome_that_read(names: &[&str]) -> Outcome {
-        Outcome {
-            decision: Decision::Allow,
-            bundle_id: String::new(),
-            bundle_hash: Hex32::ZERO,
-            reasons: vec![],
-            obligations: vec![],
-            facts: names.iter().map(|name| FactRead { name: (*name).into(), value: None }).collect(),
-            quorum: Quorum::default(),
-            input_hash: Hex32::ZERO,
-            output_hash: Hex32::ZERO,
-            fuel_used: 1,
-            fault: None,
-        }
+        let facts = names.iter().map(|name| FactRead { name: (*name).into(), value: None }).collect();
+        Outcome { facts, ..verdict(&[], 0) }
     }
 
     #[test]
     fn outcome_that_needs_totals_which_were_not_read_is_refused() {
+        let payment = intent(Kind::Payment, PublicationMode::Manual);
         let velocity = ["time.now_ms", "velocity.account.day_minor"];
-        let refused = check_totals_not_needed(&payment(), &outcome_that_read(&velocity)).unwrap_err();
+        let refused = check_totals_not_needed(&payment, &outcome_that_read(&velocity)).unwrap_err();
         assert!(refused.detail.contains("`velocity.account.day_minor`"), "{}", refused.detail);
-        assert!(check_totals_not_needed(&payment(), &outcome_that_read(&["time.now_ms"])).is_ok());
-        let refresh = check_totals_not_needed(&refresh(), &outcome_that_read(&velocity));
-        assert!(refresh.is_ok(), "only payments have totals");
+        assert!(check_totals_not_needed(&payment, &outcome_that_read(&["time.now_ms"])).is_ok());
+        let refresh = intent(Kind::Refresh, PublicationMode::Manual);
+        let checked = check_totals_not_needed(&refresh, &outcome_that_read(&velocity));
+        assert!(checked.is_ok(), "only payments have totals");
     }
 }

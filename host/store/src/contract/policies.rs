@@ -1,4 +1,4 @@
-//! Bundles and activations: the high-water mark only rises, and is compared where it is written.
+//! Bundles and activations. The high-water mark only rises.
 
 use super::Deployment;
 use super::samples::hex32;
@@ -61,7 +61,7 @@ pub(crate) async fn rollback_is_an_activation_with_a_higher_sequence(deployment:
     let again = async || store.activation_append(back.clone(), bundle(1)).await.unwrap();
     assert_eq!(again().await, Activated::Recorded);
     assert_eq!(again().await, Activated::AlreadyActive);
-    // The active bundle may be offered with its own, lower sequence; the one it replaced may not.
+    // The active bundle is accepted with its own, lower sequence; the bundle that it replaced is not.
     assert_eq!(activate(&*store, 1, 1).await, Activated::AlreadyActive);
     assert_eq!(activate(&*store, 2, 2).await, Activated::Superseded { reached: 3 });
     activate(&*store, 4, 3).await;
@@ -75,8 +75,8 @@ pub(crate) async fn bundle_is_read_back_with_the_latest_signatures(deployment: &
     assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(bundle(1)));
     let mut resigned = bundle(1);
     resigned.files[1] = ("signatures/b.json".into(), vec![9]);
-    let standing = store.activation_append(activation(1, 1), resigned.clone()).await.unwrap();
-    assert_eq!(standing, Activated::AlreadyActive);
+    let activated = store.activation_append(activation(1, 1), resigned.clone()).await.unwrap();
+    assert_eq!(activated, Activated::AlreadyActive);
     assert_eq!(store.bundle_load(hex32(1)).await.unwrap(), Some(resigned));
     assert_eq!(store.bundle_file(hex32(1), "manifest.json").await.unwrap(), Some(vec![1; 3]));
     assert_eq!(store.bundle_file(hex32(1), "signatures/a.json").await.unwrap(), None);

@@ -1,4 +1,4 @@
-//! Sums of payments by account, recipient, currency, tenant and window.
+//! Spending totals by account, recipient, currency, tenant and window.
 
 use super::samples::{decision_signed, failed, following, key_create, opening, submission, written};
 use super::{Deployment, Ports};
@@ -10,7 +10,7 @@ use gateway_domain::policy::spending::{DAY_MS, HOUR_MS};
 use gateway_domain::time::EpochMs;
 use gateway_engine::ports::Record;
 
-/// When the payments of these tests are decided, unless stated otherwise.
+/// The time at which most payments of these tests are decided.
 const AT: EpochMs = EpochMs(2 * DAY_MS);
 
 fn payment(account: &str, recipient: &str, amount_minor: i64) -> Payment {
@@ -51,7 +51,7 @@ pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment:
         ..SpendingTotals::default()
     };
     assert_eq!(spending_totals(store, "a", "other", AT.0 + 1).await, of_account(11, 11, 2));
-    // A window ends at `now`; a payment exactly as old as the window is outside.
+    // The window ends at `now`. A payment exactly as old as the window is long is outside.
     assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS - 1).await, of_account(11, 11, 2));
     assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS).await, of_account(10, 11, 2));
     assert_eq!(spending_totals(store, "a", "other", AT.0 + HOUR_MS + 1).await, of_account(0, 11, 2));
@@ -60,7 +60,7 @@ pub(crate) async fn admitted_payments_are_summed_by_party_and_window(deployment:
     let to_x =
         SpendingTotals { recipient_hour_minor: 100, recipient_day_minor: 101, ..SpendingTotals::default() };
     assert_eq!(spending_totals(store, "other", "x", AT.0 + HOUR_MS).await, to_x);
-    // Receiving is not spending.
+    // Receiving payments does not count as spending.
     assert_eq!(spending_totals(store, "x", "a", AT.0 + 1).await, SpendingTotals::default());
 }
 
@@ -77,10 +77,10 @@ pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: 
     assert_eq!(day(&*store).await, 7);
     let aborted = Change::Aborted { failure: super::samples::failure() };
     let record = written(&*store, following(&record, AT, vec![aborted])).await;
-    assert_eq!(day(&*store).await, 7, "a payment that is being undone may still happen");
+    assert_eq!(day(&*store).await, 7, "a payment that is being discarded may still be signed");
     written(&*store, following(&record, AT, vec![failed()])).await;
     assert_eq!(day(&*store).await, 0);
-    // A payment refused before its admission, and one decided and failed in the same commit, spend nothing.
+    // A payment that failed before its decision, and one decided and failed in one commit, do not count.
     let refused = open(&*store, 2, "default", Intent::Payment(payment("a", "x", 7))).await;
     written(&*store, following(&refused, AT, vec![failed()])).await;
     let both = open(&*store, 3, "default", Intent::Payment(payment("a", "x", 7))).await;
@@ -88,14 +88,14 @@ pub(crate) async fn payment_counts_from_its_decision_until_it_fails(deployment: 
     assert_eq!(day(&*store).await, 0);
 }
 
-pub(crate) async fn only_payments_spend(deployment: &impl Deployment) {
+pub(crate) async fn only_payments_are_summed(deployment: &impl Deployment) {
     let store = deployment.open().await;
     let record = open(&*store, 1, "default", key_create()).await;
     written(&*store, following(&record, AT, vec![decision_signed()])).await;
     assert_eq!(spending_totals(&*store, "acct-1", "acct-2", AT.0).await, SpendingTotals::default());
 }
 
-pub(crate) async fn negative_amounts_free_nothing_and_sums_saturate(deployment: &impl Deployment) {
+pub(crate) async fn negative_amounts_count_as_zero_and_sums_saturate(deployment: &impl Deployment) {
     let store = deployment.open().await;
     for (byte, amount_minor) in [(1, -5), (2, i64::MIN), (3, 0)] {
         decided(&*store, byte, "default", payment("a", "x", amount_minor), AT).await;
@@ -117,7 +117,7 @@ pub(crate) async fn negative_amounts_free_nothing_and_sums_saturate(deployment: 
     }
 }
 
-pub(crate) async fn clock_set_back_frees_nothing(deployment: &impl Deployment) {
+pub(crate) async fn payments_after_now_are_counted(deployment: &impl Deployment) {
     let store = deployment.open().await;
     decided(&*store, 1, "default", payment("a", "x", 7), AT).await;
     assert_eq!(spending_totals(&*store, "a", "x", AT.0 - 1_000).await.account_hour_minor, 7);

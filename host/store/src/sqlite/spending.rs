@@ -1,4 +1,4 @@
-//! Sums of recent payments.
+//! Spending totals of recent payments.
 
 use crate::encode::instant;
 use crate::error::failed;
@@ -26,7 +26,7 @@ pub(super) const SPENT: &str = "SELECT * FROM
 /// the count.
 type Row = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
-/// Counts payments dated after `now` too: they exist if the clock was set back, which must not free a limit.
+/// The totals, including payments after `now`: if the clock was set back, they must still count towards limits.
 pub(super) async fn spending_totals(
     pool: &SqlitePool,
     tenant: &Tenant,
@@ -50,7 +50,7 @@ pub(super) async fn spending_totals(
     })
 }
 
-/// Saturates: the maximum is above any limit.
+/// The sum of the two halves. A sum above the maximum becomes the maximum, which is above any limit.
 fn sum(high: i64, low: i64) -> u64 {
     let sum = (i128::from(high) << 32) + i128::from(low);
     u64::try_from(sum).unwrap_or(u64::MAX)
