@@ -26,8 +26,8 @@ pub struct ClientBinding {
     pub tenant: Option<Tenant>,
 }
 
-/// A salted digest of a credential's identifier. It does not reveal the identifier, but a holder of the credential can prove
-/// that it was used.
+/// A salted digest of a credential's identifier. It does not reveal the identifier, but a holder of the credential
+/// can prove that it was used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialDigest {

@@ -1,7 +1,7 @@
 //! Ed25519 signatures, always verified strictly. All Ed25519 verification in this crate uses this module.
 //!
-//! Plain verification (RFC 8032, section 5.1.7) leaves room: keys and commitments of small order verify messages that no one
-//! signed, and libraries disagree about some signatures. Strict verification rejects all of those.
+//! Plain verification (RFC 8032, section 5.1.7) leaves room: keys and commitments of small order verify messages that
+//! no one signed, and libraries disagree about some signatures. Strict verification rejects all of those.
 
 use ed25519_dalek::VerifyingKey;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

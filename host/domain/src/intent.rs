@@ -23,8 +23,8 @@ pub enum Family {
     Custody,
 }
 
-/// The family that a key signs for. It never changes: a custody client can have any digest signed, and with a key for payments
-/// that could be the digest of a payment.
+/// The family that a key signs for. It never changes: a custody client can have any digest signed, and with a key for
+/// payments that could be the digest of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyUse {
@@ -145,7 +145,8 @@ impl Intent {
         }
     }
 
-    /// The key that the intent names. `None` for a custody operation, whose path names the key, and for a payment without one.
+    /// The key that the intent names. `None` for a custody operation, whose path names the key, and for a payment
+    /// without one.
     #[must_use]
     pub const fn key_ref(&self) -> Option<&KeyRef> {
         match self {

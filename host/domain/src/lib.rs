@@ -2,10 +2,10 @@
 //!
 //! Deliberately absent: I/O, clocks, randomness, async. Time and identifiers are arguments.
 //!
-//! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and outcome),
-//! [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`], [`evidence`] (the hash
-//! chain of events), [`log`] (the Merkle tree of all events); below them [`canonical`] (the encoding that is hashed),
-//! [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
+//! Reading order: [`operation`] (the state machine), [`intent`] (requests), [`policy`] (a policy's input and
+//! outcome), [`admission`] (the authority's signed decision), [`receipt`] (the nodes' signed receipts), [`key`],
+//! [`evidence`] (the hash chain of events), [`log`] (the Merkle tree of all events); below them [`canonical`] (the
+//! encoding that is hashed), [`dsse`], [`ed25519`], [`json`], [`roster`], [`ids`].
 
 pub mod admission;
 pub mod approval;

@@ -7,13 +7,13 @@
 //! any phase before Executed that has not decided an epoch → [Discarding] → Failed
 //! ```
 //!
-//! An operation for which nodes may hold staged shares, or an admission to sign, fails by way of Discarding: a signing
-//! operation is Failed once so many nodes have signed a discard receipt that fewer than the threshold remain, another one once
-//! all nodes that got a share have.
+//! An operation for which nodes may hold staged shares, or an admission to sign, fails by way of Discarding: a
+//! signing operation is Failed once so many nodes have signed a discard receipt that fewer than the threshold remain,
+//! another one once all nodes that got a share have.
 //!
-//! Three pure functions move it: [`decide`] turns a command into events, [`evolve`] applies an event, and [`next`] gives the
-//! step that the operation owes. Effects follow from *state*, never from a command, so the first try, a retry and the
-//! recovery after a crash take one path.
+//! Three pure functions move it: [`decide`] turns a command into events, [`evolve`] applies an event, and [`next`]
+//! gives the step that the operation owes. Effects follow from *state*, never from a command, so the first try, a
+//! retry and the recovery after a crash take one path.
 
 mod approve;
 pub(crate) mod command;
@@ -73,8 +73,8 @@ pub fn open(submission: Submission, at: EpochMs) -> Vec<Event> {
     stamp(at, changes)
 }
 
-/// The events that a command causes; no events for a repeat, which is not an error. The time of an event is never before the
-/// time of the previous one.
+/// The events that a command causes; no events for a repeat, which is not an error. The time of an event is never
+/// before the time of the previous one.
 ///
 /// # Errors
 /// [`Refusal`] when the command is not permitted, now or ever.

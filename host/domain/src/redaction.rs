@@ -4,9 +4,9 @@
 //! by a salted commitment, and the chain hashes the result: an export that opens nothing has exactly the bytes that were
 //! hashed, and an export that opens a field proves its value. A [`Disclosure`] opens a field by its salt and value.
 //!
-//! `commitment = SHA-256("svc/field/v1" || canonical {path, salt, value})`, with the field's salt `SHA-256("svc/field-salt/v1" ||
-//! event's salt || path)`: the salt of one field says nothing about another's. The path is a JSON pointer (RFC 6901) into the
-//! event.
+//! `commitment = SHA-256("svc/field/v1" || canonical {path, salt, value})`, with the field's salt
+//! `SHA-256("svc/field-salt/v1" || event's salt || path)`: the salt of one field says nothing about another's. The
+//! path is a JSON pointer (RFC 6901) into the event.
 
 mod opened;
 pub mod rules;

@@ -1,9 +1,9 @@
 //! Development only: keys that are created on first use.
 //!
-//! A payment that names no key gets one for its participants, which is created before the payment ([`WithKey`] around a
-//! submission). When an approved signature is executed and its key's creation awaits approvals, the key is created without
-//! them, if the policy agrees ([`WithKey`] around an execution). A deployment without `auto_provision_keys` only reserves the
-//! names that are used here.
+//! A payment that names no key gets one for its participants, which is created before the payment ([`WithKey`] around
+//! a submission). When an approved signature is executed and its key's creation awaits approvals, the key is created
+//! without them, if the policy agrees ([`WithKey`] around an execution). A deployment without `auto_provision_keys`
+//! only reserves the names that are used here.
 
 use crate::engine::Inner;
 use crate::error::{Dependency, EngineError, Unavailable};
@@ -65,8 +65,8 @@ enum Waiver {
 }
 
 impl Inner {
-    /// Creates the key that a payment needs, with a key creation like any other, driven until it rests. Continues a creation
-    /// that has begun. Does nothing if the key can sign.
+    /// Creates the key that a payment needs, with a key creation like any other, driven until it rests. Continues a
+    /// creation that has begun. Does nothing if the key can sign.
     async fn provision(&self, submission: &Submission, key: Option<&CustodyKey>) -> Result<(), EngineError> {
         let creation = match key {
             Some(key) if key.state.can_sign() => return Ok(()),
@@ -121,8 +121,8 @@ impl Inner {
         Ok(session.into_record().operation)
     }
 
-    /// Submits the key creation. Its idempotency key is derived from its intent and from the creation that failed before it, if
-    /// any, so that all payments that need this key find the same operation.
+    /// Submits the key creation. Its idempotency key is derived from its intent and from the creation that failed
+    /// before it, if any, so that all payments that need this key find the same operation.
     async fn submit_creation(
         &self,
         submission: &Submission,

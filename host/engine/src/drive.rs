@@ -19,8 +19,8 @@ use gateway_domain::policy::{self, Moment};
 use gateway_domain::time::EpochMs;
 
 impl Session<'_> {
-    /// Performs the steps that the operation owes, until it rests. All decided events are committed before each effect and at
-    /// the end.
+    /// Performs the steps that the operation owes, until it rests. All decided events are committed before each
+    /// effect and at the end.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`] when a dependency did not answer: the operation still owes its step, and a later drive
@@ -52,8 +52,8 @@ impl Session<'_> {
         }
     }
 
-    /// As [`Self::drive`], but not an error when the key cannot sign yet: the operation keeps its approvals and waits for the
-    /// key.
+    /// As [`Self::drive`], but not an error when the key cannot sign yet: the operation keeps its approvals and waits
+    /// for the key.
     pub(crate) async fn drive_or_wait(&mut self) -> Result<(), EngineError> {
         match self.drive().await {
             Err(EngineError::Refused(Refusal::KeyNotActive { .. })) => Ok(()),

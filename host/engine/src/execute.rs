@@ -56,8 +56,8 @@ pub struct Export {
 }
 
 impl Engine {
-    /// Executes an admitted operation. After [`Rules::answer_within`](crate::Rules::answer_within) it returns the operation in
-    /// its present state, and the execution continues.
+    /// Executes an admitted operation. After [`Rules::answer_within`](crate::Rules::answer_within) it returns the
+    /// operation in its present state, and the execution continues.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
@@ -78,7 +78,8 @@ impl Engine {
         self.answer_in_time(target, work).await
     }
 
-    /// Reports the outcome of the named effect. If the effect is not settled, first performs the steps that the operation owes.
+    /// Reports the outcome of the named effect. If the effect is not settled, first performs the steps that the
+    /// operation owes.
     ///
     /// # Errors
     /// [`EngineError`]: `OperationNotFound`, `Refused`, `Unavailable`.
@@ -116,7 +117,8 @@ impl UseCase for (Target, Execute) {
         let (target, execute) = self;
         let mut session = engine.session(target).await?;
         let was_executed = is_executed(&session.operation);
-        // The quorum is reached, but the admission is not complete, because a dependency did not answer or the key did not exist.
+        // The quorum is reached, but the admission is not complete, because a dependency did not answer or the key
+        // did not exist.
         if matches!(session.operation.phase, Phase::Deciding | Phase::Admitting) {
             session.drive().await?;
         }

@@ -81,8 +81,8 @@ impl HolderCheck {
     }
 }
 
-/// The keys with missing shares that changed during the check, so that their shares may not be missing. The next round checks
-/// them again.
+/// The keys with missing shares that changed during the check, so that their shares may not be missing. The next
+/// round checks them again.
 async fn changed_since(
     ports: &Ports,
     keys: &[CustodyKey],

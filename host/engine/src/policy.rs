@@ -1,8 +1,9 @@
 //! Evaluates the policy: reads the facts, and raises the quorum of the outcome to the deployment's minimum of approvals.
 //!
-//! The spending totals of an account are read only for a policy that may read them. Two payments that each stay below a limit
-//! may exceed it together. Therefore the admission of a payment is decided under the locks of its account and recipient, from
-//! reading their totals until the decision is durable. A crash in between leaves no decision: the payment is evaluated again.
+//! The spending totals of an account are read only for a policy that may read them. Two payments that each stay below
+//! a limit may exceed it together. Therefore the admission of a payment is decided under the locks of its account and
+//! recipient, from reading their totals until the decision is durable. A crash in between leaves no decision: the
+//! payment is evaluated again.
 
 use crate::development::PROVISIONER;
 use crate::engine::Inner;
@@ -87,8 +88,8 @@ impl Inner {
         DecisionRecord { at_ms: self.ports.clock.now(), operation_id, input: request.to_input(), outcome }
     }
 
-    /// Records a refusal that a client's request caused. The record is permanent, so it takes a token from the client's quota.
-    /// Returns the quota after it; `None` while the limit is off.
+    /// Records a refusal that a client's request caused. The record is permanent, so it takes a token from the
+    /// client's quota. Returns the quota after it; `None` while the limit is off.
     pub(crate) async fn record_refusal(
         &self,
         operation_id: OperationId,
@@ -106,8 +107,8 @@ impl Inner {
         Ok(Some(quota))
     }
 
-    /// The token that a request of this client will take from the client's quota when it is recorded; `None` while the limit is
-    /// off.
+    /// The token that a request of this client will take from the client's quota when it is recorded; `None` while
+    /// the limit is off.
     ///
     /// # Errors
     /// [`EngineError::RateLimited`] when this process knows that the quota has no token.

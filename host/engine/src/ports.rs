@@ -156,12 +156,13 @@ pub trait CommitOperations: Send + Sync {
     /// `revision_before`. Returns after the write is on disk.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
-    /// Stores a decision permanently. Returns after the write is on disk. The gateway evaluates an admission again each time it
-    /// drives the operation, so the record of an admission is stored only once for the same input, bundle and output.
+    /// Stores a decision permanently. Returns after the write is on disk. The gateway evaluates an admission again
+    /// each time it drives the operation, so the record of an admission is stored only once for the same input,
+    /// bundle and output.
     async fn decision_record(&self, record: DecisionRecord) -> Result<(), Unavailable>;
 
-    /// Like [`Self::commit`] for a new operation, in one transaction that also takes a token, if the client's quota has one. An
-    /// operation that already exists is a conflict, whatever the quota.
+    /// Like [`Self::commit`] for a new operation, in one transaction that also takes a token, if the client's quota
+    /// has one. An operation that already exists is a conflict, whatever the quota.
     async fn commit_with_token(
         &self,
         commit: Commit,
@@ -194,8 +195,8 @@ pub struct KeyQuorum {
 /// Reads what is durable. A single operation or key is returned only if it agrees with its events.
 #[async_trait]
 pub trait ReadOperations: Send + Sync {
-    /// The operation; `None` if it does not exist or the caller cannot see it. Every operation that a caller names is looked up
-    /// here.
+    /// The operation; `None` if it does not exist or the caller cannot see it. Every operation that a caller names is
+    /// looked up here.
     async fn operation_find(
         &self,
         id: OperationId,
@@ -233,14 +234,16 @@ pub trait ReadOperations: Send + Sync {
     /// The key, by its id.
     async fn key_load(&self, id: KeyId) -> Result<Option<CustodyKey>, ReadError>;
 
-    /// At most `n_max` keys after `after`, by id. Their rows are not checked against events, so they are no basis for action.
+    /// At most `n_max` keys after `after`, by id. Their rows are not checked against events, so they are no basis for
+    /// action.
     async fn keys_after(&self, after: Option<KeyId>, n_max: u32) -> Result<Vec<CustodyKey>, Unavailable>;
 
     /// At most `n_max` different combinations of holders and threshold among the keys that sign.
     async fn key_quorums(&self, n_max: u32) -> Result<Vec<KeyQuorum>, Unavailable>;
 
-    /// The totals of the payments from this payment's account, and to its recipient, in its currency, that were admitted in the
-    /// hour and day before `now` and have not failed. They include this payment itself once its admission is decided.
+    /// The totals of the payments from this payment's account, and to its recipient, in its currency, that were
+    /// admitted in the hour and day before `now` and have not failed. They include this payment itself once its
+    /// admission is decided.
     async fn spending_totals(
         &self,
         tenant: &Tenant,
@@ -347,8 +350,8 @@ pub trait DriveNodes: Send + Sync {
     /// Checks some more of the shares that each node holds. [`Self::nodes_status`] reports the findings.
     async fn check(&self);
 
-    /// The keys of which the node does not hold an active share of the given epoch, each with what the node holds instead. Empty
-    /// when the node cannot be read, which [`Self::nodes_status`] reports.
+    /// The keys of which the node does not hold an active share of the given epoch, each with what the node holds
+    /// instead. Empty when the node cannot be read, which [`Self::nodes_status`] reports.
     async fn missing_shares(
         &self,
         participant: ParticipantIndex,

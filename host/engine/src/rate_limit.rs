@@ -1,17 +1,17 @@
 //! The rate limits of each client: GCRA, the virtual scheduling form (ITU-T I.371, annex A).
 //!
-//! A client's quota is one instant: when it will be full again. For submissions the store has the instant of each tenant and
-//! client, so that replicas share it and it survives a restart. A token is taken in the transaction that writes the operation
-//! or the record of a refusal; a replay and a version conflict take none. This process remembers the last instants only to
-//! refuse sooner. The quota of previews is in memory only.
+//! A client's quota is one instant: when it will be full again. For submissions the store has the instant of each
+//! tenant and client, so that replicas share it and it survives a restart. A token is taken in the transaction that
+//! writes the operation or the record of a refusal; a replay and a version conflict take none. This process remembers
+//! the last instants only to refuse sooner. The quota of previews is in memory only.
 
 use gateway_domain::ids::Tenant;
 use gateway_domain::time::EpochMs;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most clients remembered. Forgetting one costs at most a transaction that finds its quota exhausted; its quota of previews
-/// becomes full.
+/// The most clients remembered. Forgetting one costs at most a transaction that finds its quota exhausted; its quota
+/// of previews becomes full.
 const CLIENTS_MAX: usize = 10_000;
 
 /// The largest difference between the clocks of replicas, microseconds. A quota that is full later than any replica's clock

@@ -157,8 +157,8 @@ impl Engine {
     }
 }
 
-/// Checks that every signing key has its threshold of open nodes with an undamaged share. At least two nodes must be open, the
-/// lowest threshold, unless fewer have been set up.
+/// Checks that every signing key has its threshold of open nodes with an undamaged share. At least two nodes must be
+/// open, the lowest threshold, unless fewer have been set up.
 fn check_quorums(
     nodes: NodesStatus,
     keys: &[KeyQuorum],

@@ -86,8 +86,8 @@ impl Engine {
         Ok((record, events))
     }
 
-    /// Evaluates the policy for an operation that is not created. If the deployment records previews, returns once the record is
-    /// durable.
+    /// Evaluates the policy for an operation that is not created. If the deployment records previews, returns once
+    /// the record is durable.
     ///
     /// # Errors
     /// [`EngineError`]: `RateLimited`, `Invalid`, `Refused`, `Damaged`, `Unavailable`.
@@ -196,8 +196,8 @@ impl Engine {
 }
 
 impl Inner {
-    /// The key; [`EngineError::KeyNotFound`] if it is unknown or this caller cannot see it. For a caller that sees all tenants,
-    /// the key of the default tenant, else the only key of this name.
+    /// The key; [`EngineError::KeyNotFound`] if it is unknown or this caller cannot see it. For a caller that sees
+    /// all tenants, the key of the default tenant, else the only key of this name.
     async fn find_key(&self, target: &KeyTarget) -> Result<CustodyKey, EngineError> {
         let KeyTarget { visibility, key_ref } = target;
         let unknown = || EngineError::KeyNotFound(key_ref.0.clone());
@@ -244,8 +244,8 @@ impl Engine {
         self.0.ports.checkpoints.verifier_key()
     }
 
-    /// Proof that the log of `size` events has the one at `index`. `None` when the log is smaller than `size`, or `index` is not
-    /// below it.
+    /// Proof that the log of `size` events has the one at `index`. `None` when the log is smaller than `size`, or
+    /// `index` is not below it.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
@@ -253,8 +253,8 @@ impl Engine {
         Ok(self.0.ports.log.log_inclusion(index, size).await?)
     }
 
-    /// Proof that the log of `second` events begins with the log of `first`. `None` when the log is smaller than `second`, or
-    /// when `first` is zero or above `second`.
+    /// Proof that the log of `second` events begins with the log of `first`. `None` when the log is smaller than
+    /// `second`, or when `first` is zero or above `second`.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].
@@ -283,8 +283,8 @@ impl Engine {
         Ok(self.inclusion_evidence(id, seq).await?.map(|evidence| evidence.tlog_proof))
     }
 
-    /// Proof that an event of an operation, numbered from 1, is in the log. `None` when there is no such event. Does not check
-    /// that the caller can see the operation.
+    /// Proof that an event of an operation, numbered from 1, is in the log. `None` when there is no such event. Does
+    /// not check that the caller can see the operation.
     ///
     /// # Errors
     /// [`EngineError::Unavailable`].

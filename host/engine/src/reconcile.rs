@@ -11,8 +11,8 @@ use gateway_domain::time::EpochMs;
 const ROUND_MAX: u32 = 4096;
 
 impl Engine {
-    /// One round: drives every operation that owes a step, and fails those whose approvals are overdue. Errors are logged, and
-    /// the next round tries again. Returns the number of operations that owe nothing any longer.
+    /// One round: drives every operation that owes a step, and fails those whose approvals are overdue. Errors are
+    /// logged, and the next round tries again. Returns the number of operations that owe nothing any longer.
     pub async fn reconcile(&self) -> usize {
         match self.0.reconcile().await {
             Ok(n_rested) => n_rested,

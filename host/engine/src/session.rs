@@ -1,7 +1,7 @@
 //! A unit of work on one operation: locked, loaded, decided on, committed.
 //!
-//! Every use case that moves an operation is a [`UseCase`] and begins with a [`Session`]. [`Engine::run`] runs it again when
-//! another replica changed the operation in the meantime.
+//! Every use case that moves an operation is a [`UseCase`] and begins with a [`Session`]. [`Engine::run`] runs it
+//! again when another replica changed the operation in the meantime.
 
 use crate::engine::{Engine, Inner};
 use crate::error::EngineError;
@@ -100,7 +100,8 @@ impl Inner {
         Ok(Session::load(self, lock, record))
     }
 
-    /// The operation; [`EngineError::OperationNotFound`] if it is unknown, of the other family, or this caller cannot see it.
+    /// The operation; [`EngineError::OperationNotFound`] if it is unknown, of the other family, or this caller cannot
+    /// see it.
     pub(crate) async fn find(&self, target: &Target) -> Result<Record, EngineError> {
         let record = self.ports.reads.operation_find(target.id, &target.visibility).await?;
         let found = record.filter(|record| record.operation.intent.family() == target.family);
@@ -259,8 +260,8 @@ impl<'e> Session<'e> {
         self.quota
     }
 
-    /// The keys that the pending events change. Their expected revisions are those read for the decision, if any were, so that a
-    /// key that has changed since gives a version conflict.
+    /// The keys that the pending events change. Their expected revisions are those read for the decision, if any
+    /// were, so that a key that has changed since gives a version conflict.
     async fn key_changes(&mut self) -> Result<Vec<KeyChange>, EngineError> {
         let before = match self.keys.take() {
             Some(read) => read,

@@ -24,8 +24,8 @@ pub struct Submit {
     pub tenant: Tenant,
     /// The authenticated caller.
     pub submitter: ClientBinding,
-    /// The idempotency key, unique within the tenant and family, and for a custody operation within its key. Without one, the
-    /// digest of the body is used.
+    /// The idempotency key, unique within the tenant and family, and for a custody operation within its key. Without
+    /// one, the digest of the body is used.
     pub idempotency_key: Option<String>,
     /// The requested work.
     pub intent: Intent,
@@ -147,8 +147,8 @@ struct Identity {
 }
 
 impl Inner {
-    /// Finds the operation that this submission created before, or checks that it may be created. With `may_lack_key` the key
-    /// need not exist yet. Writes only a replay with another body, or a refusal.
+    /// Finds the operation that this submission created before, or checks that it may be created. With `may_lack_key`
+    /// the key need not exist yet. Writes only a replay with another body, or a refusal.
     ///
     /// # Errors
     /// As [`Engine::submit`].
@@ -330,7 +330,8 @@ impl NewOperation<'_> {
 }
 
 impl<'e> Session<'e> {
-    /// Answers a repeated idempotency key with the existing operation, whatever the body. Records the digest of another body.
+    /// Answers a repeated idempotency key with the existing operation, whatever the body. Records the digest of
+    /// another body.
     async fn replay(mut self, body_digest: Hex32) -> Result<Prepared<'e>, EngineError> {
         let body_differs = self.operation.body_digest != body_digest;
         if body_differs {

@@ -132,7 +132,8 @@ pub struct StatedKey<'a> {
     pub at_ms: EpochMs,
 }
 
-/// The statement about a key that the log's key signs. It is bound to one document, so that it cannot be pasted into another.
+/// The statement about a key that the log's key signs. It is bound to one document, so that it cannot be pasted into
+/// another.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct KeyStatement<'a> {
     /// The operation whose evidence this is.

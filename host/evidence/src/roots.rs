@@ -14,9 +14,9 @@
 //! }
 //! ```
 //!
-//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is trusted because
-//! the nodes or the log signed for it. Without `bundles`, any bundle is accepted. Facts that are not listed, and without
-//! `approvers` the signatures of approvals, are not checked.
+//! `keys`, `bundles`, `facts`, `approvers` and `signed_approvals` are optional. Without `keys`, a public key is
+//! trusted because the nodes or the log signed for it. Without `bundles`, any bundle is accepted. Facts that are not
+//! listed, and without `approvers` the signatures of approvals, are not checked.
 
 use gateway_domain::approval::{Approvers, ApproversFile, RegistryError};
 use gateway_domain::dsse::{EnvelopeError, KeySet};

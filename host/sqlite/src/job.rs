@@ -2,8 +2,8 @@
 
 use sqlx::SqliteConnection;
 
-/// State in memory that always matches the database, such as the peaks of a Merkle tree. It is cloned before each transaction
-/// and restored on rollback, so a clone must be cheap and share nothing mutable.
+/// State in memory that always matches the database, such as the peaks of a Merkle tree. It is cloned before each
+/// transaction and restored on rollback, so a clone must be cheap and share nothing mutable.
 pub trait State: Clone + Send + 'static {
     /// Reads the state from the database: at open, and after the writer had to reconnect.
     fn load(conn: &mut SqliteConnection) -> impl Future<Output = Result<Self, sqlx::Error>> + Send;

@@ -1,7 +1,7 @@
 //! Compares the schema of a database with the one that its migrations create.
 //!
-//! A security check: in a database without a constraint or trigger, another program could write rows that ours never would. The
-//! migrator compares only the text of the migrations, not the schema of the database.
+//! A security check: in a database without a constraint or trigger, another program could write rows that ours never
+//! would. The migrator compares only the text of the migrations, not the schema of the database.
 
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 

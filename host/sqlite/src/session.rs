@@ -25,8 +25,8 @@ pub(crate) enum Outcome {
 
 pub(crate) struct Session<S> {
     link: Link,
-    // INVARIANT: `Some` means open and outside of any transaction. `transaction` takes it out, and puts it back only if that is
-    // true.
+    // INVARIANT: `Some` means open and outside of any transaction. `transaction` takes it out, and puts it back only
+    // if that is true.
     conn: Option<SqliteConnection>,
     // INVARIANT: while `conn` is `Some`, equal to what `State::load` would read.
     state: S,
@@ -44,8 +44,8 @@ impl<S: State> Session<S> {
         Ok(Self { link, conn: Some(conn), state, tally })
     }
 
-    /// Runs the jobs in one transaction. Each time all have run, `top_up` may add more. The state changes only if the transaction
-    /// commits.
+    /// Runs the jobs in one transaction. Each time all have run, `top_up` may add more. The state changes only if the
+    /// transaction commits.
     pub(crate) async fn transaction(
         &mut self,
         jobs: &mut Vec<Box<dyn Queued<S>>>,
@@ -84,8 +84,8 @@ impl<S: State> Session<S> {
         }
     }
 
-    /// Records whether the disk was full at this transaction, and logs a change. A transaction that failed for another reason
-    /// changes nothing.
+    /// Records whether the disk was full at this transaction, and logs a change. A transaction that failed for
+    /// another reason changes nothing.
     pub(crate) fn note_disk(&self, outcome: &Outcome) {
         let error = match outcome {
             Outcome::Committed => None,

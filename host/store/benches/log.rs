@@ -1,8 +1,8 @@
-//! Measures a small and a large log of all events: `cargo bench -p gateway-store --bench log [-- events of the larger log]`.
-//! The measurements alternate between the two in one process, so that other load slows both equally.
+//! Measures a small and a large log of all events: `cargo bench -p gateway-store --bench log [-- events of the larger
+//! log]`. The measurements alternate between the two in one process, so that other load slows both equally.
 //!
-//! Both logs are in a store and have the same number of operations. The operations of the larger log have more events. To write a
-//! million of them quickly, a commit has many.
+//! Both logs are in a store and have the same number of operations. The operations of the larger log have more
+//! events. To write a million of them quickly, a commit has many.
 
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 

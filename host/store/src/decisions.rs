@@ -1,7 +1,8 @@
 //! Recorded policy decisions, as tools read them, and a cursor over them.
 //!
-//! A decision is in one of three lists: in the event of the operation that it changed, in the refusals and faults that changed
-//! no operation, or in the previews. Each list only grows at its end, so a [`Cursor`] holds the position in all three.
+//! A decision is in one of three lists: in the event of the operation that it changed, in the refusals and faults
+//! that changed no operation, or in the previews. Each list only grows at its end, so a [`Cursor`] holds the position
+//! in all three.
 
 use gateway_domain::ids::OperationId;
 use gateway_domain::policy::{Input, Outcome};
@@ -42,8 +43,8 @@ pub enum DecisionPosition {
     Preview(u64),
 }
 
-/// A position in the three lists. The default is the beginning. New records are only added after every earlier cursor; the oldest
-/// previews are removed.
+/// A position in the three lists. The default is the beginning. New records are only added after every earlier
+/// cursor; the oldest previews are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The number of events read.

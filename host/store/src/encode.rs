@@ -14,7 +14,8 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::ports::{Commit, DecisionRecord, KeyChange, PreviewRecord};
 use gateway_engine::{Token, Unavailable};
 
-/// The format of the bodies that are written. [`crate::decode`] must be able to read every released format; so far there is one.
+/// The format of the bodies that are written. [`crate::decode`] must be able to read every released format; so far
+/// there is one.
 pub(crate) const FORMAT: i64 = 1;
 
 /// A commit as rows.
@@ -191,8 +192,8 @@ pub(crate) fn contents(at_ms: i64, operation_id: Option<OperationId>, input: &st
     canonical::digest_bytes("svc/decision-row/v1", &parts.concat())
 }
 
-/// The hash of a decision record at an index. It reveals a record that was damaged, copied or moved to another index. It is not
-/// keyed, so a program that can write the database can also write the hash.
+/// The hash of a decision record at an index. It reveals a record that was damaged, copied or moved to another index.
+/// It is not keyed, so a program that can write the database can also write the hash.
 pub(crate) fn row_hash(index: i64, contents: Hex32) -> Hex32 {
     let parts = [&index.to_be_bytes()[..], &contents.as_bytes()[..]];
     canonical::digest_bytes("svc/decision-place/v1", &parts.concat())
@@ -276,8 +277,8 @@ pub(crate) fn claim_row(commit: &Commit, idempotency_key: &str) -> ClaimRow {
     ClaimRow { key_ref, idempotency_key: idempotency_key.to_owned() }
 }
 
-/// The change of the spending totals by a commit: only payments change them. A payment that is decided and fails in one commit
-/// counts as failed.
+/// The change of the spending totals by a commit: only payments change them. A payment that is decided and fails in
+/// one commit counts as failed.
 pub(crate) fn spending(commit: &Commit) -> Option<Spending> {
     let Intent::Payment(payment) = &commit.operation.intent else { return None };
     let last = |is_it: fn(&Change) -> bool| commit.events.iter().rfind(|event| is_it(&event.change));

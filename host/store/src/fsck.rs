@@ -1,8 +1,9 @@
 //! `ledger fsck`: checks the whole store.
 //!
-//! The events of an operation must form a hash chain. The rows that are derived from events are rebuilt, by the functions that a
-//! commit calls, and compared with the stored rows; other rows have a hash of themselves. One read transaction sees one state,
-//! even while a gateway writes. The check holds every custody key in memory, and eight bytes for each event that may change one.
+//! The events of an operation must form a hash chain. The rows that are derived from events are rebuilt, by the
+//! functions that a commit calls, and compared with the stored rows; other rows have a hash of themselves. One read
+//! transaction sees one state, even while a gateway writes. The check holds every custody key in memory, and eight
+//! bytes for each event that may change one.
 //!
 //! A program that can write the database can rewrite all of it consistently. Only a comparison of the log with a root kept
 //! elsewhere detects that: [`Checked::head`].
@@ -161,8 +162,8 @@ impl Fsck {
         unless_damaged(policies::stored(&mut self.snapshot, bundle_hash).await)
     }
 
-    /// A page of keys by id, starting after `after`, and the `after` of the next page; `None` at the end. Skips rows that cannot
-    /// be read: [`Self::check`] reports those.
+    /// A page of keys by id, starting after `after`, and the `after` of the next page; `None` at the end. Skips rows
+    /// that cannot be read: [`Self::check`] reports those.
     ///
     /// # Errors
     /// As [`Self::check`].

@@ -1,6 +1,7 @@
 //! Rebuilds records from their events: an operation from its own chain, keys from the operations that changed them.
 //!
-//! The gateway compares an operation or key that it reads from disk with the rebuilt one. `ledger fsck` compares all records.
+//! The gateway compares an operation or key that it reads from disk with the rebuilt one. `ledger fsck` compares all
+//! records.
 
 use crate::encode::FORMAT;
 use crate::fsck::Finding;
@@ -173,8 +174,8 @@ fn name(row: &Row) -> String {
     row.named(&["ledger_index", "seq", "operation_id"])
 }
 
-/// Parses a body. It must have exactly the bytes that the gateway would write. The parser's message is not used, because it may
-/// quote the body.
+/// Parses a body. It must have exactly the bytes that the gateway would write. The parser's message is not used,
+/// because it may quote the body.
 fn event(body: &str) -> Result<Event, String> {
     let event: Event = serde_json::from_str(body)
         .map_err(|error| format!("`body` is not an event, at character {}", error.column()))?;

@@ -1,9 +1,9 @@
 //! Durable commits and reads: the engine's ports [`CommitOperations`], [`ReadOperations`], [`ReadLog`] and
 //! [`StorePolicies`] on a database.
 //!
-//! The store has no rules about operations: the engine decides before it commits. This crate compares revisions, appends the
-//! events to the log of all events, and writes a commit as a whole or not at all. On reading, it compares operations and keys
-//! with their events.
+//! The store has no rules about operations: the engine decides before it commits. This crate compares revisions,
+//! appends the events to the log of all events, and writes a commit as a whole or not at all. On reading, it compares
+//! operations and keys with their events.
 //!
 //! Start at [`Store::open`]. Tools that run beside a gateway read decisions with [`Decisions::open`] and check the store's
 //! consistency with [`Fsck::open`]. `encode` makes rows and `decode` reads them. `contract` is the test suite that every

@@ -41,8 +41,8 @@ impl SigningRule {
         }
     }
 
-    /// Replaces the registry in this rule and all its clones. With `None`, no approval is accepted, signed or not. Does nothing
-    /// if the rule is `Off`.
+    /// Replaces the registry in this rule and all its clones. With `None`, no approval is accepted, signed or not.
+    /// Does nothing if the rule is `Off`.
     pub fn replace_registry(&self, approvers: Option<Arc<Approvers>>) {
         if let Self::Optional(pinned) | Self::Required(pinned) = self {
             *pinned.approvers.write().unwrap_or_else(PoisonError::into_inner) = approvers;

@@ -5,8 +5,8 @@
 //! digest  = SHA-256(message)
 //! ```
 //!
-//! An Ed25519 key signs the message; a WebAuthn credential signs the digest as its challenge. Another program wrote the test
-//! vectors in `host/domain/vectors/approval_statement.json`.
+//! An Ed25519 key signs the message; a WebAuthn credential signs the digest as its challenge. Another program wrote
+//! the test vectors in `host/domain/vectors/approval_statement.json`.
 
 use super::Approval;
 use crate::canonical::{self, CanonicalError};

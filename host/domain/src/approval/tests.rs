@@ -70,7 +70,8 @@ fn statements_agree_with_another_program() {
     }
 }
 
-/// `host/domain/vectors/webauthn.py` wrote the vectors: assertions by soft-webauthn and fido2, and the results of fido2's server.
+/// `host/domain/vectors/webauthn.py` wrote the vectors: assertions by soft-webauthn and fido2, and the results of
+/// fido2's server.
 #[test]
 fn assertions_are_accepted_and_rejected_as_by_fido2() {
     #[derive(Deserialize)]

@@ -1,5 +1,5 @@
-//! Checks whether a key can do what an intent requests. The engine checks it before it creates an operation and again before the
-//! admission. The authority and each node check again that the key signs for the operation's family.
+//! Checks whether a key can do what an intent requests. The engine checks it before it creates an operation and again
+//! before the admission. The authority and each node check again that the key signs for the operation's family.
 
 use super::transitions::Keys;
 use super::{CustodyKey, EPOCHS_MAX, KeyState};

@@ -15,8 +15,8 @@ pub struct Keys {
     pub successor: Option<CustodyKey>,
 }
 
-/// The keys after an operation's event. `operation` is the operation *after* the event. A signing operation changes only the
-/// family that the key signs for, if it is not fixed yet.
+/// The keys after an operation's event. `operation` is the operation *after* the event. A signing operation changes
+/// only the family that the key signs for, if it is not fixed yet.
 #[must_use]
 pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
     let Keys { subject, successor } = keys;
@@ -44,7 +44,8 @@ pub fn after(keys: Keys, operation: &Operation, change: &Change) -> Keys {
     }
 }
 
-/// The key of a signing operation. The first decision to sign fixes the family that the key signs for, if its creation did not.
+/// The key of a signing operation. The first decision to sign fixes the family that the key signs for, if its
+/// creation did not.
 fn fix_use(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKey {
     let is_first = matches!(change, Change::DecisionSigned { .. }) && key.serves.is_none();
     if !is_first {
@@ -54,8 +55,8 @@ fn fix_use(key: CustodyKey, operation: &Operation, change: &Change) -> CustodyKe
     CustodyKey { serves: operation.intent.key_use(), serves_since: Some(operation.id), revision, ..key }
 }
 
-/// The key that an operation creates, from its submission on. `new` is the key to be created; a key that exists under its name is
-/// kept, unless its creation failed.
+/// The key that an operation creates, from its submission on. `new` is the key to be created; a key that exists under
+/// its name is kept, unless its creation failed.
 fn after_creation(
     key: Option<CustodyKey>,
     new: Option<CustodyKey>,
@@ -75,7 +76,8 @@ fn after_creation(
     }
 }
 
-/// The key that a lifecycle operation changes, from the start of its execution on. Before that, the operation changes nothing.
+/// The key that a lifecycle operation changes, from the start of its execution on. Before that, the operation changes
+/// nothing.
 fn after_change(key: Option<CustodyKey>, operation: &Operation, change: &Change) -> Option<CustodyKey> {
     let key = key?;
     let starts = matches!(change, Change::ExecutionRequested { .. }) && key.busy_with.is_none();

@@ -212,8 +212,8 @@ impl SignedNote {
         Self { text, signatures: vec![signature] }
     }
 
-    /// Checks that at least one of these keys signed the text. Signatures by other keys are ignored, but a wrong signature by
-    /// one of these keys is an error.
+    /// Checks that at least one of these keys signed the text. Signatures by other keys are ignored, but a wrong
+    /// signature by one of these keys is an error.
     ///
     /// # Errors
     /// [`NoteError::BadSignature`], [`NoteError::UnknownSigner`].

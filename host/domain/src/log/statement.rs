@@ -1,5 +1,5 @@
-//! Statements by the log's operator other than checkpoints. The first line of the signed note is not the origin of a log, so
-//! that a statement cannot be taken for a checkpoint.
+//! Statements by the log's operator other than checkpoints. The first line of the signed note is not the origin of a
+//! log, so that a statement cannot be taken for a checkpoint.
 //!
 //! ```text
 //! <origin>/<about>

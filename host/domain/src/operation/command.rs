@@ -156,7 +156,8 @@ pub enum Refusal {
     /// Another lifecycle operation executes on the key.
     #[error("another lifecycle operation is executing on the key")]
     KeyBusy,
-    /// The requested epoch cannot follow the key's epochs, or the key has left the epoch that the operation was admitted in.
+    /// The requested epoch cannot follow the key's epochs, or the key has left the epoch that the operation was
+    /// admitted in.
     #[error("{0}")]
     EpochConflict(String),
     /// The caller names another publication than the operation's.

@@ -84,8 +84,9 @@ pub fn evaluations(events: &[Event]) -> Vec<Evaluation> {
     found
 }
 
-/// The evaluation stored in `event`, which is the last event of `operation`. Its input has the approvals after the event: an
-/// approval is evaluated together with the earlier ones, and no other event with an evaluation adds an approval.
+/// The evaluation stored in `event`, which is the last event of `operation`. Its input has the approvals after the
+/// event: an approval is evaluated together with the earlier ones, and no other event with an evaluation adds an
+/// approval.
 fn stored_evaluation(operation: &Operation, event: &Event) -> Option<Evaluation> {
     let (moment, outcome) = event.change.evaluation()?;
     Some(Evaluation {

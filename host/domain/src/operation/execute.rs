@@ -75,8 +75,8 @@ fn check_key(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that the key can be changed now: no other operation is changing it, it signs, it is in the admitted generation, and
-/// the requested epoch can follow.
+/// Checks that the key can be changed now: no other operation is changing it, it signs, it is in the admitted
+/// generation, and the requested epoch can follow.
 fn check_change(operation: &Operation, key: &CustodyKey) -> Result<(), Refusal> {
     if key.busy_with.is_some_and(|holder| holder != operation.id) {
         return Err(Refusal::KeyBusy);

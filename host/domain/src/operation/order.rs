@@ -7,7 +7,8 @@ use super::phase::Phase;
 use super::state::Operation;
 use crate::intent::{Intent, OperationType};
 
-/// Whether this type of change can come next, by the operation's phase and intent. The content of the change is not checked.
+/// Whether this type of change can come next, by the operation's phase and intent. The content of the change is not
+/// checked.
 #[must_use]
 pub const fn may_follow(operation: &Operation, change: &Change) -> bool {
     let phase = &operation.phase;

@@ -68,8 +68,8 @@ pub enum State {
 }
 
 impl State {
-    /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for signing
-    /// operations. For readers of redacted exports, which cannot fold the events.
+    /// The state after a stored change of this `type`; `None` for a change that keeps the state. `signs` is true for
+    /// signing operations. For readers of redacted exports, which cannot fold the events.
     #[must_use]
     pub fn after(change_type: &str, signs: bool) -> Option<Self> {
         match change_type {

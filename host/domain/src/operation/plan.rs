@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 pub struct Plan {
     /// All nodes that take part.
     pub nodes: BTreeSet<ParticipantIndex>,
-    /// The nodes whose present shares are used: the requested signers, or the holders of a key that is changed. Empty when the
-    /// operation creates a key.
+    /// The nodes whose present shares are used: the requested signers, or the holders of a key that is changed. Empty
+    /// when the operation creates a key.
     pub holders: BTreeSet<ParticipantIndex>,
     /// The number of holders that must confirm the admission, the policy receipt and, for a signature, the publication.
     pub n_holders_required: usize,
@@ -23,15 +23,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether these nodes are enough to confirm the admission or the policy receipt: all receivers, and the required number of
-    /// holders.
+    /// Whether these nodes are enough to confirm the admission or the policy receipt: all receivers, and the required
+    /// number of holders.
     #[must_use]
     pub fn is_enough(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         self.is_received(confirmed) && self.holders.intersection(confirmed).count() >= self.n_holders_required
     }
 
-    /// Whether these nodes are enough to confirm the publication. Where new shares were made, the receivers are enough: holders
-    /// that have left the key need not confirm.
+    /// Whether these nodes are enough to confirm the publication. Where new shares were made, the receivers are
+    /// enough: holders that have left the key need not confirm.
     #[must_use]
     pub fn is_published(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         self.is_enough(confirmed) || (self.stages_epoch() && self.is_received(confirmed))
@@ -43,8 +43,8 @@ impl Plan {
         self.receivers.is_subset(confirmed)
     }
 
-    /// Whether the operation has failed once these nodes have discarded it: all receivers, or for a signature so many holders
-    /// that fewer than the threshold remain.
+    /// Whether the operation has failed once these nodes have discarded it: all receivers, or for a signature so many
+    /// holders that fewer than the threshold remain.
     #[must_use]
     pub fn is_discarded(&self, confirmed: &BTreeSet<ParticipantIndex>) -> bool {
         let n_left = self.holders.difference(confirmed).count();

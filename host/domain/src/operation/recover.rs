@@ -10,8 +10,8 @@ use crate::time::EpochMs;
 /// The most recoveries recorded for one operation; further ones are answered but not recorded.
 const RECOVERIES_MAX: usize = 64;
 
-/// The answer to a recovery, and whether it must be recorded: false for one that is recorded already or never will be. Before
-/// calling it, the engine drives the operation, unless the effect is settled.
+/// The answer to a recovery, and whether it must be recorded: false for one that is recorded already or never will
+/// be. Before calling it, the engine drives the operation, unless the effect is settled.
 ///
 /// # Errors
 /// [`Refusal::RecoveryConflict`] when the effect, or an earlier recovery of it, has another result root.

@@ -15,8 +15,8 @@ use crate::roster::ParticipantIndex;
 use crate::step::{EffectId, EffectStep};
 use std::collections::BTreeSet;
 
-/// The most attempts at a ceremony that makes shares. While it runs no other operation can change the key, so it must end. A
-/// signature is retried without limit.
+/// The most attempts at a ceremony that makes shares. While it runs no other operation can change the key, so it must
+/// end. A signature is retried without limit.
 pub const ATTEMPTS_MAX: u32 = 16;
 
 /// The changes that the outcome of an effect causes; none when the operation does not owe this effect.

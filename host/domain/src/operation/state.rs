@@ -106,9 +106,9 @@ impl Operation {
         ApprovalSubject { tenant, operation_id: *id, key_id: key.key_id, intent_hash: *intent_hash }
     }
 
-    /// Checks that the approver's clock gave a time between the submission and `now`, with a tolerance of [`CLOCK_SKEW_MS`]. An
-    /// earlier approval may belong to another operation with the same id: a gateway with a new database derives the same id from
-    /// the same idempotency key.
+    /// Checks that the approver's clock gave a time between the submission and `now`, with a tolerance of
+    /// [`CLOCK_SKEW_MS`]. An earlier approval may belong to another operation with the same id: a gateway with a new
+    /// database derives the same id from the same idempotency key.
     ///
     /// # Errors
     /// [`ApprovalError`]: `InFuture`, `TooOld`.

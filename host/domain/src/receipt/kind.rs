@@ -47,7 +47,8 @@ pub enum ReceiptKind {
         /// The contract's `result_ref`.
         result_ref: Hex32,
     },
-    /// It discarded the operation and any share staged for it. It has not released a signature share for it, and never will.
+    /// It discarded the operation and any share staged for it. It has not released a signature share for it, and
+    /// never will.
     Discarded,
 }
 

@@ -9,8 +9,8 @@ use gateway_domain::log::note::NoteError;
 use gateway_domain::log::{KeyName, SignedNote, VerifierKey};
 use serde_json::Value;
 
-/// The numbers of the cases that verify, of 914. In all of them, the key and commitment have full order, perhaps with a component
-/// of small order, and the plain equation is true.
+/// The numbers of the cases that verify, of 914. In all of them, the key and commitment have full order, perhaps with
+/// a component of small order, and the plain equation is true.
 const ACCEPTED: [u64; 43] = [
     7, 29, 50, 117, 139, 161, 182, 249, 305, 411, 425, 438, 465, 473, 481, 489, 497, 511, 525, 538, 565, 573,
     581, 589, 597, 611, 625, 638, 665, 673, 681, 689, 697, 711, 725, 738, 765, 773, 781, 789, 797, 832, 899,

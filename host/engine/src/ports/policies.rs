@@ -135,8 +135,8 @@ pub struct RefusedOffer {
     pub why: String,
 }
 
-/// Comparison of a candidate with the active bundle. Each evaluation of the candidate is counted in `n_evaluated` and in exactly
-/// one of the members from `n_same` to `n_faults`.
+/// Comparison of a candidate with the active bundle. Each evaluation of the candidate is counted in `n_evaluated` and
+/// in exactly one of the members from `n_same` to `n_faults`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ShadowCounts {

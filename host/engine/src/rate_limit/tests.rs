@@ -180,8 +180,8 @@ proptest! {
         }
     }
 
-    /// However the clock jumps, and whatever the quota was before: while the clock only advances, no more than the burst and the
-    /// rate is accepted.
+    /// However the clock jumps, and whatever the quota was before: while the clock only advances, no more than the
+    /// burst and the rate is accepted.
     #[test]
     fn no_more_than_burst_and_rate_is_accepted_between_clock_jumps(
         per_second in 1_u32..2000,

@@ -1,5 +1,6 @@
-//! Checks that each approver signed its own approval of this operation, with a key that was valid then. Approvals that only the
-//! gateway claims, because they have no signature or the roots have no approvers, are reported as not checked.
+//! Checks that each approver signed its own approval of this operation, with a key that was valid then. Approvals
+//! that only the gateway claims, because they have no signature or the roots have no approvers, are reported as not
+//! checked.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};

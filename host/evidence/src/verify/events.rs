@@ -64,8 +64,8 @@ fn missing_pages(from: u64, n_missing: u64, has_last: bool) -> String {
     format!("{}: pass every page, starting with `?after_seq=0`", why.join(", "))
 }
 
-/// Checks that each hash is of its event and the previous hash. Returns the last hash, and the number of events that are missing
-/// between the others.
+/// Checks that each hash is of its event and the previous hash. Returns the last hash, and the number of events that
+/// are missing between the others.
 fn check_chain(document: &Document, findings: &mut Findings) -> (Hex32, u64) {
     let (mut previous, mut due, mut n_missing) = (Hex32::ZERO, 1, 0_u64);
     for (index, entry) in document.entries.iter().enumerate() {
@@ -155,8 +155,8 @@ fn open_fields(document: &Document, has_all: bool, last_at_ms: u64, report: &mut
     History { events, is_whole, last_at_ms }
 }
 
-/// Parses an event. Rejects unknown members, and fields that are not disclosed. An unpublished signature need not be disclosed,
-/// and becomes empty.
+/// Parses an event. Rejects unknown members, and fields that are not disclosed. An unpublished signature need not be
+/// disclosed, and becomes empty.
 fn event(opened: Opened) -> Result<Event, String> {
     const UNKNOWN: &str = "is not an event that this version knows";
     let mut value = opened.event;

@@ -1,4 +1,5 @@
-//! Checks the key: the log's key signed its state for this document, it is the operation's key, and new shares belong to it.
+//! Checks the key: the log's key signed its state for this document, it is the operation's key, and new shares belong
+//! to it.
 
 use super::operation::Replayed;
 use super::pages::{Document, hash};
@@ -17,8 +18,8 @@ use serde_json::{Map, Value};
 
 const NAME: &str = "key";
 
-/// Checks the key of each page. `log_sizes` are the sizes in the verified checkpoints of the pages; `last_at_ms` is the time of
-/// the last event in epoch milliseconds.
+/// Checks the key of each page. `log_sizes` are the sizes in the verified checkpoints of the pages; `last_at_ms` is
+/// the time of the last event in epoch milliseconds.
 pub(crate) fn check(
     document: &Document,
     replayed: &Replayed,
@@ -57,8 +58,8 @@ pub(crate) fn check(
     report.add(NAME, findings, seen);
 }
 
-/// Checks that the log's key signed exactly this statement. A note from other evidence differs in operation, last event, log
-/// size or time.
+/// Checks that the log's key signed exactly this statement. A note from other evidence differs in operation, last
+/// event, log size or time.
 fn check_statement(
     page: &Map<String, Value>,
     expected: &KeyStatement<'_>,
@@ -107,7 +108,8 @@ fn differing_members(expected: &KeyStatement<'_>, stated: &Value) -> Vec<String>
     expected.into_iter().filter(differs).map(|(name, _)| name).collect()
 }
 
-/// Checks that the key is the operation's, and that its public key is the one of the roots, the signature and the new shares.
+/// Checks that the key is the operation's, and that its public key is the one of the roots, the signature and the new
+/// shares.
 fn check_key(key: &Value, replayed: &Replayed, roots: &Roots, findings: &mut Findings) {
     let text = |name: &str| key.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let operation = &replayed.operation;
@@ -158,8 +160,8 @@ fn check_new_shares(replayed: &Replayed, findings: &mut Findings) {
     }
 }
 
-/// The public key that was published with new shares of the operation's own key. `None` for a rotation, which creates another
-/// key.
+/// The public key that was published with new shares of the operation's own key. `None` for a rotation, which creates
+/// another key.
 fn published_key(operation: &Operation) -> Option<&str> {
     let staged = operation.staged.as_ref().filter(|_| operation.phase == Phase::Published)?;
     let is_another = target(operation).is_some_and(|target| target.key_id != operation.key.key_id);

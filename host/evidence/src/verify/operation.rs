@@ -83,8 +83,8 @@ fn check_ids(operation: &Operation, findings: &mut Findings) {
     }
 }
 
-/// Checks that the events are in an order that the gateway can write: no decision, admission or signature twice or too early.
-/// Also checks that an approval has the time of its event, or an earlier time if the clock was set back.
+/// Checks that the events are in an order that the gateway can write: no decision, admission or signature twice or
+/// too early. Also checks that an approval has the time of its event, or an earlier time if the clock was set back.
 fn check_order(events: &[Event], findings: &mut Findings) {
     for_each_event(events, |index, before, event| {
         let at = format!("/events/{index}/event/change");

@@ -152,8 +152,8 @@ fn check_page(page: &Page, findings: &mut Findings) {
     }
 }
 
-/// Merges the events of all pages. Pages may overlap, but an event must be the same on each. Returns the members of each page, and
-/// the events.
+/// Merges the events of all pages. Pages may overlap, but an event must be the same on each. Returns the members of
+/// each page, and the events.
 fn merge_events(pages: Vec<Page>, findings: &mut Findings) -> (Vec<Map<String, Value>>, Vec<Entry>) {
     let (mut members, mut merged) = (Vec::new(), BTreeMap::<u64, Entry>::new());
     for page in pages {

@@ -1,4 +1,5 @@
-//! Checks the threshold signature: the admitted digest, key and signers. For a failed operation, checks that none can exist.
+//! Checks the threshold signature: the admitted digest, key and signers. For a failed operation, checks that none can
+//! exist.
 
 use super::operation::Replayed;
 use super::report::{Findings, Report};
@@ -43,8 +44,8 @@ pub(crate) fn check(replayed: &Replayed, roots: &Roots, report: &mut Report) {
     );
 }
 
-/// Checks that no signature can exist for a failed operation: it has discard receipts from so many nodes that the others are too
-/// few to sign.
+/// Checks that no signature can exist for a failed operation: it has discard receipts from so many nodes that the
+/// others are too few to sign.
 fn check_unsigned(replayed: &Replayed, report: &mut Report) {
     let operation = &replayed.operation;
     if operation.phase != Phase::Failed || operation.intent.operation_type() != OperationType::Sign {

@@ -171,8 +171,8 @@ async fn readers_cannot_write() {
     assert!(refused.unwrap_err().to_string().contains("readonly"));
 }
 
-/// Limits the database to its present size plus some pages. A transaction that needs more fails with `SQLITE_FULL`, as on a full
-/// disk.
+/// Limits the database to its present size plus some pages. A transaction that needs more fails with `SQLITE_FULL`,
+/// as on a full disk.
 struct LimitPages(i64);
 
 impl Job for LimitPages {

@@ -1,4 +1,5 @@
-//! The log of all events and the hash chains of operations. The tests compute the roots, and verify the proofs with the domain.
+//! The log of all events and the hash chains of operations. The tests compute the roots, and verify the proofs with
+//! the domain.
 
 use super::samples::{following, golden, id, note, opening_payment, written};
 use super::{Deployment, Ports};

@@ -33,8 +33,8 @@ pub(crate) fn nth(n: u16) -> Commit {
     opening(submission, EpochMs(1_000))
 }
 
-/// Submits the n-th operation. Returns the instant at which the quota is full again: `Ok` if a token was taken, `Err` if the quota
-/// had none.
+/// Submits the n-th operation. Returns the instant at which the quota is full again: `Ok` if a token was taken, `Err`
+/// if the quota had none.
 async fn take(store: &impl Ports, n: u16, token: Token) -> Result<u64, u64> {
     let commit = nth(n);
     let id = commit.operation.id;

@@ -1,4 +1,5 @@
-//! Checks policy decisions that are not derived from events: each row has a hash of itself, and `sqlite_sequence` counts them.
+//! Checks policy decisions that are not derived from events: each row has a hash of itself, and `sqlite_sequence`
+//! counts them.
 
 use super::{Cell, Check, Row, Stop};
 use crate::encode::{EvaluationRow, FORMAT, decision, preview, row_hash};

@@ -1,7 +1,7 @@
 //! Checks the log: leaves without gaps, every inner node, and the root stored with each operation and activation.
 //!
-//! A node is compared with the hash of its stored children, so that one wrong hash is not reported again for every node above
-//! it. If no node differs, all nodes match the leaves.
+//! A node is compared with the hash of its stored children, so that one wrong hash is not reported again for every
+//! node above it. If no node differs, all nodes match the leaves.
 
 use super::{Check, Head, Stop};
 use crate::row::{Cell, Row};

@@ -1,7 +1,7 @@
 //! Reads operations and keys from disk, and refuses a row that differs from the record rebuilt from its events.
 //!
-//! Another program may have changed a row, for example while the gateway was stopped, and the gateway must not act on such a row.
-//! Records that were checked, or that this process wrote, are cached ([`crate::cache`]).
+//! Another program may have changed a row, for example while the gateway was stopped, and the gateway must not act on
+//! such a row. Records that were checked, or that this process wrote, are cached ([`crate::cache`]).
 
 use crate::encode::{key_row, operation_row};
 use crate::error::failed;
@@ -31,8 +31,8 @@ macro_rules! opens_a_change {
     };
 }
 
-/// All events of the operations that may have changed a key (`?1`, hexadecimal) or a key that it replaced, and of the signing
-/// operations that fixed the family that these keys sign for.
+/// All events of the operations that may have changed a key (`?1`, hexadecimal) or a key that it replaced, and of the
+/// signing operations that fixed the family that these keys sign for.
 pub(super) const CHANGES: &str = concat!(
     "WITH RECURSIVE line (key_id) AS (SELECT ?1 UNION
          SELECT body ->> '$.change.key.key_id' FROM line CROSS JOIN events

@@ -1,7 +1,7 @@
 //! Writes one commit as one SQL text: each round trip to SQLite's thread costs more than the statements.
 //!
-//! The first statement has all conditions. The following ones write only if `changes() > 0`, that is, if the statement before
-//! wrote something. So a commit with a version conflict writes nothing, and needs no rollback.
+//! The first statement has all conditions. The following ones write only if `changes() > 0`, that is, if the
+//! statement before wrote something. So a commit with a version conflict writes nothing, and needs no rollback.
 
 use crate::encode::{ClaimRow, FORMAT, KeyRow, OperationRow, Rows, Spending, TokenRow, integer};
 use crate::sqlite::frontier::{Appended, LogFrontier};
@@ -51,8 +51,8 @@ impl Job for CommitJob {
 }
 
 impl CommitJob {
-    /// Finds out why nothing was written. If the operation exists, that is a conflict even when the quota is exhausted, because the
-    /// submission is a replay.
+    /// Finds out why nothing was written. If the operation exists, that is a conflict even when the quota is
+    /// exhausted, because the submission is a replay.
     async fn unwritten(&self, conn: &mut SqliteConnection) -> Result<RateLimited<Hex32>, sqlx::Error> {
         let Some(token) = &self.token else { return Ok(RateLimited::Conflict) };
         let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM operations WHERE operation_id = ?1)")

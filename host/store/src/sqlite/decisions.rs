@@ -155,8 +155,8 @@ impl Decisions {
         events.map_err(|error| failed("events could not be read", &error))
     }
 
-    /// The evaluations in these events, in the same order. The input of an evaluation is reconstructed from the operation's earlier
-    /// events, so all events of each operation are read.
+    /// The evaluations in these events, in the same order. The input of an evaluation is reconstructed from the
+    /// operation's earlier events, so all events of each operation are read.
     async fn evaluations(&self, events: Vec<EventKey>) -> Result<Vec<RecordedDecision>, Unavailable> {
         let mut operations: BTreeMap<Vec<u8>, BTreeMap<u64, RecordedDecision>> = BTreeMap::new();
         let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! The right edge of the log of all events. The writer keeps it in memory, so that a commit computes the log's new root without a
-//! read.
+//! The right edge of the log of all events. The writer keeps it in memory, so that a commit computes the log's new
+//! root without a read.
 
 use crate::decode;
 use crate::encode::{integer, policies};
@@ -56,8 +56,8 @@ impl LogFrontier {
 }
 
 impl State for LogFrontier {
-    /// Reads one node for each peak (a log of n entries has at most log2(n) + 1), and counts all entries to detect a missing one:
-    /// the last activation is the policy's high-water mark.
+    /// Reads one node for each peak (a log of n entries has at most log2(n) + 1), and counts all entries to detect a
+    /// missing one: the last activation is the policy's high-water mark.
     async fn load(conn: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let last: Option<(i64, Option<Vec<u8>>)> = sqlx::query_as(LAST).fetch_optional(&mut *conn).await?;
         let n_leaves = last.as_ref().map_or(0, |(last, _)| last.unsigned_abs().saturating_add(1));

@@ -1,8 +1,9 @@
-//! Reads the log of all events. The log only grows and its rows never change, so a second statement sees at least the log that
-//! the first one saw.
+//! Reads the log of all events. The log only grows and its rows never change, so a second statement sees at least the
+//! log that the first one saw.
 //!
-//! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry. The nodes that
-//! are read must lead to this root, so a damaged node is detected, even in a proof about an old size of the log.
+//! Heads and proofs are checked before they are returned. The root after the last entry is stored with that entry.
+//! The nodes that are read must lead to this root, so a damaged node is detected, even in a proof about an old size
+//! of the log.
 
 use crate::error::{failed, unavailable};
 use crate::sqlite::Store;
@@ -18,8 +19,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 const INDEX: &str = "SELECT ledger_index FROM events WHERE operation_id = ?1 AND seq = ?2";
-/// `?1` is a JSON array of inner nodes, `?2` one of leaves. An inner node is one number, `level << 57 | position`: parsing pairs
-/// would take longer than finding the rows. No log has 2^57 events.
+/// `?1` is a JSON array of inner nodes, `?2` one of leaves. An inner node is one number, `level << 57 | position`:
+/// parsing pairs would take longer than finding the rows. No log has 2^57 events.
 pub(super) const NODES: &str = "SELECT level, position, hash FROM json_each(?1) AS node
     CROSS JOIN ledger_nodes ON level = node.value >> 57 AND position = node.value & ((1 << 57) - 1)
     UNION ALL SELECT 0, ledger_index, hash FROM json_each(?2) AS leaf

@@ -43,7 +43,8 @@ pub(super) fn drop_full(text: &mut QueryBuilder<Sqlite>, token: &TokenRow) {
     text.push(");\n");
 }
 
-/// Runs a script that contains [`take`]. Returns the instant at which the quota is full again, or `None` if no token was taken.
+/// Runs a script that contains [`take`]. Returns the instant at which the quota is full again, or `None` if no token
+/// was taken.
 pub(super) async fn run(
     mut script: QueryBuilder<Sqlite>,
     conn: &mut SqliteConnection,

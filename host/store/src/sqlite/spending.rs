@@ -10,8 +10,8 @@ use gateway_domain::time::EpochMs;
 use gateway_engine::Unavailable;
 use sqlx::SqlitePool;
 
-/// One statement, so that both sums see one state. Amounts are summed in 32-bit halves, because SQLite fails if a sum exceeds 64
-/// bits.
+/// One statement, so that both sums see one state. Amounts are summed in 32-bit halves, because SQLite fails if a sum
+/// exceeds 64 bits.
 pub(super) const SPENT: &str = "SELECT * FROM
     (SELECT coalesce(sum(amount_minor >> 32), 0), coalesce(sum(amount_minor & 4294967295), 0),
         coalesce(sum(amount_minor >> 32) FILTER (WHERE at_ms > ?6), 0),
@@ -22,8 +22,8 @@ pub(super) const SPENT: &str = "SELECT * FROM
         coalesce(sum(amount_minor & 4294967295) FILTER (WHERE at_ms > ?6), 0)
      FROM spending WHERE tenant = ?1 AND recipient = ?3 AND currency = ?4 AND at_ms > ?5)";
 
-/// For the account: high and low half for the day, then for the hour, and the count for the day. Then for the recipient, without
-/// the count.
+/// For the account: high and low half for the day, then for the hour, and the count for the day. Then for the
+/// recipient, without the count.
 type Row = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// The totals, including payments after `now`: if the clock was set back, they must still count towards limits.

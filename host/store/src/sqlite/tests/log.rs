@@ -144,7 +144,8 @@ async fn store_with_a_removed_or_altered_activation_does_not_open() {
     }
 }
 
-/// There is no later entry that would show the gap. The counter of the table shows it, or the nodes that the entry completed.
+/// There is no later entry that would show the gap. The counter of the table shows it, or the nodes that the entry
+/// completed.
 #[tokio::test]
 async fn store_whose_last_log_entry_was_removed_does_not_open() {
     let delete =
@@ -172,8 +173,8 @@ async fn store_whose_last_log_entry_was_removed_does_not_open() {
     }
 }
 
-/// Alters or deletes rows of the log one after another, while the store is open. Each answer is right or an error, and each damage
-/// causes at least one error.
+/// Alters or deletes rows of the log one after another, while the store is open. Each answer is right or an error,
+/// and each damage causes at least one error.
 #[tokio::test]
 async fn damaged_log_never_returns_a_wrong_proof() {
     let folder = Folder::new();
